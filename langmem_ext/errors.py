@@ -1,0 +1,99 @@
+"""Every error this package raises on purpose, in one tree.
+
+```
+LangmemExtError
+├── InvalidInput (ValueError)        an argument that cannot be used; nothing was changed
+│   ├── InvalidThreadId              empty, or neither a string, an int nor a UUID
+│   └── CatalogError                 every mistake of an intents file, each with its line
+├── ThreadNotFound (LookupError)     no such thread, or it belongs to another owner
+├── ThreadBusy                       another caller is driving the thread right now
+├── ConversationError                a turn that cannot be delivered to this graph as it stands
+├── StorageError
+│   ├── StorageUnavailable           the database cannot be opened, read or written here
+│   ├── NotADatabase                 the file is something else
+│   ├── SchemaTooNew                 written by a newer release of this package
+│   ├── ConnectionInUse              a passed connection is inside a transaction
+│   └── DamagedRow                   a stored row that does not decode; names thread and row
+└── MissingExtra (ImportError)       an optional part is not installed; names the pip command
+```
+
+A message says what is wrong and what to do next. A caller who only wants "did this package refuse" catches `LangmemExtError`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+class LangmemExtError(Exception):
+    """Root of everything this package raises on purpose."""
+
+
+class InvalidInput(LangmemExtError, ValueError):
+    """An argument cannot be used. Nothing was changed."""
+
+
+class InvalidThreadId(InvalidInput):
+    """A thread id is empty, or neither a string, an int nor a UUID."""
+
+
+class CatalogError(InvalidInput):
+    """An intents file has mistakes.
+
+    Attributes:
+        problems: Every mistake found, in file order, each as `line N: what is wrong`.
+    """
+
+    def __init__(self, source: str, problems: Sequence[str]) -> None:
+        self.source = source
+        self.problems = tuple(problems)
+        count = f"{len(self.problems)} mistake{'s' if len(self.problems) != 1 else ''}"
+        super().__init__(f"{source} has {count}:\n" + "\n".join(f"  {problem}" for problem in self.problems))
+
+
+class ThreadNotFound(LangmemExtError, LookupError):
+    """No such thread, or it belongs to another owner: the two are not told apart."""
+
+
+class ThreadBusy(LangmemExtError):
+    """Another caller is driving the thread right now; try again when its turn has ended."""
+
+
+class ConversationError(LangmemExtError):
+    """A turn cannot be delivered to this graph as it stands."""
+
+
+class StorageError(LangmemExtError):
+    """The database refused an operation; the operation left nothing behind."""
+
+
+class StorageUnavailable(StorageError):
+    """The database cannot be opened, read or written from here."""
+
+
+class NotADatabase(StorageError):
+    """The file exists and is not a database of this package."""
+
+
+class SchemaTooNew(StorageError):
+    """The database was written by a newer release: upgrade the package to open it."""
+
+
+class ConnectionInUse(StorageError):
+    """A passed connection is inside a transaction: commit or roll it back first."""
+
+
+class DamagedRow(StorageError):
+    """A stored row does not decode; the message names the row. Other threads stay readable."""
+
+
+class MissingExtra(LangmemExtError, ImportError):
+    """An optional part of the package is not installed.
+
+    Args:
+        feature: What the caller asked for.
+        extra: The extra that brings it.
+    """
+
+    def __init__(self, feature: str, extra: str) -> None:
+        super().__init__(f"{feature} needs an optional part of this package: pip install 'langmem-ext[{extra}]'")
