@@ -1,0 +1,305 @@
+"""A small order desk to converse with: catalog, tools over a file, and a server that runs every step in a process of its own.
+
+Run as a script it reads one JSON command a line, forks a fresh process for it, and prints one JSON answer a line. The forked process opens
+the database, does one thing, closes it and exits, so every step of a conversation runs after a real restart that costs milliseconds.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import sqlite3
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+from langchain_core.tools import BaseTool, InjectedToolArg, ToolException, tool
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.types import Command
+from pydantic import Field
+
+from langmem_ext.waiting.catalog import IntentCatalog
+from langmem_ext.waiting.converse import converse
+from langmem_ext.waiting.graph import build_waiting_graph
+
+KILLED = 9
+
+
+def open_saver(path: Path | str) -> BaseCheckpointSaver[Any]:
+    """The checkpointer under test, on a file, as a process opens it after a restart."""
+    return SqliteSaver(sqlite3.connect(path, check_same_thread=False))
+
+
+def close_saver(saver: BaseCheckpointSaver[Any]) -> None:
+    saver.conn.close()  # type: ignore[attr-defined]
+
+
+CATALOG = {
+    "intents": [
+        {
+            "id": "check_order",
+            "description": "Find out where an order is",
+            "examples": ["where is my order", "I want to check my order", "track my package"],
+            "patterns": [r"\b(check|track|where is|status of)\b.*\b(order|package)"],
+            "required": ["order_id"],
+            "tool": "check_order",
+            "param_mapping": {"order_id": "number"},
+            "reply": "Order {order_id} is {result.status}.",
+        },
+        {
+            "id": "cancel_order",
+            "description": "Cancel an order",
+            "examples": ["cancel my order", "I want to cancel an order"],
+            "patterns": [r"\bcancel\b.*\border\b"],
+            "required": ["order_id"],
+            "tool": "cancel_order",
+            "param_mapping": {"order_id": "number"},
+            "reply": "Order {order_id} is cancelled.",
+            "confirm": True,
+        },
+        {
+            "id": "change_address",
+            "description": "Send an order to another address",
+            "examples": ["change my delivery address", "send it somewhere else"],
+            "patterns": [r"\bchange\b.*\baddress\b"],
+            "required": ["order_id", "address"],
+            "tool": "change_address",
+            "param_mapping": {"order_id": "number"},
+            "reply": "Order {order_id} goes to {address}.",
+        },
+        {
+            "id": "refund",
+            "description": "Give money back for an order",
+            "examples": ["I want a refund", "give me my money back"],
+            "patterns": [r"\brefund\b"],
+            "required": ["order_id", "amount", "method"],
+            "tool": "refund",
+            "param_mapping": {"order_id": "number"},
+            "reply": "{amount} paid back by {method} for {order_id}, receipt {result.receipt}.",
+        },
+        {
+            "id": "store_card",
+            "description": "Remember a bank card",
+            "examples": ["save my card"],
+            "patterns": [r"\b(save|store)\b.*\bcard\b"],
+            "required": ["card"],
+            "tool": "store_card",
+            "reply": "Card {card} is saved.",
+        },
+        {
+            "id": "talk_to_human",
+            "description": "Talk to a person",
+            "examples": ["I want to talk to a human", "let me speak to an agent"],
+            "patterns": [r"\b(human|agent|person)\b"],
+            "required": [],
+            "tool": "talk_to_human",
+            "reply": "A colleague takes over.",
+        },
+    ],
+    "params": {
+        "order_id": {
+            "type": "identifier",
+            "description": "order number",
+            "prompt": "What's your order ID?",
+            "clarified_prompt": "I need the order ID, it stands on your receipt.",
+            "examples": ["O-12345"],
+            "pattern": r"O-\d+",
+        },
+        "address": {
+            "type": "address",
+            "description": "delivery address",
+            "prompt": "What's the new address?",
+            "examples": ["12 Main Street"],
+        },
+        "amount": {"type": "money", "description": "amount of money", "prompt": "How much?", "examples": ["12.50"]},
+        "method": {
+            "type": "enum",
+            "description": "way of paying back",
+            "prompt": "By card or voucher?",
+            "enum": {"card": ["credit card", "visa"], "voucher": ["gift card", "coupon"]},
+        },
+        "card": {
+            "type": "identifier",
+            "description": "card number",
+            "prompt": "Which card number?",
+            "pattern": r"\d{16}",
+            "examples": ["4111111111111111"],
+        },
+        "carrier": {"type": "text", "description": "who brings the parcel", "prompt": "Which carrier?"},
+    },
+    "replies": {
+        "unknown": "I can check, cancel or refund an order.",
+        "cancelled": "Fine, I leave it.",
+        "nothing_to_cancel": "There is nothing to cancel.",
+        "reset": "Let us start again.",
+        "exhausted": "I could not find that out.",
+        "failed": "Something went wrong on our side.",
+        "back": "Back to where we were.",
+    },
+    "escalate_to": "talk_to_human",
+    "redaction": {"params": ["card"]},
+}
+
+Number = Annotated[str, Field(pattern=r"^O-\d{1,6}$", description="the order's number")]
+Key = Annotated[str, InjectedToolArg]
+
+
+class Shop:
+    """What the tools act on: one row for each call, one for each effect; an effect happens once for one key."""
+
+    def __init__(self, path: Path | str) -> None:
+        self.path = path
+        with closing(sqlite3.connect(path)) as connection, connection:
+            connection.executescript(
+                "CREATE TABLE IF NOT EXISTS call (tool TEXT, arguments TEXT);"
+                "CREATE TABLE IF NOT EXISTS effect (key TEXT PRIMARY KEY, tool TEXT, arguments TEXT);"
+            )
+
+    def act(self, name: str, key: str, arguments: dict[str, Any]) -> None:
+        text = json.dumps(arguments, sort_keys=True)
+        with closing(sqlite3.connect(self.path)) as connection, connection:
+            connection.execute("INSERT INTO call VALUES (?, ?)", (name, text))
+            connection.execute("INSERT OR IGNORE INTO effect VALUES (?, ?, ?)", (key, name, text))
+        if os.environ.get("DESK_KILL") == "after_effect":
+            os._exit(KILLED)
+
+    def calls(self) -> list[tuple[str, dict[str, Any]]]:
+        return self._rows("SELECT tool, arguments FROM call ORDER BY rowid")
+
+    def effects(self) -> list[tuple[str, dict[str, Any]]]:
+        return self._rows("SELECT tool, arguments FROM effect ORDER BY rowid")
+
+    def _rows(self, sql: str) -> list[tuple[str, dict[str, Any]]]:
+        with closing(sqlite3.connect(self.path)) as connection:
+            return [(name, json.loads(arguments)) for name, arguments in connection.execute(sql)]
+
+
+def make_tools(shop: Shop) -> list[BaseTool]:
+    """The desk's tools; all take an idempotency key that no model and no user sees."""
+
+    @tool
+    def check_order(number: Number, idempotency_key: Key) -> dict[str, str]:
+        """Find out where an order is."""
+        shop.act("check_order", idempotency_key, {"number": number})
+        if number == "O-404":
+            raise ToolException("There is no order O-404.")
+        if number == "O-500":
+            raise RuntimeError("password=hunter2 at db.internal")
+        return {"status": "on its way", "carrier": "Swift Post"}
+
+    @tool
+    def cancel_order(number: Number, idempotency_key: Key) -> dict[str, str]:
+        """Cancel an order."""
+        shop.act("cancel_order", idempotency_key, {"number": number})
+        return {"status": "cancelled"}
+
+    @tool
+    def change_address(number: Number, address: str, idempotency_key: Key) -> str:
+        """Send an order to another address."""
+        shop.act("change_address", idempotency_key, {"number": number, "address": address})
+        return "changed"
+
+    @tool
+    def refund(number: Number, amount: Annotated[float, Field(gt=0, le=500)], method: str, idempotency_key: Key) -> dict[str, str]:
+        """Give money back for an order."""
+        shop.act("refund", idempotency_key, {"number": number, "amount": amount, "method": method})
+        return {"receipt": "R-1"}
+
+    @tool
+    def store_card(card: str, idempotency_key: Key) -> str:
+        """Remember a bank card."""
+        shop.act("store_card", idempotency_key, {"card": card})
+        return f"stored {card}"
+
+    @tool
+    def talk_to_human(idempotency_key: Key) -> str:
+        """Hand over to a person."""
+        shop.act("talk_to_human", idempotency_key, {})
+        return "handed over"
+
+    return [check_order, cancel_order, change_address, refund, store_card, talk_to_human]
+
+
+def make_graph(saver: BaseCheckpointSaver[Any], shop: Shop) -> Any:
+    """The desk's graph over `saver`."""
+    catalog = IntentCatalog.from_dict(CATALOG)
+    return build_waiting_graph(catalog, make_tools(shop)).compile(checkpointer=saver)
+
+
+def kill_at(saver: BaseCheckpointSaver[Any], call: int, when: str) -> None:
+    """Make this process die without warning `when` ("before" or "after") the saver's `call`-th write, counted from 1."""
+    count = 0
+
+    def mortal(method: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(method)
+        def run(*args: Any, **kwargs: Any) -> Any:
+            nonlocal count
+            count += 1
+            if count == call and when == "before":
+                os._exit(KILLED)
+            result = method(*args, **kwargs)
+            if count == call:
+                os._exit(KILLED)
+            return result
+
+        return run
+
+    for name in ("put", "put_writes"):
+        setattr(saver, name, mortal(getattr(saver, name)))
+
+
+def execute(command: dict[str, Any]) -> dict[str, Any]:
+    """One command against a freshly opened database; its answer as JSON."""
+    saver = open_saver(command["database"])
+    if kill := command.get("kill"):
+        if kill == "after_effect":
+            os.environ["DESK_KILL"] = kill
+        else:
+            kill_at(saver, kill["call"], kill["when"])
+    graph = make_graph(saver, Shop(command["shop"]))
+    config = {"configurable": {"thread_id": command["thread"]}}
+    try:
+        match command["do"]:
+            case "converse":
+                turn = converse(graph, command["text"], thread_id=command["thread"], message_id=command.get("id"))
+                return {"turn": {**asdict(turn), "interrupts": [dict(i.value) for i in turn.interrupts]}}
+            case "resume":
+                value = command["value"]
+                if command["by_id"]:
+                    [task] = graph.get_state(config).tasks
+                    value = {task.interrupts[0].id: value}
+                graph.invoke(Command(resume=value), config, durability="sync")
+            case "update":
+                graph.update_state(config, command["values"], as_node=command.get("as_node"))
+        return {}
+    finally:
+        close_saver(saver)
+
+
+def serve() -> None:
+    """Answer commands from standard input, each from a process of its own."""
+    for line in sys.stdin:
+        read, write = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            try:
+                answer = execute(json.loads(line))
+            except Exception as error:
+                answer = {"error": type(error).__name__, "message": str(error)}
+            with os.fdopen(write, "w") as pipe:
+                json.dump(answer, pipe, default=str)
+            os._exit(0)
+        os.close(write)
+        with os.fdopen(read) as pipe:
+            text = pipe.read()
+        _, status = os.waitpid(pid, 0)
+        print(json.dumps({"exit": os.waitstatus_to_exitcode(status), **json.loads(text or "{}")}), flush=True)
+
+
+if __name__ == "__main__":
+    serve()

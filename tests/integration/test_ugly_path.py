@@ -1,0 +1,244 @@
+"""What goes wrong in practice: edits, kills, odd resumes, two at once. A thread that waits comes through all of it."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+from langmem_ext.errors import ThreadBusy
+from langmem_ext.waiting.converse import converse
+
+ASKED = "What's your order ID?"
+
+
+@pytest.fixture
+def waiting(talk: Any) -> Any:
+    """A conversation in which the desk waits for the order id."""
+    turn = talk.say("I want to check my order")
+    assert turn["waiting_for"] == "order_id"
+    return talk
+
+
+# -- state edited while a question waits ------------------------------------------------------------------------------------------------
+
+
+def test_a_parameter_filled_by_an_edit_is_not_asked_for_again(waiting: Any) -> None:
+    waiting.edit({"params": {"order_id": "O-7"}})
+    turn = waiting.say("thank you")
+    assert turn["waiting_for"] is None
+    assert waiting.shop.effects() == [("check_order", {"number": "O-7"})]
+    assert ("ai", "Order O-7 is on its way.") in waiting.texts()
+
+
+def test_a_value_edited_in_that_the_tool_would_refuse_is_asked_for(waiting: Any) -> None:
+    waiting.edit({"params": {"order_id": "banana"}})
+    turn = waiting.say("")
+    assert turn["waiting_for"] == "order_id"
+    assert waiting.shop.calls() == []
+    waiting.say("O-8")
+    assert waiting.shop.effects() == [("check_order", {"number": "O-8"})]
+
+
+@pytest.mark.parametrize("wait", [None, "no_such_param", "amount", 7, ["order_id"]])
+def test_a_question_survives_an_edit_of_what_is_waited_for(waiting: Any, wait: object) -> None:
+    waiting.edit({"waiting_for_param": wait})
+    turn = waiting.say("")
+    assert turn["waiting_for"] == "order_id"
+    assert turn["reply"].splitlines().count(ASKED) == 1
+    waiting.say("O-9")
+    assert waiting.shop.effects() == [("check_order", {"number": "O-9"})]
+
+
+def test_a_removed_plan_ends_the_wait_and_the_next_message_is_a_new_request(waiting: Any) -> None:
+    waiting.edit({"plan": None})
+    turn = waiting.say("O-10")
+    assert turn["waiting_for"] is None
+    assert turn["reply"] == "I can check, cancel or refund an order."
+    assert waiting.shop.calls() == []
+    assert waiting.say("I want to check my order")["waiting_for"] == "order_id"
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"plan": {"id": "x"}},
+        {"plan": {"id": "x", "intent_id": "no_such_intent", "steps": [], "cursor": 0, "results": [], "attempts": {}}},
+        {"plan": "check_order"},
+        {"params": None},
+        {"params": ["order_id"]},
+        {"suspended": None},
+        {"suspended": [{"plan": 3}]},
+        {"summary": "short", "last_result": 3, "last_intent_id": 7},
+    ],
+)
+def test_an_edit_that_makes_no_sense_leaves_a_thread_that_answers(waiting: Any, values: dict[str, Any]) -> None:
+    waiting.edit(values)
+    waiting.say("I want to check my order")
+    waiting.say("O-11")
+    assert ("ai", "Order O-11 is on its way.") in waiting.texts()
+    assert waiting.shop.effects() == [("check_order", {"number": "O-11"})]
+
+
+def test_an_edit_of_a_confirmed_parameter_voids_the_confirmation(talk: Any) -> None:
+    talk.say("cancel my order O-1")
+    talk.edit({"params": {"order_id": "O-2"}})
+    turn = talk.say("")
+    assert turn["waiting_for"] is not None
+    assert "O-2" in turn["reply"]
+    assert talk.shop.calls() == []
+    talk.say("yes")
+    assert talk.shop.effects() == [("cancel_order", {"number": "O-2"})]
+
+
+# -- processes that die -------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("call", range(1, 8))
+def test_a_process_killed_between_the_plan_and_the_question_asks_when_the_message_is_sent_again(talk: Any, call: int, when: str) -> None:
+    killed = talk.step("converse", text="I want to check my order", id="m1", kill={"call": call, "when": when})
+    assert killed["exit"] in (0, 9)  # 0: the turn had fewer writes than that
+    turn = talk.say("I want to check my order", message_id="m1")
+    assert (turn["waiting_for"], turn["reply"]) == ("order_id", ASKED)
+    assert talk.texts() == [("human", "I want to check my order"), ("ai", ASKED)]
+
+
+def test_kills_reach_into_the_turn(talk: Any) -> None:
+    assert talk.step("converse", text="I want to check my order", id="m1", kill={"call": 3, "when": "before"})["exit"] == 9
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("call", range(1, 14))
+def test_a_process_killed_anywhere_in_the_answer_acts_once_and_answers(waiting: Any, call: int, when: str) -> None:
+    waiting.step("converse", text="It's O-12345", id="m2", kill={"call": call, "when": when})
+    turn = waiting.say("It's O-12345", message_id="m2")
+    assert (turn["waiting_for"], turn["reply"]) == (None, "Order O-12345 is on its way.")
+    assert waiting.shop.effects() == [("check_order", {"number": "O-12345"})]
+    assert [text for _, text in waiting.texts()] == [
+        "I want to check my order",
+        ASKED,
+        "It's O-12345",
+        "Order O-12345 is on its way.",
+    ]
+
+
+def test_a_process_killed_between_a_tools_effect_and_its_record_does_not_act_twice(waiting: Any) -> None:
+    assert waiting.step("converse", text="O-12345", id="m2", kill="after_effect")["exit"] == 9
+    turn = waiting.say("O-12345", message_id="m2")
+    assert turn["reply"] == "Order O-12345 is on its way."
+    assert len(waiting.shop.calls()) == 2
+    assert waiting.shop.effects() == [("check_order", {"number": "O-12345"})]
+
+
+def test_a_message_that_is_another_one_after_a_kill_finds_the_first_one_finished(waiting: Any) -> None:
+    assert waiting.step("converse", text="O-1", id="m2", kill="after_effect")["exit"] == 9
+    waiting.say("I want to check my order O-2", message_id="m3")
+    assert waiting.shop.effects() == [("check_order", {"number": "O-1"}), ("check_order", {"number": "O-2"})]
+    assert ("ai", "Order O-1 is on its way.") in waiting.texts()
+
+
+# -- resumes of any shape -------------------------------------------------------------------------------------------------------------------
+
+EMPTY = [None, {}, [], "", "  ", {"text": None}, {"text": ""}, [None]]
+FILLING = [
+    "O-3",
+    {"text": "O-3"},
+    ["O-3"],
+    {"order_id": "O-3"},
+    {"content": "it's O-3"},
+    [{"type": "text", "text": "O-3"}],
+    {"value": "O-3"},
+]
+WRONG = [0, 7, -1.5, True, False, [1, 2], {"a": {"b": [None, 1]}}, "\ud800", "banana", [[[[[[[[[[[[1]]]]]]]]]]]]]
+
+
+@pytest.mark.parametrize("by_id", [True, False])
+@pytest.mark.parametrize("value", EMPTY)
+def test_an_empty_resume_asks_again_and_is_no_attempt(waiting: Any, value: object, by_id: bool) -> None:
+    waiting.resume(value, by_id=by_id)
+    [question] = waiting.pending()
+    assert (question["param"], question["attempt"]) == ("order_id", 1)
+    assert waiting.texts() == [("human", "I want to check my order"), ("ai", ASKED)]
+    waiting.say("O-3")
+    assert waiting.shop.effects() == [("check_order", {"number": "O-3"})]
+
+
+@pytest.mark.parametrize("by_id", [True, False])
+@pytest.mark.parametrize("value", FILLING)
+def test_a_resume_that_holds_the_answer_in_any_shape_is_understood(waiting: Any, value: object, by_id: bool) -> None:
+    assert "error" not in waiting.resume(value, by_id=by_id)
+    assert waiting.shop.effects() == [("check_order", {"number": "O-3"})]
+    assert waiting.pending() == []
+
+
+@pytest.mark.parametrize("by_id", [True, False])
+@pytest.mark.parametrize("value", WRONG)
+def test_a_resume_with_any_other_value_leaves_the_question_answerable(waiting: Any, value: object, by_id: bool) -> None:
+    waiting.resume(value, by_id=by_id)
+    [question] = waiting.pending()
+    assert question["param"] == "order_id"
+    waiting.say("O-3")
+    assert waiting.shop.effects() == [("check_order", {"number": "O-3"})]
+
+
+def test_a_resume_when_nothing_waits_changes_nothing(waiting: Any) -> None:
+    waiting.say("O-3")
+    before = waiting.texts()
+    waiting.resume("O-4", by_id=False)
+    assert waiting.texts() == before
+    assert waiting.shop.effects() == [("check_order", {"number": "O-3"})]
+
+
+# -- several writers ------------------------------------------------------------------------------------------------------------------------
+
+
+def test_two_answers_at_once_are_two_turns_one_after_the_other(waiting: Any) -> None:
+    """Both are delivered, the question is answered by one of them, and nothing is asked twice."""
+    turns: list[Any] = []
+    with waiting.graph() as graph:
+
+        def answer(text: str) -> None:
+            turns.append(converse(graph, text, thread_id=waiting.thread))
+
+        threads = [threading.Thread(target=answer, args=(text,)) for text in ("O-1", "O-2")]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert len(turns) == 2
+    assert sorted(text for who, text in waiting.texts() if who == "human" and text.startswith("O-")) == ["O-1", "O-2"]
+    assert len(waiting.shop.effects()) == 1
+
+
+def test_the_second_of_two_callers_is_told_that_the_thread_is_busy(waiting: Any) -> None:
+    with waiting.graph() as graph, closing(sqlite3.connect(waiting.shop.path)) as blocker:
+        blocker.execute("BEGIN EXCLUSIVE")  # the tool of the first caller waits for the shop
+        first = threading.Thread(target=converse, args=(graph, "O-1"), kwargs={"thread_id": waiting.thread})
+        first.start()
+        try:
+            for _ in range(200):
+                if any(task.name == "call_tool" for task in graph.get_state(waiting.config).tasks):
+                    break
+            with pytest.raises(ThreadBusy):
+                converse(graph, "O-2", thread_id=waiting.thread, wait=0.05)
+        finally:
+            blocker.rollback()
+            first.join()
+    assert waiting.shop.effects() == [("check_order", {"number": "O-1"})]
+
+
+def test_one_thread_is_continued_in_turn_by_two_processes(talk: Any) -> None:
+    """Neither process is restarted in between: each sees what the other did."""
+    with talk.graph() as here:
+        talk.say("I want to change my address")
+        assert converse(here, "O-5", thread_id=talk.thread).waiting_for == "address"
+        assert talk.say("banana phone?!")["waiting_for"] == "address"
+        turn = converse(here, "12 Main Street, Springfield", thread_id=talk.thread)
+        assert turn.waiting_for is None
+        talk.say("cancel order O-5")
+        converse(here, "yes", thread_id=talk.thread)
+    assert [name for name, _ in talk.shop.effects()] == ["change_address", "cancel_order"]
