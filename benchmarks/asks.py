@@ -1,0 +1,241 @@
+"""Score the parameter extractors on a file of asks: an agent's question, the user's next message, the value it gives.
+
+Reads any of four layouts of such files (one JSON object per line), told apart by their fields. A row's parameters are made from slot names,
+descriptions and possible values alone, never from the gold value. Run it: `python benchmarks/asks.py PATH --per-type`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import statistics
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from pydantic import JsonValue
+
+from langmem_ext.waiting.extract import Reply, extract
+from langmem_ext.waiting.inference import infer_role, infer_type
+from langmem_ext.waiting.param import Extraction, Param, ParamType
+
+Verdict: TypeAlias = Literal["right", "wrong", "abstained", "filled"]
+"""`filled`: a value was given where the row has none."""
+
+NOW = datetime(2019, 3, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """What a row says of one requested slot, besides its value."""
+
+    name: str
+    description: str = ""
+    values: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One ask.
+
+    Attributes:
+        number: Its line in the file, from 1.
+        slot: What is asked for.
+        others: What the same question asks for besides.
+        prompt: The agent's question; made from the slots' names where the file has none.
+        utterance: The user's next message.
+        gold: Every form of the right value, in lower case; empty when the message gives none.
+        suggested: The value the agent proposed, when it proposed exactly one.
+        kind: What the file says about the message.
+    """
+
+    number: int
+    slot: Slot
+    others: tuple[Slot, ...]
+    prompt: str
+    utterance: str
+    gold: frozenset[str]
+    suggested: str | None
+    kind: str
+
+    @property
+    def single(self) -> bool:
+        """Whether the question asked for this slot alone."""
+        return not self.others
+
+
+Record: TypeAlias = Mapping[str, JsonValue]
+
+
+def rows(path: str | Path) -> Iterator[Row]:
+    """The rows of an asks file, in its order.
+
+    Args:
+        path: One JSON object per line.
+    """
+    with open(path, encoding="utf-8") as lines:
+        records: list[Record] = [json.loads(line) for line in lines if line.strip()]
+    schema = {(_text(record, "service"), _text(record, "slot")): _slot(record) for record in records}
+    together: dict[tuple[str, ...], dict[str, None]] = {}
+    for record in records:
+        together.setdefault(_turn(record), {}).setdefault(_text(record, "slot"))
+    for number, record in enumerate(records, start=1):
+        name = _text(record, "slot")
+        requested = _texts(record, "requested_slots_in_prompt") or _texts(record, "requested_slots") or list(together[_turn(record)])
+        others = [schema.get((_text(record, "service"), other), Slot(other)) for other in requested if other != name]
+        suggested = _texts(record, "suggested_values")
+        yield Row(
+            number=number,
+            slot=_slot(record),
+            others=tuple(others),
+            prompt=_text(record, "system_prompt") or " ".join(f"What is the {slot.replace('_', ' ')}?" for slot in requested),
+            utterance=_text(record, "user_utterance"),
+            gold=_gold(record),
+            suggested=suggested[0] if len(suggested) == 1 else None,
+            kind=_text(record, "kind"),
+        )
+
+
+def _text(record: Record, key: str) -> str:
+    value = record.get(key)
+    return "" if value is None else str(value)
+
+
+def _texts(record: Record, key: str) -> list[str]:
+    value = record.get(key)
+    return [str(item) for item in value] if isinstance(value, list) else [] if value is None else [str(value)]
+
+
+def _slot(record: Record) -> Slot:
+    return Slot(_text(record, "slot"), _text(record, "slot_description"), tuple(_texts(record, "possible_values")))
+
+
+def _turn(record: Record) -> tuple[str, ...]:
+    """What rows of one question share, in files that do not list what it asked for; of its own otherwise."""
+    return tuple(_text(record, key) for key in ("task_id", "trial", "msg", "system_prompt", "user_utterance"))
+
+
+def _gold(record: Record) -> frozenset[str]:
+    keys = ("gold_value", "gold_canonical", "gold_all_values", "gold_all")
+    return frozenset(value.strip().lower() for key in keys for value in _texts(record, key) if value.strip())
+
+
+def params_of(row: Row) -> list[Param]:
+    """The parameters of a row's question, the asked one first."""
+    return [_param(slot) for slot in (row.slot, *row.others)]
+
+
+def _param(slot: Slot) -> Param:
+    kind = infer_type(slot.name, slot.description, slot.values)
+    listed = kind in (ParamType.ENUM, ParamType.INTEGER)
+    return Param(
+        name=slot.name,
+        type=kind,
+        description=slot.description,
+        enum={value: () for value in slot.values} if listed else {},
+        role=infer_role(slot.name, slot.description),
+    )
+
+
+def reply_of(row: Row, *, now: datetime = NOW) -> Reply:
+    """A row's message as an extractor sees it."""
+    return Reply(row.utterance, prompt=row.prompt, others=params_of(row)[1:], suggested=row.suggested, now=now)
+
+
+def judge(row: Row, extraction: Extraction) -> Verdict:
+    """Whether an extraction agrees with a row: its raw words or its value equal a gold form, letter case aside."""
+    if not row.gold:
+        return "filled" if extraction.status == "filled" else "abstained"
+    if row.gold == {"dontcare"}:
+        return {"dontcare": "right", "filled": "wrong"}.get(extraction.status, "abstained")  # type: ignore[return-value]
+    if extraction.status != "filled":
+        return "abstained"
+    given = {extraction.raw.strip().lower(), str(extraction.value).strip().lower()}
+    return "right" if given & row.gold else "wrong"
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """A row with what was made of it."""
+
+    row: Row
+    param: Param
+    extraction: Extraction
+    verdict: Verdict
+    micros: float
+
+
+def score(row: Row, *, now: datetime = NOW) -> Scored:
+    """Extract one row and judge it."""
+    param, reply = params_of(row)[0], reply_of(row, now=now)
+    start = time.perf_counter()
+    extraction = extract(param, reply)
+    micros = (time.perf_counter() - start) * 1e6
+    return Scored(row, param, extraction, judge(row, extraction), micros)
+
+
+def table(scored: Sequence[Scored], *, per_type: bool = False) -> str:
+    """The figures as text: rows with a value by single and multi request, rows without one apart."""
+    lines = [f"{'':28}{'rows':>7}{'right':>8}{'wrong':>8}{'abstain':>9}"]
+    for title, single in (("single request", True), ("multi request", False)):
+        part = [item for item in scored if item.row.gold and item.row.single is single]
+        lines += _lines(title, part, per_type=per_type)
+    without = [item for item in scored if not item.row.gold]
+    if without:
+        lines.append(f"{'without a value':28}{'rows':>7}{'filled':>8}{'':8}{'abstain':>9}")
+        lines += _lines("all", without, per_type=per_type)
+    micros = sorted(item.micros for item in scored)
+    if len(micros) > 1:
+        lines.append(f"per call: p50 {statistics.median(micros):.0f} us, p95 {micros[int(0.95 * len(micros))]:.0f} us, max {micros[-1]:.0f} us")
+    return "\n".join(lines)
+
+
+def _lines(title: str, part: Sequence[Scored], *, per_type: bool) -> list[str]:
+    lines = [_line(title, part)] if part else []
+    kinds = sorted({item.param.type for item in part}) if per_type else []
+    return lines + [_line(f"  {kind}", [item for item in part if item.param.type == kind]) for kind in kinds]
+
+
+def _line(title: str, part: Sequence[Scored]) -> str:
+    count = Counter(item.verdict for item in part)
+    first = count["right"] + count["filled"]
+    share = [f"{100 * number / len(part):7.1f}%" for number in (first, count["wrong"], count["abstained"])]
+    return f"{title:28}{len(part):7}{share[0]}{share[1]}{share[2]:>9}"
+
+
+def _shown(item: Scored) -> str:
+    found = item.extraction
+    return (
+        f"{item.row.number}: {item.param.name} ({item.param.type}, {item.param.role}) of {[slot.name for slot in item.row.others]}\n"
+        f"   agent: {item.row.prompt[-200:]}\n   user:  {item.row.utterance}\n"
+        f"   gold {sorted(item.row.gold)}  got {found.status} {found.value!r} (raw {found.raw!r}, {found.confidence}, {found.reason})"
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description="Score the parameter extractors on an asks file.")
+    parser.add_argument("path", type=Path, help="a file of asks, one JSON object per line")
+    parser.add_argument("--limit", type=int, help="only the first LIMIT rows")
+    parser.add_argument("--skip", type=int, default=0, help="leave out the first SKIP rows")
+    parser.add_argument("--per-type", action="store_true", help="one line per parameter type")
+    parser.add_argument("--show", nargs=2, metavar=("VERDICT", "N"), help="print N rows of a verdict: wrong, abstained or filled")
+    parser.add_argument("--type", help="show only rows of this type")
+    parser.add_argument("--now", type=datetime.fromisoformat, default=NOW, help="when the messages were written (default: %(default)s)")
+    options = parser.parse_args(arguments)
+    chosen = list(rows(options.path))[options.skip :][: options.limit]
+    scored = [score(row, now=options.now) for row in chosen]
+    print(table(scored, per_type=options.per_type))
+    if options.show:
+        verdict, count = options.show
+        shown = [item for item in scored if item.verdict == verdict and (not options.type or item.param.type == options.type)]
+        for item in random.Random(0).sample(shown, min(int(count), len(shown))):
+            print(_shown(item))
+
+
+if __name__ == "__main__":
+    main()

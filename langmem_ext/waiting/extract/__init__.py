@@ -1,0 +1,143 @@
+"""Reading a parameter's value from what a user said: one module per type, no model, no network, pure functions.
+
+Every type module has one function `read(param, reply)`, which lists the spans that may be the value, each with its confidence and with how
+well it fits this parameter. What is common to all types stands here: values of other parameters are left to them, values are validated, a
+proposed value can be accepted, and a reply without a value is told apart (no preference, does not have it, asks back).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+
+from langmem_ext.waiting.extract import (
+    address,
+    boolean,
+    date,
+    email,
+    enum,
+    identifier,
+    integer,
+    money,
+    name,
+    number,
+    person,
+    phone,
+    place,
+    text as free_text,
+    time,
+)
+from langmem_ext.waiting.extract.attitude import asks_back, does_not_care, lacks, puts_off, says_no, says_yes
+from langmem_ext.waiting.extract.candidate import Candidate, best
+from langmem_ext.waiting.extract.reply import Reply
+from langmem_ext.waiting.extract.validity import is_valid
+from langmem_ext.waiting.param import Extraction, Param, ParamType
+
+__all__ = ["Reply", "extract", "find"]
+
+_READERS: Mapping[ParamType, Callable[[Param, Reply], list[Candidate]]] = {
+    ParamType.ENUM: enum.read,
+    ParamType.BOOLEAN: boolean.read,
+    ParamType.INTEGER: integer.read,
+    ParamType.NUMBER: number.read,
+    ParamType.MONEY: money.read,
+    ParamType.DATE: date.read,
+    ParamType.TIME: time.read,
+    ParamType.PLACE: place.read,
+    ParamType.PERSON: person.read,
+    ParamType.NAME: name.read,
+    ParamType.ADDRESS: address.read,
+    ParamType.EMAIL: email.read,
+    ParamType.PHONE: phone.read,
+    ParamType.IDENTIFIER: identifier.read,
+    ParamType.TEXT: free_text.read,
+}
+_CLAIMS = frozenset(_READERS) - {ParamType.TEXT, ParamType.BOOLEAN}
+"""Types whose values may take a span away from another parameter."""
+
+
+def extract(param: Param, reply: Reply) -> Extraction:
+    """Read the parameter's value from an attempt to answer.
+
+    The result is the same for the same arguments. A filled value is plain JSON of the parameter's type, matches its pattern and is one of
+    its allowed values; `raw` is the part of the message at `span`. A value of an open type (a name, a place, text) that nothing in the
+    message marks has a confidence of 0.5 or less.
+
+    Args:
+        param: What is asked for.
+        reply: The message and what stands around it; without a prompt only clearly marked values are taken.
+
+    Returns:
+        `filled`, or why not: `dontcare`, `declined`, `question` or `abstained`.
+
+    Raises:
+        InvalidInput: The parameter's pattern is no regular expression.
+    """
+    if not reply.text.strip():
+        return Extraction("abstained", reason="empty message")
+    chosen = best(reply.text, _own(param, reply, [c for c in _READERS[param.type](param, reply) if is_valid(param, c.value)]))
+    accepted = None if reply.strict else _suggestion(param, reply, chosen)
+    if accepted:
+        return accepted
+    if chosen:
+        raw = reply.text[chosen.start : chosen.end]
+        return Extraction("filled", chosen.value, raw, (chosen.start, chosen.end), round(chosen.confidence, 2), chosen.reason)
+    return Extraction("abstained", reason="no marked value") if reply.strict else _stance(reply.text)
+
+
+def find(param: Param, text: str, *, now: datetime, others: Sequence[Param] = ()) -> Extraction:
+    """Read the parameter's value from a message that answers no question: only what the message clearly marks.
+
+    Args:
+        param: What to look for.
+        text: The message.
+        now: When it was written: what "tomorrow" counts from.
+        others: Parameters whose values the message may hold as well.
+
+    Returns:
+        `filled` or `abstained`.
+
+    Raises:
+        InvalidInput: The parameter's pattern is no regular expression.
+    """
+    return extract(param, Reply(text, now=now, others=others))
+
+
+def _own(param: Param, reply: Reply, found: list[Candidate]) -> list[Candidate]:
+    """The candidates that no other parameter fits better."""
+    others = [other for other in reply.others if other.name != param.name and other.type in _CLAIMS]
+    if not found or not others:
+        return found
+    theirs = [claim for other in others for claim in _READERS[other.type](other, reply)]
+    return [
+        own
+        for own in found
+        if not any(own.overlaps(c.start, c.end) and (c.fit, c.confidence) > (own.fit, own.confidence) for c in theirs)
+    ]
+
+
+def _suggestion(param: Param, reply: Reply, chosen: Candidate | None) -> Extraction | None:
+    """A proposed value that the user accepts or names again; None when nothing was proposed or something else was said."""
+    value = reply.suggested
+    if value is None or (chosen and chosen.fit > 0) or not is_valid(param, value):
+        return None
+    said = reply.text.lower().find(str(value).lower())
+    if said >= 0 and not says_no(reply.text):
+        end = said + len(str(value))
+        return Extraction("filled", value, reply.text[said:end], (said, end), 0.85, "names the proposed value")
+    if says_yes(reply.text) and not (chosen and chosen.confidence > 0.8):
+        return Extraction("filled", value, confidence=0.85, reason="accepts the proposed value")
+    if chosen is None and says_no(reply.text):
+        return Extraction("declined", confidence=0.8, reason="refuses the proposed value")
+    return None
+
+
+def _stance(text: str) -> Extraction:
+    """Why a reply holds no value."""
+    if does_not_care(text):
+        return Extraction("dontcare", confidence=0.8, reason="no preference")
+    if lacks(text) or puts_off(text):
+        return Extraction("declined", confidence=0.7, reason="does not have or give it")
+    if asks_back(text) or text.rstrip().endswith("?"):
+        return Extraction("question", confidence=0.7, reason="asks back")
+    return Extraction("abstained", reason="no value found")

@@ -1,0 +1,214 @@
+"""Dates: an own grammar of what people write, normalised to ISO 8601 against the time of the message."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import date as Day
+from datetime import timedelta
+
+from langmem_ext.waiting.extract.candidate import Candidate, longest
+from langmem_ext.waiting.extract.numerals import WORDS, words_value
+from langmem_ext.waiting.extract.reply import Reply
+from langmem_ext.waiting.extract.roles import DATE_CUES, with_roles
+from langmem_ext.waiting.param import Param
+
+_MONTHS = "january february march april may june july august september october november december".split()
+_DAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
+_ORDINALS = (
+    "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth fifteenth sixteenth "
+    "seventeenth eighteenth nineteenth twentieth"
+).split()
+_ORDINAL_DAYS = {word: day for day, word in enumerate(_ORDINALS, start=1)} | {
+    f"twenty{sep}{word}": 20 + day for sep in "- " for day, word in enumerate(_ORDINALS[:9], start=1)
+}
+_ORDINAL_DAYS |= {"thirtieth": 30, "thirty-first": 31, "thirty first": 31}
+
+MONTH = (
+    r"(?P<month>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sep(?:t(?:ember)?)?|oct(?:ober)?"
+    r"|nov(?:ember)?|dec(?:ember)?)\b\.?"
+)
+_WORD_DAY = "|".join(sorted(_ORDINAL_DAYS, key=len, reverse=True))
+_DAY = rf"(?P<day>\d{{1,2}}(?=\s*(?:st|nd|rd|th)\b)|\d{{1,2}}(?![\d:.,]\d|\s*[ap]\.?m|\d)|{_WORD_DAY})(?:\s*(?:st|nd|rd|th)\b)?"
+_NTH = rf"(?P<day>\d{{1,2}}(?=\s?(?:st|nd|rd|th)\b)|(?:{_WORD_DAY}))(?:\s?(?:st|nd|rd|th)\b)?"
+_YEAR = r"(?:,?\s*(?:of\s+)?(?P<year>(?:19|20)\d{2})\b(?!\s*[:.]\d))?"
+_WEEKDAY = r"(?P<weekday>mon(?:day)?|tue(?:s(?:day)?)?|wed(?:nesday)?|thu(?:rs?(?:day)?)?|fri(?:day)?|sat(?:urday)?|sun(?:day)?)\b\.?"
+_LONG_WEEKDAY = r"(?:mon|tues|wednes|thurs|fri|satur|sun)day"
+_LEAD = rf"(?:{_LONG_WEEKDAY},?\s+(?:the\s+)?)?"
+
+Maker = Callable[["re.Match[str]", Day], "Day | None"]
+
+
+def _safe(year: int, month: int, day: int) -> Day | None:
+    try:
+        return Day(year, month, day)
+    except ValueError:
+        return None
+
+
+def _day_number(text: str) -> int:
+    return int(text) if text.isdigit() else _ORDINAL_DAYS[re.sub(r"\s+", " ", text.lower())]
+
+
+def _explicit(match: re.Match[str], today: Day) -> Day | None:
+    month = next(n for n, name in enumerate(_MONTHS, start=1) if name.startswith(match["month"].lower()[:3]))
+    day = _day_number(match["day"])
+    if match["year"]:
+        return _safe(int(match["year"]), month, day)
+    return next((found for year in range(today.year, today.year + 5) if (found := _safe(year, month, day)) and found >= today), None)
+
+
+def _year_first(match: re.Match[str], today: Day) -> Day | None:
+    return _safe(int(match["year"]), int(match["month"]), int(match["day"]))
+
+
+def _numeric(match: re.Match[str], today: Day) -> Day | None:
+    """`8/3` is month first, `24.4.` day first; what cannot be one is read as the other."""
+    first, second = int(match["a"]), int(match["b"])
+    orders = [(first, second), (second, first)]
+    if match["sep"] == ".":
+        orders.reverse()
+    for month, day in orders:
+        if match["year"]:
+            year = int(match["year"])
+            return_ = _safe(year + 2000 if year < 100 else year, month, day)
+        else:
+            return_ = next((d for y in range(today.year, today.year + 5) if (d := _safe(y, month, day)) and d >= today), None)
+        if return_:
+            return return_
+    return None
+
+
+def _of_month(match: re.Match[str], today: Day) -> Day | None:
+    ahead = 1 if match["which"].lower() in ("next", "the next", "the following") else 0
+    months = today.year * 12 + today.month - 1 + ahead
+    return _safe(months // 12, months % 12 + 1, _day_number(match["day"]))
+
+
+def _nth(match: re.Match[str], today: Day) -> Day | None:
+    day = _day_number(match["day"])
+    for ahead in range(3):
+        months = today.year * 12 + today.month - 1 + ahead
+        found = _safe(months // 12, months % 12 + 1, day)
+        if found and found >= today:
+            return found
+    return None
+
+
+def _relative(match: re.Match[str], today: Day) -> Day | None:
+    words = match.group().lower()
+    if "after tomorrow" in words:
+        return today + timedelta(days=2)
+    if words.startswith(("tomorrow", "tmr", "tommor", "tomm", "tomor")):
+        return today + timedelta(days=1)
+    return today - timedelta(days=1) if words.startswith("yesterday") else today
+
+
+def _ahead(match: re.Match[str], today: Day) -> Day | None:
+    written = match["count"].lower()
+    count = int(written) if written.isdigit() else 1 if written in ("a", "an", "one") else words_value(written)
+    if count is None or count > 3_000:
+        return None
+    unit = match["unit"].lower()
+    start = today + timedelta(days=1) if (match.groupdict().get("base") or "").lower() == "tomorrow" else today
+    if unit.startswith("month"):
+        months = start.year * 12 + start.month - 1 + count
+        return _safe(months // 12, months % 12 + 1, start.day)
+    return start + timedelta(days=count * (7 if unit.startswith("week") else 1))
+
+
+def _weekday(match: re.Match[str], today: Day) -> Day | None:
+    """A bare weekday or "this" one is the next to come, today excluded; "next" one is in the next week, which begins on Monday."""
+    wanted = next(n for n, name in enumerate(_DAYS) if name.startswith(match["weekday"].lower()[:3]))
+    groups = match.groupdict()
+    which = f"{groups.get('which') or ''} {groups.get('after') or ''} {groups.get('lead') or ''}".lower()
+    if "next" in which or "following" in which:
+        weeks = 2 if "after next" in which else 1
+        return today - timedelta(days=today.weekday()) + timedelta(days=7 * weeks + wanted)
+    return today + timedelta(days=(wanted - today.weekday() - 1) % 7 + 1)
+
+
+_NOT_A_DAY = (
+    r"(?!\s*(?:one|option|time|floor|choice|class|person|result|suggestion|street|st\b|avenue|ave\b|road|rd\b|blvd|name|row|flight|thing"
+    r"|place|restaurant|hotel|movie|event|half|quarter|party)\b)"
+)
+_GRAMMAR: tuple[tuple[re.Pattern[str], Maker, float, str], ...] = tuple(
+    (re.compile(source, re.I), maker, confidence, reason)
+    for source, maker, confidence, reason in (
+        (r"(?<!\d)(?P<year>(?:19|20)\d{2})[-/.](?P<month>\d{1,2})[-/.](?P<day>\d{1,2})(?!\d)", _year_first, 0.98, "date, year first"),
+        (rf"\b{_LEAD}{MONTH},?\s*(?:the\s+)?{_DAY}{_YEAR}", _explicit, 0.97, "month and day"),
+        (rf"(?<![\d:.,#$£€])\b{_LEAD}{_DAY}\s*(?:day\s+)?(?:of\s+|in\s+)?{MONTH}{_YEAR}", _explicit, 0.97, "day and month"),
+        (
+            r"(?<![\d/.:-])(?P<a>\d{1,2})(?P<sep>[-/.])(?P<b>\d{1,2})(?P=sep)(?P<year>\d{4}|\d{2})(?![\d/]|[-.:]\d)",
+            _numeric,
+            0.8,
+            "numeric date",
+        ),
+        (r"(?<![\d/.:-])(?P<a>\d{1,2})(?P<sep>/)(?P<b>\d{1,2})(?P<year>)(?![\d/]|[.:]\d)", _numeric, 0.6, "numeric date without a year"),
+        (rf"\b{_LEAD}{_NTH}\s+(?:day\s+)?of\s+(?P<which>this|next|the next|the following|the)\s+month\b", _of_month, 0.95, "day of a month"),
+        (rf"\b(?:the|{_LONG_WEEKDAY})\s+{_NTH}(?!\w){_NOT_A_DAY}", _nth, 0.9, "day of the month"),
+        (r"(?<![\w#-])(?P<day>\d{1,2})(?:st|nd|rd|th)(?!\w)" + _NOT_A_DAY, _nth, 0.85, "day of the month"),
+        (
+            r"\b(?:the\s+)?day after tomorrow\b|\b(?:tomorrow|tommorow|tommorrow|tomorow|tmrw|tmr|today|tonight|tonite|yesterday)\b"
+            r"|\bthis (?:morning|afternoon|evening)\b",
+            _relative,
+            0.95,
+            "relative day",
+        ),
+        (
+            rf"\bin\s+(?P<count>\d{{1,3}}|an?|{WORDS})\s+(?P<unit>days?|weeks?|months?)(?:'?s? time)?\b",
+            _ahead,
+            0.9,
+            "days ahead",
+        ),
+        (
+            rf"\b(?P<count>\d{{1,3}}|an?|{WORDS})\s+(?P<unit>days?|weeks?|months?)\s+from\s+(?P<base>now|today|tomorrow)\b",
+            _ahead,
+            0.9,
+            "days ahead",
+        ),
+        (
+            rf"\b(?P<lead>next week(?:'s)?\s+(?:on\s+)?)?(?:(?P<which>this coming|this|next|coming|the following|the next|the coming)\s+)?"
+            rf"(?P<weekday>{_LONG_WEEKDAY})s?\b(?P<after>\s+(?:of\s+)?(?:the\s+)?(?:next week|following week|this week|after next))?",
+            _weekday,
+            0.88,
+            "weekday",
+        ),
+        (
+            rf"(?:(?<=\bon )|(?<=\bby )|(?<=\bfor )|^\s*)(?:(?P<which>this|next)\s+)?{_WEEKDAY}(?=\s*(?:$|[.,!?]|at\b|please|next))"
+            rf"(?P<after>\s+next week)?|\b(?P<which2>this|next)\s+(?P<weekday2>mon|tues?|wed|thurs?|thu|fri)\b",
+            lambda match, today: _short_weekday(match, today),
+            0.8,
+            "short weekday",
+        ),
+    )
+)
+
+
+def _short_weekday(match: re.Match[str], today: Day) -> Day | None:
+    wanted = next(n for n, name in enumerate(_DAYS) if name.startswith((match["weekday"] or match["weekday2"]).lower()[:3]))
+    which = f"{match['which'] or match['which2'] or ''} {match['after'] or ''}".lower()
+    if "next" in which:
+        return today - timedelta(days=today.weekday()) + timedelta(days=7 + wanted)
+    return today + timedelta(days=(wanted - today.weekday() - 1) % 7 + 1)
+
+
+def dates(text: str, today: Day) -> list[Candidate]:
+    """Every date that `text` names, in its order; days that do not exist are left out."""
+    found: list[Candidate] = []
+    for pattern, maker, confidence, reason in _GRAMMAR:
+        for match in pattern.finditer(text):
+            try:
+                day = maker(match, today)
+            except (OverflowError, ValueError):
+                day = None
+            if day:
+                start = match.start() + len(match.group()) - len(match.group().lstrip())
+                end = match.start() + len(match.group().rstrip(" ."))
+                found.append(Candidate(start, end, day.isoformat(), confidence, reason=reason))
+    return longest(found)
+
+
+def read(param: Param, reply: Reply) -> list[Candidate]:
+    """The dates of a reply, those that stand in this parameter's role first."""
+    return with_roles(param, reply, dates(reply.text, reply.now.date()), DATE_CUES)

@@ -1,0 +1,90 @@
+"""Numbers in a text, in digits and in words, with their places."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+UNITS = {
+    word: value
+    for value, word in enumerate(
+        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen "
+        "nineteen".split()
+    )
+}
+TENS = {word: 10 * value for value, word in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split(), start=2)} | {
+    "fourty": 40
+}
+SCALES = {"hundred": 100, "thousand": 1_000, "grand": 1_000, "million": 1_000_000, "k": 1_000}
+_WORD = "|".join(sorted((*UNITS, *TENS, "hundred", "thousand", "million"), key=len, reverse=True))
+WORDS = rf"(?:an?\s+(?=(?:hundred|thousand|million)\b))?(?:{_WORD})(?:(?:\s*-\s*|\s+|\s+and\s+)(?:{_WORD}))*"
+"""A number in words, as the source of a regular expression."""
+
+DIGITS = r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?"
+"""A number in digits, as the source of a regular expression."""
+
+_NUMERAL = re.compile(
+    rf"(?<![\w#/:.,-])-?(?P<digits>{DIGITS})(?:\s*(?P<scale>hundred|thousand|million|grand|k)\b|(?![\w/:]|[-–]\d|\.\d|,\d))"
+    rf"|\b(?P<words>{WORDS})\b"
+    r"|\b(?P<named>an?\s+couple(?:\s+of)?|(?:half\s+a|a\s+half|half)\s+dozen|an?\s+dozen|an?\s+pair\s+of)\b",
+    re.I,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Numeral:
+    """A number, where it stands, and whether it was written in digits."""
+
+    start: int
+    end: int
+    value: int | float
+    digits: bool
+
+
+def words_value(words: str) -> int | None:
+    """The number that `words` spell ("one thousand and twenty"); None when they spell none ("two three")."""
+    total = current = 0
+    last = 0  # size of the smallest group that may still follow; a unit after a unit is another number
+    for word in re.findall(r"[a-z]+", words.lower()):
+        if word in UNITS:
+            if last and (last < 10 or (last < 100 and UNITS[word] > 9)):
+                return None
+            current += UNITS[word]
+            last = 1
+        elif word in TENS:
+            if last and last < 100:
+                return None
+            current += TENS[word]
+            last = 10
+        elif word == "hundred":
+            current = max(current, 1) * 100
+            last = 100
+        elif word in SCALES:
+            total += max(current, 1) * SCALES[word]
+            current = 0
+            last = 1_000
+    return total + current
+
+
+def digits_value(digits: str, scale: str = "") -> int | float:
+    """The number that `digits` write; an int when it is whole."""
+    number = float(digits.replace(",", "")) * SCALES.get(scale.lower(), 1)
+    return int(number) if number.is_integer() and abs(number) < 1e15 else number
+
+
+def numerals(text: str) -> list[Numeral]:
+    """Every number of `text` in its order; parts of dates, times, ids and ranges in digits are none."""
+    found: list[Numeral] = []
+    for match in _NUMERAL.finditer(text):
+        value: int | float | None
+        if match["digits"]:
+            value = digits_value(match["digits"], match["scale"] or "")
+            value = -value if match.group().startswith("-") else value
+        elif match["words"]:
+            value = words_value(match["words"])
+        else:
+            named = match["named"].lower()
+            value = (6 if "half" in named else 12) if "dozen" in named else 2
+        if value is not None and abs(value) < 1e15:
+            found.append(Numeral(match.start(), match.end(), value, match["digits"] is not None))
+    return found

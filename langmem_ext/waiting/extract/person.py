@@ -1,0 +1,102 @@
+"""Names of people, whole or only the first or last name, as the parameter asks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from langmem_ext.waiting.extract.candidate import Candidate
+from langmem_ext.waiting.extract.leadin import answer_span
+from langmem_ext.waiting.extract.lexicon import GENERIC_NOUNS, NEVER_NAMES
+from langmem_ext.waiting.extract.mask import closed_spans
+from langmem_ext.waiting.extract.openness import is_no_answer, keep
+from langmem_ext.waiting.extract.reply import Reply
+from langmem_ext.waiting.extract.tokens import Token, runs, tokens
+from langmem_ext.waiting.extract.vocabulary import split_name
+from langmem_ext.waiting.param import Param, ParamType
+
+_CUE = re.compile(
+    r"(?:\b(?:name(?:'s| is| would be| will be|:)?|named|called|call me|i am|i'm|im|this is|it is|it's|to|for|with|from|by|under|mr|mrs|ms|miss|dr|doctor|as|is|contact|send|pay))\W*$", re.I
+)
+_SURE = re.compile(r"\b(?:name(?:'s| is|:)|named|called|call me|under(?: the)?(?: name)?(?: of)?)\W*$", re.I)
+_FIRST_NAMED = re.compile(r"\b(?:first|given|fore)\s*-?\s*name(?:'s| is|:)?\s*(?:is\s+)?$", re.I)
+_LAST_NAMED = re.compile(r"\b(?:(?:last|family|sur)\s*-?\s*name)(?:'s| is|:)?\s*(?:is\s+)?$", re.I)
+_LOOSE_NAME = re.compile(r"[^\W\d_]+(?:['’.-][^\W\d_]+)*\.?")
+_TITLES = frozenset(("mr", "mrs", "ms", "miss", "dr", "doctor", "sir", "madam"))
+
+
+def _part(param: Param) -> str:
+    """Which part of a name is asked for: `first`, `last` or the whole."""
+    words = {*split_name(param.name), *re.findall(r"[a-z]+", param.description.lower())}
+    if words & {"first", "given", "forename", "firstname"}:
+        return "" if words & {"last", "surname", "lastname", "full"} else "first"
+    return "last" if words & {"last", "family", "surname", "lastname"} else ""
+
+
+def _fit(before: str, part: str, *, strict: bool) -> int:
+    if _FIRST_NAMED.search(before):
+        return -1 if part == "last" else 3
+    if _LAST_NAMED.search(before):
+        return -1 if part == "first" else 3
+    if _SURE.search(before):
+        return 2
+    return 1 if _CUE.search(before) else 0
+
+
+def _groups(reply: Reply, masked: Sequence[tuple[int, int]]) -> list[tuple[list[Token], int]]:
+    """The names of a reply as words, each with its fit before the part is chosen; written small when no capitals stand there."""
+    words = tokens(reply.text)
+    found: list[list[Token]] = []
+    for run in runs(reply.text, words, masked):
+        group = [word for word in words[run.first : run.last] if word.low.strip(".") not in _TITLES and _LOOSE_NAME.fullmatch(word.text)]
+        if not group or all(word.low in GENERIC_NOUNS for word in group):
+            continue
+        if found and re.fullmatch(r"\s*,\s*", reply.text[found[-1][-1].end : group[0].start]):
+            found[-1].extend(group)
+        else:
+            found.append(group)
+    return [(group, 0) for group in found]
+
+
+def _small(reply: Reply, masked: Sequence[tuple[int, int]]) -> list[Token]:
+    """A name written small: the whole answer, of up to three words that could be a name's."""
+    if is_no_answer(reply.text):
+        return []
+    start, end = answer_span(reply.text)
+    group = [word for word in tokens(reply.text) if word.start >= start and word.end <= end]
+    group = [word for word in group if word.low.strip(".") not in _TITLES]
+    plain = all(word.low not in NEVER_NAMES | GENERIC_NOUNS and _LOOSE_NAME.fullmatch(word.text) for word in group)
+    return group if plain and 1 <= len(group) <= 3 and not any(start < stop and begin < end for begin, stop in masked) else []
+
+
+def _chosen(group: Sequence[Token], part: str, reply: Reply, param: Param) -> Sequence[Token]:
+    """The words of a name that the parameter asks for; none when it holds only the other part."""
+    if part == "first":
+        return group[:1]
+    if part == "last":
+        if len(group) > 1:
+            return group[-1:]
+        first_too = any(other.type == ParamType.PERSON and _part(other) == "first" for other in reply.others)
+        return () if first_too else group
+    return group
+
+
+def read(param: Param, reply: Reply) -> list[Candidate]:
+    """The names of people in a reply, or their first or last parts."""
+    masked = closed_spans(param, reply)
+    part, text = _part(param), reply.text
+    groups = [group for group, _ in _groups(reply, masked)]
+    confidence = 0.75
+    if not groups and not reply.strict:
+        small = _small(reply, masked)
+        groups, confidence = ([small], 0.5) if small else ([], confidence)
+    found = []
+    for group in groups:
+        fit = _fit(text[: group[0].start], part, strict=reply.strict)
+        words = group if fit == 3 else _chosen(group, part, reply, param)
+        if words:
+            start, end = words[0].start, words[-1].end
+            if re.search(r"['’]s$", text[start:end]):
+                end -= 2
+            found.append(Candidate(start, end, text[start:end], min(0.9, confidence + 0.05 * max(fit, 0)), fit, "name of a person"))
+    return keep(reply, found, strict_fit=2)

@@ -1,0 +1,39 @@
+"""What stands around an answer: the message, the question before it, and what else is known or asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
+from datetime import datetime
+
+from pydantic import JsonValue
+
+from langmem_ext.waiting.param import Param
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A user's message as an extractor sees it.
+
+    Attributes:
+        text: The message.
+        prompt: The agent's question it answers; empty when the value may stand in any message, which makes every extractor strict:
+            it takes only what the message clearly marks.
+        others: Parameters asked for in the same question, or that the plan still lacks: their values are not this one's.
+        filled: Values known already, by parameter name.
+        suggested: A value the agent proposed: "yes" accepts it, "no" declines it.
+        now: When the message was written, naive local or aware: what "tomorrow" counts from.
+    """
+
+    text: str
+    _: KW_ONLY
+    prompt: str = ""
+    others: Sequence[Param] = ()
+    filled: Mapping[str, JsonValue] = field(default_factory=dict)
+    suggested: JsonValue = None
+    now: datetime
+
+    @property
+    def strict(self) -> bool:
+        """Whether the message answers no question, so that only clearly marked values count."""
+        return not self.prompt.strip()

@@ -1,0 +1,101 @@
+"""Open text: the answer without its frame, or, for a kind or category, the words that name it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from langmem_ext.waiting.extract.candidate import Candidate
+from langmem_ext.waiting.extract.identifier import by_pattern
+from langmem_ext.waiting.extract.leadin import answer_span
+from langmem_ext.waiting.extract.lexicon import FUNCTION_WORDS, GENERIC_NOUNS, STOPS_NAME, VERBS
+from langmem_ext.waiting.extract.mask import closed_spans
+from langmem_ext.waiting.extract.openness import is_no_answer
+from langmem_ext.waiting.extract.reply import Reply
+from langmem_ext.waiting.extract.tokens import Token, sentences, tokens, trim
+from langmem_ext.waiting.extract.vocabulary import own_stems, split_name, stem
+from langmem_ext.waiting.param import Param
+
+_KINDS = frozenset("genre type kind category cuisine style sort food range class mood color colour flavour flavor".split())
+_REASON = re.compile(r"\b(?:because(?: of)?|due to|since|the reason (?:is|being)(?: that)?|reason:)\s+", re.I)
+_HEADS = frozenset(stem(word) for word in (*GENERIC_NOUNS, "food", "cuisine", "dishes", "stuff", "genre", "flick", "options", "type", "category"))
+_LONGEST = 4_000
+"""Characters of a free answer that are kept."""
+
+
+def is_kind(param: Param) -> bool:
+    """Whether the parameter holds a kind or category, which a word or two name, and not a free answer."""
+    words = {*split_name(param.name), *re.findall(r"[a-z]+", param.description.lower())}
+    return bool(words & _KINDS)
+
+
+def _head(word: Token, heads: set[str]) -> bool:
+    return stem(word.low) in heads
+
+
+def _modifiers(param: Param, reply: Reply, masked: Sequence[tuple[int, int]]) -> list[Candidate]:
+    """The words before a noun of the parameter or its question: "a *funny* movie", "*thai* food"."""
+    heads = set(own_stems(param)) | set(_HEADS)
+    words = tokens(reply.text)
+    found = []
+    for at, word in enumerate(words):
+        if not _head(word, heads) or at == 0:
+            continue
+        first = at
+        while first > 0 and _modifies(reply.text, words, first - 1, masked, heads):
+            first -= 1
+        if first < at:
+            start, end = words[first].start, words[at - 1].end
+            found.append(Candidate(start, end, reply.text[start:end], 0.45, 2 if stem(word.low) in own_stems(param) else 1, "words before its noun"))
+    return found
+
+
+def _modifies(text: str, words: Sequence[Token], at: int, masked: Sequence[tuple[int, int]], heads: set[str]) -> bool:
+    word, after = words[at], words[at + 1]
+    free = not any(word.start < stop and start < word.end for start, stop in masked)
+    return free and not text[word.end : after.start].strip() and word.low not in STOPS_NAME and not _head(word, heads) and not word.text[0].isdigit()
+
+
+def _short(reply: Reply, masked: Sequence[tuple[int, int]], bounds: tuple[int, int]) -> list[Candidate]:
+    """An answer of up to three words that are none of the frame's."""
+    start, end = answer_span(reply.text, *bounds)
+    words = tokens(reply.text[start:end])
+    inside = any(start < stop and begin < end for begin, stop in masked)
+    if inside or not 1 <= len(words) <= 3 or any(word.low in FUNCTION_WORDS | VERBS for word in words):
+        return []
+    if all(stem(word.low) in _HEADS for word in words):
+        return []
+    return [Candidate(start, end, reply.text[start:end], 0.45, 1, "a short answer")]
+
+
+def _kind(param: Param, reply: Reply) -> list[Candidate]:
+    masked = closed_spans(param, reply)
+    found = _modifiers(param, reply, masked)
+    for bounds in sentences(reply.text):
+        if not is_no_answer(reply.text[slice(*bounds)]):
+            found += [short for short in _short(reply, masked, bounds) if not any(short.overlaps(c.start, c.end) for c in found)]
+    return found
+
+
+def _free(reply: Reply) -> list[Candidate]:
+    """All that is said, from the answer's first word on; what follows "because" when it gives a reason."""
+    text = reply.text
+    reason = _REASON.search(text)
+    start, end = trim(text, reason.end(), len(text)) if reason else answer_span(text)
+    if start >= end or end - start > _LONGEST or not re.search(r"\w", text[start:end]):
+        return []
+    if all(word.low in FUNCTION_WORDS for word in tokens(text[start:end])):
+        return []
+    return [Candidate(start, end, text[start:end], 0.45 if reason else 0.35, 0, "the whole answer")]
+
+
+def read(param: Param, reply: Reply) -> list[Candidate]:
+    """What a reply may mean by an open value; never anything without a question, unless it matches a declared pattern."""
+    if param.pattern:
+        return by_pattern(param, reply.text)
+    if reply.strict or not re.search(r"\w", reply.text):
+        return []
+    first = sentences(reply.text)[0]
+    if is_no_answer(reply.text[slice(*first)]) and not (is_kind(param) and len(sentences(reply.text)) > 1):
+        return []
+    return _kind(param, reply) if is_kind(param) else _free(reply)

@@ -1,0 +1,49 @@
+"""A parameter's own words: the nouns of its name and description, by which a message speaks of it."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from langmem_ext.waiting.extract.lexicon import FUNCTION_WORDS
+from langmem_ext.waiting.param import Param
+
+_EMPTY = frozenset(
+    "name number value parameter argument field user customer whether flag boolean main desired required preferred given want wants provided "
+    "amount list string optional default format count total tentative search e.g eg".split()
+)
+_PEOPLE = frozenset(
+    "people person persons passenger passengers rider riders traveler travelers traveller travellers guest guests adult adults party "
+    "attendee attendees diner diners visitor visitors child children kid kids seat seats ticket tickets pax".split()
+)
+
+
+def stem(word: str) -> str:
+    """A word without its ending, so that "tickets" meets "ticket" and "sharing" meets "shared"."""
+    low = word.lower()
+    for ending in ("ings", "ing", "ies", "ed", "es", "s", "e", "y"):
+        if low.endswith(ending) and len(low) - len(ending) >= 3:
+            return low[: -len(ending)]
+    return low
+
+
+def split_name(name: str) -> list[str]:
+    """The words of a parameter's name: `orderId` and `order_id` are both order, id."""
+    return [word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+", name)]
+
+
+@lru_cache(maxsize=512)
+def _stems(name: str, description: str) -> frozenset[str]:
+    words = [*split_name(name), *re.findall(r"[a-z]+", description.lower())]
+    return frozenset(stem(word) for word in words if word not in FUNCTION_WORDS and word not in _EMPTY and len(word) > 1)
+
+
+def own_stems(param: Param) -> frozenset[str]:
+    """Stems of the nouns that name the parameter."""
+    return _stems(param.name, param.description)
+
+
+def counts_people(param: Param, prompt: str = "") -> bool:
+    """Whether the parameter counts people (or their seats and tickets), so that "just me" is one."""
+    words = {*split_name(param.name), *re.findall(r"[a-z]+", param.description.lower())}
+    return bool(words & _PEOPLE) or bool(re.search(r"how many (?:people|persons?|guests|of you|in your)|how large|party", prompt, re.I))
