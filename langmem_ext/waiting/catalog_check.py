@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import TypeAlias
 
 from langchain_core.tools import BaseTool
 from rapidfuzz.distance import DamerauLevenshtein
@@ -14,8 +13,8 @@ from langmem_ext.waiting.catalog_file import DataPath, Problem
 from langmem_ext.waiting.intent import CatalogFields, Intent, template_fields
 from langmem_ext.waiting.names import instead_of, nearest
 from langmem_ext.waiting.param import Param, ParamType
+from langmem_ext.waiting.tool_params import Arguments
 from langmem_ext.waiting.tool_schema import ToolArgument, field_error, step_arguments
-
 
 RESULT = "result"
 """In a reply template, `{result.key}` is what the last tool returned."""
@@ -119,7 +118,7 @@ def _check_pattern(place: DataPath, pattern: str) -> Iterator[Problem]:
 
 def _check_template(place: DataPath, template: str, known: Collection[str]) -> Iterator[Problem]:
     for name in template_fields(template):
-        if name not in known and not name.startswith(f"{RESULT}."):
+        if name not in known and name.split(".")[0] != RESULT:
             yield Problem(place, f"{{{name}}} is neither a parameter nor {{{RESULT}.key}}; {instead_of(name, sorted(known))}")
 
 

@@ -123,10 +123,9 @@ class _Reader:
             if self._values == MAX_VALUES + 1:
                 self._refuse(node, path, f"more than {MAX_VALUES} values: aliases multiply them")
             return None
-        if id(node) in self._open:
-            return self._refuse(node, path, "an alias that contains itself")
-        if len(path) > MAX_DEPTH:
-            return self._refuse(node, path, "nested too deeply")
+        if id(node) in self._open or len(path) > MAX_DEPTH:
+            self._refuse(node, path, "an alias that contains itself" if id(node) in self._open else "nested too deeply")
+            return None
         self._open.add(id(node))
         try:
             return self._value(node, path)
@@ -143,11 +142,13 @@ class _Reader:
     def _scalar(self, node: Node, path: DataPath) -> object:
         construct = _SCALARS.get(node.tag)
         if construct is None or not isinstance(node, ScalarNode):
-            return self._refuse(node, path, f"the tag {node.tag} means nothing here: write the value without it")
+            self._refuse(node, path, f"the tag {node.tag} means nothing here: write the value without it")
+            return None
         try:
             return construct(node.value)
         except ValueError:
-            return self._refuse(node, path, "not a whole number")
+            self._refuse(node, path, "not a whole number")
+            return None
 
     def _mapping(self, node: MappingNode, path: DataPath) -> dict[str, object]:
         values: dict[str, object] = {}

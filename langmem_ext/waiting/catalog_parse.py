@@ -12,12 +12,14 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from langmem_ext.waiting.catalog_file import DataPath, Problem
-from langmem_ext.waiting.inference import infer_type
+from langmem_ext.waiting.inference import infer_role, infer_type
 from langmem_ext.waiting.intent import CatalogFields, Intent, Redaction, Replies
 from langmem_ext.waiting.names import in_words, instead_of
 from langmem_ext.waiting.param import Param, ParamType
 
 M = TypeVar("M", bound=BaseModel)
+
+_PAIRED = (ParamType.DATE, ParamType.TIME, ParamType.PLACE)
 
 _KINDS = {
     "string_type": "must be text",
@@ -113,10 +115,12 @@ def _params(parsed: Parsed, value: object) -> Iterator[tuple[str, Param]]:
 
 
 def complete(param: Param) -> Param:
-    """The parameter with what its declaration leaves out: the type its name, description and values suggest, and a question."""
+    """The parameter with what its declaration leaves out: type and role as its name and description suggest, and a question."""
     added: dict[str, object] = {}
     if "type" not in param.model_fields_set:
         added["type"] = ParamType.ENUM if param.enum else infer_type(param.name, param.description)
+    if "role" not in param.model_fields_set and added.get("type", param.type) in _PAIRED:
+        added["role"] = infer_role(param.name, param.description)
     if not param.prompt:
         added["prompt"] = default_prompt(param)
     return param.model_copy(update=added)
@@ -207,12 +211,10 @@ def _mistakes(exc: ValidationError, model: type[BaseModel], raw: object, place: 
 def _steps_in(raw: object, loc: Sequence[str | int]) -> Iterator[str | int]:
     """The part of `loc` that leads through `raw`: after it, pydantic names the alternative types it tried."""
     for step in loc:
-        if isinstance(raw, Mapping) and step in raw:
-            raw = raw[step]
-        elif isinstance(raw, list | tuple) and isinstance(step, int) and step < len(raw):
-            raw = raw[step]
-        else:
+        inside: Mapping[Any, object] = raw if isinstance(raw, Mapping) else dict(enumerate(raw)) if isinstance(raw, list | tuple) else {}
+        if step not in inside:
             return
+        raw = inside[step]
         yield step
 
 

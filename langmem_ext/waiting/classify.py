@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import datetime
@@ -10,7 +11,24 @@ from typing import Literal, Protocol, runtime_checkable
 from langchain_core.messages import BaseMessage
 from pydantic import JsonValue
 
-from langmem_ext.waiting.catalog import IntentCatalog
+from langmem_ext.waiting.catalog import Intent, IntentCatalog
+from langmem_ext.waiting.extract import find
+from langmem_ext.waiting.likeness import LikenessIndex, without_refusals
+
+PATTERN = 0.9
+"""Confidence in an intent whose pattern matches."""
+
+CERTAIN = 0.62
+"""Confidence from which an intent is taken for what the message asks for."""
+
+CERTAIN_WHILE_WAITING = 0.8
+"""The same while a question waits: an answer that is like an example is still an answer first."""
+
+MARGIN = 0.08
+"""How far an intent must be ahead of the next: closer ones are a tie, and a tie is not decided."""
+
+LONGEST_READ = 4_000
+"""Characters of a message that are read: what it asks for stands there, and patterns take long on more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,3 +85,57 @@ class Classifier(Protocol):
     async def aclassify(self, request: ClassifyRequest) -> Classification:
         """Async twin of `classify`."""
         ...
+
+
+class RuleClassifier:
+    """Classifies by the catalog alone: patterns, likeness to the examples and the description. Abstains when two intents are as likely."""
+
+    def __init__(self) -> None:
+        """Make a classifier; it keeps nothing but the words of the catalog it saw last."""
+        self._index: tuple[IntentCatalog, LikenessIndex] | None = None
+
+    def classify(self, request: ClassifyRequest) -> Classification:
+        """What the message asks for; without an intent when that is not certain."""
+        scores = self._scores(request.catalog, request.text[:LONGEST_READ])
+        if not scores:
+            return Classification(reason="no intent fits")
+        (best, score), runner_up = scores[0], scores[1][1] if len(scores) > 1 else 0.0
+        if score < (CERTAIN_WHILE_WAITING if request.waiting_for else CERTAIN):
+            return Classification(confidence=score, reason="no intent fits well enough")
+        if score - runner_up < MARGIN:
+            return Classification(confidence=score, reason="two intents fit as well")
+        return Classification(best.id, find_params(best, request), min(score, 1.0), reason="it fits best")
+
+    async def aclassify(self, request: ClassifyRequest) -> Classification:
+        """Async twin of `classify`."""
+        return self.classify(request)
+
+    def _scores(self, catalog: IntentCatalog, text: str) -> list[tuple[Intent, float]]:
+        """How likely each intent is, the likeliest first; impossible ones are left out."""
+        index = self._likeness(catalog)
+        said = without_refusals(text)
+        scores = [(intent, _score(intent, said, index.likeness(intent.id, text))) for intent in catalog.intents]
+        return sorted(((intent, score) for intent, score in scores if score), key=lambda item: -item[1])
+
+    def _likeness(self, catalog: IntentCatalog) -> LikenessIndex:
+        if self._index is None or self._index[0] is not catalog:
+            self._index = (catalog, LikenessIndex(catalog.intents))
+        return self._index[1]
+
+
+def _score(intent: Intent, said: str, likeness: float) -> float:
+    """A pattern makes an intent certain; likeness then tells two of them apart. A whole example is surer than a pattern."""
+    if likeness < 1 and any(re.search(pattern, said, re.IGNORECASE) for pattern in intent.patterns):
+        return PATTERN + (1 - PATTERN) * likeness
+    return likeness
+
+
+def find_params(intent: Intent, request: ClassifyRequest) -> dict[str, JsonValue]:
+    """The values of the intent's parameters that the message clearly gives, by name."""
+    params = [request.catalog.params[name] for name in intent.param_names if name in request.catalog.params]
+    found = {}
+    for param in params:
+        extraction = find(param, request.text, now=request.now, others=[other for other in params if other is not param])
+        if extraction.status == "filled":
+            found[param.name] = extraction.value
+    return found

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-import jsonschema
+import jsonschema  # type: ignore[import-untyped]  # ships no types
 from langchain_core.tools import BaseTool
 from pydantic import BaseModel, JsonValue, ValidationError
 

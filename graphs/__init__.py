@@ -1,0 +1,1 @@
+"""Example graphs: what `langgraph.json` points at."""
