@@ -70,7 +70,7 @@ def infer_type(name: str, description: str = "", values: Sequence[str] = ()) -> 
         if low <= _TRUTH and low & {"true", "false", "yes", "no"}:
             return ParamType.BOOLEAN
         return ParamType.INTEGER if all(re.fullmatch(r"-?\d+", value) for value in low) else ParamType.ENUM
-    words = " ".join(split_name(name))
+    words = re.sub(r"(?<=\w) (?:of|for|in|at|on)\b.*", "", " ".join(split_name(name)))
     if re.search(r"^(?:boolean|whether)\b|boolean flag|\btrue if\b", description, re.I):
         return ParamType.BOOLEAN
     if _FREE.search(words) and not re.search(r"\b(?:id|date|time|number|code)\b", words):

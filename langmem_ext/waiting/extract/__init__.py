@@ -24,8 +24,10 @@ from langmem_ext.waiting.extract import (
     person,
     phone,
     place,
-    text as free_text,
     time,
+)
+from langmem_ext.waiting.extract import (
+    text as free_text,
 )
 from langmem_ext.waiting.extract.attitude import asks_back, does_not_care, lacks, puts_off, says_no, says_yes
 from langmem_ext.waiting.extract.candidate import Candidate, best
@@ -106,7 +108,7 @@ def find(param: Param, text: str, *, now: datetime, others: Sequence[Param] = ()
 def _own(param: Param, reply: Reply, found: list[Candidate]) -> list[Candidate]:
     """The candidates that no other parameter fits better."""
     others = [other for other in reply.others if other.name != param.name and other.type in _CLAIMS]
-    if not found or not others:
+    if not found or not others or param.type == ParamType.BOOLEAN:
         return found
     theirs = [claim for other in others for claim in _READERS[other.type](other, reply)]
     return [

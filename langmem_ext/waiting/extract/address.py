@@ -15,13 +15,13 @@ _KIND = (
 )
 _UNIT = r"(?:\s*,?\s*(?:(?:#|apt\.?|apartment|suite|ste\.?|unit|no\.?|floor|fl\.?|room|rm\.?|building|bldg\.?)\s*#?\s*[\w-]+))?"
 _TAIL = (
-    r"(?:,\s*(?!(?:please|thanks|thank|and|but|which|that|for|at|on|i|we|it)\b)[A-Za-z][\w.'’-]*(?:\s+(?!(?:please|and|on|at|for|in|by|which|that|with)\b)[A-Z][\w.'’-]*){0,3}(?:\s+\d{4,6}(?:-\d{4})?)?)*"
-    r"(?:,?\s+[A-Z]{2}\s+\d{5}(?:-\d{4})?|,\s*\d{4,6}\b)?"
+    r"(?:,\s*(?!(?:The|A|An|Please|Thanks|Thank|And|But|For|At|On|I|We|It|My|This|That|Is|So|No|Yes)\b)(?-i:[A-Z])[\w'’-]*(?:\s+(?-i:[A-Z])[\w'’-]*){0,3}(?:\s+\d{4,6}(?:-\d{4})?)?)*"
+    r"(?:,?\s+(?-i:[A-Z]{2})\s+\d{5}(?:-\d{4})?|,\s*\d{4,6}\b)?"
 )
 _WORD = r"(?!(?:please|and|on|at|for|in|with|to|people|persons?|tickets?|days?|is|with)\b)[\w.'’&-]+"
 _NUMBER = r"\b\d{1,6}(?:-\d{1,5})?[A-Za-z]?\b"
-_KNOWN = re.compile(rf"{_NUMBER},?\s+(?:{_WORD}\s+){{0,4}}?{_KIND}\b\.?(?:\s+(?:[NSEW]|NE|NW|SE|SW|North|South|East|West|Real)\b\.?)?{_UNIT}{_TAIL}", re.I)
-_CAPITAL = re.compile(rf"{_NUMBER}\s+(?:[NSEW]\.?\s+)?(?:[A-Z][\w.'’-]*|\d+(?:st|nd|rd|th))(?:\s+(?:[A-Z][\w.'’-]*|of|the|de|del))*{_UNIT}{_TAIL}")
+_KNOWN = re.compile(rf"{_NUMBER},?\s+(?:{_WORD}\s+){{0,4}}?{_KIND}\b(?:\s+{_KIND}\b)?\.?(?:\s+(?:[NSEW]|NE|NW|SE|SW|North|South|East|West|Real)\b\.?)?{_UNIT}{_TAIL}", re.I)
+_CAPITAL = re.compile(rf"{_NUMBER}\s+(?:[NSEW]\.?\s+)?(?:(?!I\b)[A-Z][\w'’-]*|\d+(?:st|nd|rd|th))(?:\s+(?:(?!I\b)[A-Z][\w'’-]*|(?:of|the|de|del)(?=\s+[A-Z])))*{_UNIT}{_TAIL}")
 _AFTER = re.compile(r"\b[A-Z][\w.'’-]*(?:\s+[A-Z][\w.'’-]*)*(?:stra(?:ss|ß)e|str\.|gasse|weg|platz|allee)\s+\d{1,4}[a-z]?\b(?:,\s*\d{4,5}\s+[A-Z]\w+)?")
 
 

@@ -30,7 +30,7 @@ _DONTCARE = re.compile(
     r"|no (?:real |special |strong |big |particular |specific )?(?:preference|preferences|particular|specific|issue|requirements?|restrictions?)|"
     r"(?:don['’]?t|do not|dont) have (?:a |any |a particular |a specific |much )?(?:\w+ )?preferences?|not (?:particular|picky|fussy|important)|irrelevant"
     r"|(?:any(?:thing|where|time|one|body)?|either|whichever|whatever|whoever|wherever|whenever)\b(?! (?:else|other|in|is|with|of (?:these|them|those) in|\w+ in)\b)"
-    r"(?= *(?:$|[.,!?;]|one\b|is\b|will\b|would\b|works?\b|you\b|do(?:es)?\b|sounds?\b|goes\b|kind|type|part|area|sort|range|price|of (?:them|those)|food|cuisine|city|place|please|that|day|time|\w+ (?:is|will|would|works?|please|range|of)\b|\w+\W*$))"
+    r"(?= *(?:$|[.,!?;]|one\b|is\b|will\b|would\b|works?\b|you\b|do(?:es)?\b|sounds?\b|goes\b|kind|type|part|area|sort|range|price|of (?:them|those)|food|cuisine|city|place|please|that (?:is|works|you)|day|time|\w+ (?:is|will|would|works?|please|range|of)\b|\w+\W*$))"
     r"|you (?:can )?(?:choose|decide|pick)|(?:your|ur) (?:choice|call)|up to you|surprise me|all the same|makes? no difference|i(?:'m| am) (?:flexible|open|easy)"
     r"|no matter|i am open to (?:any|all)|open to any)",
     re.I,
@@ -47,7 +47,7 @@ _ASKS = re.compile(
     r"(?:what(?! about|ever)(?:'s|s)?|why(?! not)|how(?! about)(?:'s)?|who(?:'s|se)?|where(?:'s)?|when(?:'s)?|which|whom|is|are|am i|was|were|do|does|did|has|have you|have they"
     r"|should i|must i|will (?:it|that|there|they|this)|would (?:it|that|there) (?:cost|be (?:possible to|any))|any (?:other|more)|anything (?:else|more)"
     r"|(?:can|could|would|will) you (?:please )?(?:explain|repeat|say|clarify|help|provide|share|list|describe|remind|let me know)"
-    r"|(?:tell|give) me (?:the|their|its|more|about|some more)|i(?:'d| would)? (?:like to|want to|wanna|need to) know|let me know)\b",
+    r"|(?:tell|give) me (?:the|their|its|more|about|some more)|i(?:'d| would)? (?:like to|want to|wanna|need to) know|let me know (?:what|how|which|the|when|where|who))\b",
     re.I,
 )
 _SOFT = re.compile(r"^\W*(?:\w+\W+){0,3}?(?:can|could|may|would|will) (?:i|we|you|it)\b", re.I)
@@ -55,9 +55,10 @@ _OTHER_WISH = re.compile(
     r"^\W*(?:(?:please|well|ok(?:ay)?|actually|no|sorry|hey|oh|wait|now|also|and|but|first|then|hi|hello|can you|could you|would you|will you|i want to|i wanna|i(?:'d| would) like to|i need to"
     r"|let(?:'s| us)|i|to|just)\b\W*)*"
     r"(?:cancel(?:l?ing)?|stop|quit|exit|abort|forget (?:it|about|that)|never\s?mind|start (?:over|again)|restart|reset|go back|undo|leave it|drop it|human|agent|operator|representative"
-    r"|(?:talk|speak) (?:to|with)|(?:transfer|connect) me|change (?:my|the|it|that)|update (?:my|the)|track|refund|complain|help|goodbye|good\s?bye|bye|thanks?(?: you)?|thank you"
-    r"|hello|hi|hey|good (?:morning|afternoon|evening)|that'?s (?:all|it|everything)|that is (?:all|it|everything)|i'?m done|nothing(?: else)?|what\?*|huh|sorry|pardon|whatever|ok(?:ay)?|sure|yes|no|fine)"
-    r"\b",
+    r"|(?:talk|speak) (?:to|with)|(?:transfer|connect) me|change (?:my|the|it|that)|update (?:my|the)|track|refund|complain|goodbye|good\s?bye|bye"
+    r"|(?:help|thanks?(?: you)?|thank you|hello|hi|hey|good (?:morning|afternoon|evening)|that'?s (?:all|it|everything)|that is (?:all|it|everything)|i'?m done|nothing(?: else)?|what|huh|sorry|pardon"
+    r"|whatever|ok(?:ay)?|sure|yes|no|fine|please)(?=\W*$))"
+    r"(?!\w)",
     re.I,
 )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from langmem_ext.waiting.extract.candidate import Candidate, outside
 from langmem_ext.waiting.extract.date import dates
@@ -88,13 +89,17 @@ def _with_speaker(text: str, candidate: Candidate) -> Candidate:
     return Candidate(me.start(), candidate.end, int(str(candidate.value)) + 1, 0.85, 3, "people with the speaker")
 
 
+_TOTAL = re.compile(r"\s+(?:in total|total|altogether|in all|all together|of us)\b", re.I)
+
+
 def _people(text: str, found: list[Candidate]) -> list[Candidate]:
+    found = [replace(c, fit=4) if _TOTAL.match(text, c.end) or text[c.start : c.end].lower().endswith("of us") else c for c in found]
     found = [_with_speaker(text, candidate) for candidate in _sums(text, found)]
-    if any(candidate.fit == 3 for candidate in found):
+    if any(candidate.fit >= 3 for candidate in found):
         return found
     for pattern, count, reason in ((_PAIR, 2, "two people"), (_ALONE, 1, "one person")):
         match = pattern.search(text)
-        if match:
+        if match and not (count == 1 and any(candidate.fit >= 0 for candidate in found)):
             return [*found, Candidate(match.start(), match.end(), count, 0.85, 2, reason)]
     return found
 

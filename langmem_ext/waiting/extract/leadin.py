@@ -27,13 +27,14 @@ _FRAMES = re.compile(
     r"|i(?:'m| am)(?=\s+[A-Z])"
     r"|(?:(?:can|could|would|will) (?:you|i|we)(?: please| kindly)? )?(?:find|get|book|reserve|search|look|try|check|show|give|play|use|put|pick|choose|select|go|see if there's|see if you can find|see)"
     r"(?: me| us| out| it)?(?: for| into| with| up| at| in)*(?: (?:a table|a reservation|tickets|a ticket|some)(?: at| to| for)?)?"
-    r"|because(?: of)?|due to|since|as|for|at|in|on|from|to|with|by|about|like|called|named|of|some|any|an|a|the(?=\s+[a-z])"
+    r"|(?:something|anything|somewhere|anywhere|some ?place|a place|one|stuff)(?: (?:like|with|in|from|that(?: is|'s)?|which|serving|that serves?|serves?|to))*"
+    r"|(?:they|it|that|which) serves?|into|because(?: of)?|due to|since|as|for|at|in|on|from|to|with|by|about|like|called|named|of|some|any|an|a|the(?=\s+[a-z])"
     r")(?=\s|$|[,:])\s*[:,]?\s*",
     re.I,
 )
 _CLOSERS = re.compile(
     r"(?:[\s,.;:!?\-–—]+(?:please|pls|thanks?(?: you)?(?: (?:so|very) much| a lot)?|for me|if possible|if you can|would be (?:great|good|fine|nice|perfect|best|ideal|lovely|awesome|cool)"
-    r"|(?:is|sounds|looks|seems|works)(?: just| all)? (?:fine|good|great|ok(?:ay)?|perfect|nice|cool|right)(?: (?:for|with|to) me)?|will do|works(?: for me)?|i think|i guess|though|sir|then|too|instead|preferably))+[\s.!?]*$"
+    r"|(?:is|sounds|looks|seems|works)(?: just| all)? (?:fine|good|great|ok(?:ay)?|perfect|nice|cool|right)(?: (?:for|with|to) me)?|will do|works(?: for me)?|i think|i guess|though|sir|right now|now|tonight|today|then|too|instead|preferably))+[\s.!?]*$"
     r"|[\s.!?]+$",
     re.I,
 )

@@ -16,12 +16,14 @@ from langmem_ext.waiting.extract.vocabulary import split_name
 from langmem_ext.waiting.param import Param, ParamType
 
 _CUE = re.compile(
-    r"(?:\b(?:name(?:'s| is| would be| will be|:)?|named|called|call me|i am|i'm|im|this is|it is|it's|to|for|with|from|by|under|mr|mrs|ms|miss|dr|doctor|as|is|contact|send|pay))\W*$", re.I
+    r"(?:\b(?:name(?:'s| is| would be| will be|:)?|named|called|call me|i am|i'm|im|this is|it is|it's|to|for|with|from|by|under|mr|mrs|ms|miss|dr|doctor|as|is|contact|send|pay))\W*(?:(?:my|our|the|his|her)\s+)?$", re.I
 )
 _SURE = re.compile(r"\b(?:name(?:'s| is|:)|named|called|call me|under(?: the)?(?: name)?(?: of)?)\W*$", re.I)
 _FIRST_NAMED = re.compile(r"\b(?:first|given|fore)\s*-?\s*name(?:'s| is|:)?\s*(?:is\s+)?$", re.I)
 _LAST_NAMED = re.compile(r"\b(?:(?:last|family|sur)\s*-?\s*name)(?:'s| is|:)?\s*(?:is\s+)?$", re.I)
 _LOOSE_NAME = re.compile(r"[^\W\d_]+(?:['’.-][^\W\d_]+)*\.?")
+_KIN = frozenset("mom mum mother dad father aunt uncle cousin brother sister grandma grandpa grandmother grandfather son daughter nephew niece".split())
+_AFTER_CUE = re.compile(r"\b(?:to|for|with|name is|named|call me|i'm|i am|this is|it's)\s+(?:my\s+|mr\.?\s+|mrs\.?\s+|dr\.?\s+)?(?=[a-z])", re.I)
 _TITLES = frozenset(("mr", "mrs", "ms", "miss", "dr", "doctor", "sir", "madam"))
 
 
@@ -48,7 +50,8 @@ def _groups(reply: Reply, masked: Sequence[tuple[int, int]]) -> list[tuple[list[
     words = tokens(reply.text)
     found: list[list[Token]] = []
     for run in runs(reply.text, words, masked):
-        group = [word for word in words[run.first : run.last] if word.low.strip(".") not in _TITLES and _LOOSE_NAME.fullmatch(word.text)]
+        first = run.first - 1 if run.first and words[run.first - 1].low in _KIN else run.first
+        group = [word for word in words[first : run.last] if word.low.strip(".") not in _TITLES and _LOOSE_NAME.fullmatch(word.text)]
         if not group or all(word.low in GENERIC_NOUNS for word in group):
             continue
         if found and re.fullmatch(r"\s*,\s*", reply.text[found[-1][-1].end : group[0].start]):
@@ -65,8 +68,25 @@ def _small(reply: Reply, masked: Sequence[tuple[int, int]]) -> list[Token]:
     start, end = answer_span(reply.text)
     group = [word for word in tokens(reply.text) if word.start >= start and word.end <= end]
     group = [word for word in group if word.low.strip(".") not in _TITLES]
-    plain = all(word.low not in NEVER_NAMES | GENERIC_NOUNS and _LOOSE_NAME.fullmatch(word.text) for word in group)
-    return group if plain and 1 <= len(group) <= 3 and not any(start < stop and begin < end for begin, stop in masked) else []
+    if not _plain(group):
+        group = next((after for cue in _AFTER_CUE.finditer(reply.text) if (after := _words_after(reply.text, cue.end()))), [])
+        start, end = (group[0].start, group[-1].end) if group else (0, 0)
+    return group if group and _plain(group) and not any(start < stop and begin < end for begin, stop in masked) else []
+
+
+def _plain(group: Sequence[Token]) -> bool:
+    return 1 <= len(group) <= 3 and all(word.low not in NEVER_NAMES | GENERIC_NOUNS and _LOOSE_NAME.fullmatch(word.text) for word in group)
+
+
+def _words_after(text: str, start: int) -> list[Token]:
+    """Up to three words from `start` on that could be a name's."""
+    group: list[Token] = []
+    for word in tokens(text[start:]):
+        moved = Token(word.text, word.start + start, word.end + start)
+        if word.low in NEVER_NAMES | GENERIC_NOUNS or len(group) == 3 or text[(group[-1].end if group else start) : moved.start].strip():
+            break
+        group.append(moved)
+    return group
 
 
 def _chosen(group: Sequence[Token], part: str, reply: Reply, param: Param) -> Sequence[Token]:

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from langmem_ext.waiting.extract.address import addresses
 from langmem_ext.waiting.extract.candidate import Candidate
 from langmem_ext.waiting.extract.leadin import answer_span
-from langmem_ext.waiting.extract.lexicon import FUNCTION_WORDS, GENERIC_NOUNS, NEVER_NAMES, STOPS_NAME
+from langmem_ext.waiting.extract.lexicon import FUNCTION_WORDS, GENERIC_NOUNS, NEVER_NAMES, STOPS_NAME, VERBS
 from langmem_ext.waiting.extract.mask import closed_spans
 from langmem_ext.waiting.extract.openness import is_no_answer, keep, named_before
 from langmem_ext.waiting.extract.reply import Reply
 from langmem_ext.waiting.extract.roles import PLACE_CUES, with_roles
 from langmem_ext.waiting.extract.tokens import Run, Token, runs, tokens
-from langmem_ext.waiting.param import Param
+from langmem_ext.waiting.param import Param, ParamType
 
 _IN = re.compile(
     r"\b(?:in|near|around|from|to|into|towards?|within|outside|of|for|at|leaving|departing|depart|visit|visiting|check|via|about|over)"
@@ -22,7 +22,12 @@ _IN = re.compile(
     re.I,
 )
 _CALLED = re.compile(r"\b(?:at|called|named|try|eat|is)\s+(?:the\s+)?$", re.I)
-_REGION = re.compile(r",\s*((?:[A-Z][\w.]*)(?:\s+[A-Z][\w.]*){0,2}|(?!in\b|or\b|ok\b|on\b|at\b|to\b|me\b|hi\b)[a-z]{2}(?=\s*(?:$|[.,!?]|\s(?:on|at|to|from|for|and|in)\b)))")
+_REGION = re.compile(
+    r",\s*((?!I\b)[A-Z]\w*(?:\.[A-Z]\b)*(?:\s+(?!I\b)[A-Z]\w*)?|(?!in\b|or\b|ok\b|on\b|at\b|to\b|me\b|hi\b|so\b|no\b|my\b|we\b|it\b|by\b|if\b|as\b)[a-z]{2}(?=\s*(?:$|[.,!?]|\s(?:on|at|to|from|for|and|in)\b)))"
+    r"|\s+((?!I\b|OK\b|AM\b|PM\b)[A-Z]{2})(?=\W|$)"
+)
+_OPENERS = frozenset("san santa santo los las el la new fort port mount saint st mt ft north south east west lake".split())
+_GEOGRAPHY = re.compile(r"\s+(?:hills?|city|park|beach|valley|springs|lakes?|creek|heights|view|island|grove|bay|falls|harbou?r|village|point|rock|mountain|river)\b", re.I)
 _LOWER = re.compile(
     r"\b(?:in|near|around|from|to|into|towards?|for|at|leaving|departing|visit|of|check|via)\s+"
     r"(?:(?:the|city of|town of|city|downtown|in|around|near|a|an)\s+)*(?=[a-z])",
@@ -33,10 +38,10 @@ _LOWER = re.compile(
 def _region(text: str, end: int, masked: Sequence[tuple[int, int]]) -> int:
     """The end of a place's state or country after a comma ("Salem, OR"); `end` when none follows."""
     match = _REGION.match(text, end)
-    if not match or any(match.start(1) < stop and start < match.end(1) for start, stop in masked):
+    if not match or any(match.start() < stop and start < match.end() for start, stop in masked):
         return end
-    first = match[1].split()[0].lower()
-    return end if first in NEVER_NAMES and not match[1].isupper() else match.end(1)
+    first = (match[1] or match[2]).split()[0].lower()
+    return end if first in NEVER_NAMES and not (match[1] or match[2]).isupper() else match.end()
 
 
 def _capitals(param: Param, reply: Reply, words: Sequence[Token], masked: Sequence[tuple[int, int]]) -> list[Candidate]:
@@ -44,17 +49,47 @@ def _capitals(param: Param, reply: Reply, words: Sequence[Token], masked: Sequen
     for run in runs(text, words, masked):
         if run.start < reached or _lone_generic(words, run):
             continue
-        end = reached = _region(text, run.end, masked)
-        before = text[: run.start]
-        fit = 2 if named_before(param, text, run.start) else 1 if _IN.search(before) else 0
-        start, end = run.start, _unpossessed(text, run.start, end)
+        end = reached = _region(text, _lengthened(text, words, run), masked)
+        start, end = _without_article(text, run), _unpossessed(text, run.start, end)
+        fit = 2 if named_before(param, text, start) else _cued(text[:start], reply)
         found.append(Candidate(start, end, text[start:end], 0.85 if fit else 0.6, fit, "capitalised name"))
     return found
 
 
+def _cued(before: str, reply: Reply) -> int:
+    """1 after a preposition of place; "at" is left to a name that is asked for as well."""
+    match = _IN.search(before)
+    if not match or (match.group().lower().startswith(("at", "of", "for")) and any(other.type == ParamType.NAME for other in reply.others)):
+        return 0
+    return 1
+
+
+def _lengthened(text: str, words: Sequence[Token], run: Run) -> int:
+    """The end of a name whose second word is written small: "San diego", "Pleasant hill"."""
+    if run.last - run.first == 1:
+        geography = _GEOGRAPHY.match(text, run.end)
+        if geography:
+            return geography.end()
+        after = words[run.last] if run.last < len(words) else None
+        if words[run.first].low in _OPENERS and after and not text[run.end : after.start].strip() and after.low not in NEVER_NAMES:
+            return after.end
+    return run.end
+
+
+def _without_article(text: str, run: Run) -> int:
+    """The start of a name without a "The" that only begins the sentence."""
+    if text[run.start : run.start + 4] == "The " and not re.search(r"\w\s*$", text[: run.start]):
+        return run.start + 4
+    return run.start
+
+
 def _lone_generic(words: Sequence[Token], run: Run) -> bool:
-    """A single common noun ("Restaurant") is no place."""
-    return run.last - run.first == 1 and words[run.first].low in GENERIC_NOUNS
+    """A single common noun ("Restaurant") or a state after its city ("anaheim CA") is no place of its own."""
+    if run.last - run.first > 1:
+        return False
+    word = words[run.first]
+    state = len(word.text) == 2 and run.first > 0 and words[run.first - 1].low not in FUNCTION_WORDS | VERBS
+    return word.low in GENERIC_NOUNS or word.low in ("first", "second", "lookin") or state
 
 
 def _unpossessed(text: str, start: int, end: int) -> int:
@@ -69,14 +104,18 @@ def _lower(reply: Reply, words: Sequence[Token], masked: Sequence[tuple[int, int
         for word in (word for word in words if word.start >= cue.end()):
             last = taken[-1].end if taken else cue.end()
             free = not any(word.start < stop and start < word.end for start, stop in masked)
-            if word.low in STOPS_NAME or not free or reply.text[last : word.start].strip() or len(taken) == 4 or word.text[0].isdigit():
+            gap = reply.text[last : word.start].strip()
+            if gap == "." and taken and taken[-1].low in ("st", "mt", "ft"):
+                gap = ""
+            if word.low in STOPS_NAME or not free or gap or len(taken) == 4 or word.text[0].isdigit():
                 break
             taken.append(word)
         while taken and taken[-1].low in (GENERIC_NOUNS - {"city"}) | {"the", "of", "next", "side", "part"}:
             taken.pop()
-        if taken and not (len(taken) == 1 and taken[0].low in GENERIC_NOUNS | FUNCTION_WORDS):
+        if taken and not (len(taken) == 1 and (taken[0].low in GENERIC_NOUNS | FUNCTION_WORDS or re.search(r"(?:ed|ing)$", taken[0].low))):
             end = _region(reply.text, taken[-1].end, masked)
-            found.append(Candidate(taken[0].start, end, reply.text[taken[0].start : end], 0.6, 1, "words after a preposition"))
+            sure = 1 if re.match(r"(?:in|near|around|from|to|into|leaving|departing)\b", cue.group(), re.I) else 0
+            found.append(Candidate(taken[0].start, end, reply.text[taken[0].start : end], 0.6 if sure else 0.5, sure, "words after a preposition"))
     return found
 
 
@@ -84,10 +123,11 @@ def _whole(reply: Reply, masked: Sequence[tuple[int, int]]) -> list[Candidate]:
     """The whole answer, when it is short and nothing but a name."""
     if is_no_answer(reply.text):
         return []
-    start, end = answer_span(reply.text)
-    words = tokens(reply.text[start:end])
+    start, end = answer_span(reply.text, 0, min((begin for begin, _ in masked if reply.text[:begin].strip()), default=None))
+    words = [word for word in tokens(reply.text[start:end]) if word.low not in ("the", "on", "at")]
     if not 1 <= len(words) <= 5 or any(start < stop and begin < end for begin, stop in masked):
         return []
+    end = start + words[-1].end
     if any(word.low in STOPS_NAME - {"the"} or word.text.isdigit() for word in words) or all(word.low in GENERIC_NOUNS for word in words):
         return []
     return [Candidate(start, end, reply.text[start:end], 0.5, 0, "the whole answer")]
@@ -110,4 +150,7 @@ def candidates(param: Param, reply: Reply) -> list[Candidate]:
 def read(param: Param, reply: Reply) -> list[Candidate]:
     """The places of a reply, those in this parameter's role first."""
     found = with_roles(param, reply, candidates(param, reply), PLACE_CUES)
+    if param.role and found and all(candidate.fit < 0 for candidate in found):
+        taken = [(candidate.start, candidate.end) for candidate in found]
+        found += with_roles(param, reply, _lower(reply, tokens(reply.text), taken), PLACE_CUES)
     return keep(reply, found, strict_fit=3 if param.role else 1)

@@ -67,26 +67,28 @@ def asked_roles(prompt: str, cues: Cues) -> set[Role]:
 
 
 def with_roles(param: Param, reply: Reply, candidates: Sequence[Candidate], cues: Cues) -> list[Candidate]:
-    """The candidates, each with the fit its cues give it for the parameter's role: 2 the same, -2 the other one, 0 none."""
+    """The candidates, each moved by its cues for the parameter's role: up by 2 for the same; below 0 for the other one when that is sure."""
     if param.role is None or not candidates:
         return list(candidates)
+    contested = any(other.type == param.type and other.role not in (None, param.role) for other in reply.others)
     judged: list[Candidate] = []
     previous = 0
     for candidate in candidates:
-        role = role_before(reply.text[previous : candidate.start], cues)
-        judged.append(candidate.moved(0 if role is None else 2 if role == param.role else -2))
+        segment = reply.text[previous : candidate.start]
+        role = role_before(segment, cues)
+        opposite = role not in (None, param.role) and (contested or cues.near.search(segment) is not None)
+        judged.append(candidate.moved(-candidate.fit - 2 if opposite else 2 if role == param.role else 0))
         previous = candidate.end
-    return _by_order(param, reply, judged, cues)
+    return _by_order(param, reply, judged, cues) if contested else judged
 
 
 def _by_order(param: Param, reply: Reply, judged: list[Candidate], cues: Cues) -> list[Candidate]:
     """Without cues the first of two is where it begins and the last where it ends; a lone one is the beginning when both were asked."""
-    neutral = [candidate for candidate in judged if candidate.fit == 0]
+    neutral = [candidate for candidate in judged if 0 <= candidate.fit < 2]
     if not neutral:
         return judged
-    opposite = [other for other in reply.others if other.type == param.type and other.role not in (None, param.role)]
     if len(judged) == 1:
-        both = opposite and len(asked_roles(reply.prompt, cues)) != 1
+        both = len(asked_roles(reply.prompt, cues)) != 1
         return [replace(judged[0], fit=-1)] if both and param.role == "to" else judged
     likely = neutral[0] if param.role == "from" else neutral[-1]
     return [candidate.moved(1) if candidate is likely else candidate for candidate in judged]

@@ -8,17 +8,17 @@ from collections.abc import Sequence
 from langmem_ext.waiting.extract.candidate import Candidate
 from langmem_ext.waiting.extract.identifier import by_pattern
 from langmem_ext.waiting.extract.leadin import answer_span
-from langmem_ext.waiting.extract.lexicon import FUNCTION_WORDS, GENERIC_NOUNS, STOPS_NAME, VERBS
+from langmem_ext.waiting.extract.lexicon import FUNCTION_WORDS, GENERIC_NOUNS, NEVER_NAMES, STOPS_NAME, VERBS
 from langmem_ext.waiting.extract.mask import closed_spans
 from langmem_ext.waiting.extract.openness import is_no_answer
 from langmem_ext.waiting.extract.reply import Reply
-from langmem_ext.waiting.extract.tokens import Token, sentences, tokens, trim
+from langmem_ext.waiting.extract.tokens import Token, runs, sentences, tokens, trim
 from langmem_ext.waiting.extract.vocabulary import own_stems, split_name, stem
 from langmem_ext.waiting.param import Param
 
 _KINDS = frozenset("genre type kind category cuisine style sort food range class mood color colour flavour flavor".split())
 _REASON = re.compile(r"\b(?:because(?: of)?|due to|since|the reason (?:is|being)(?: that)?|reason:)\s+", re.I)
-_HEADS = frozenset(stem(word) for word in (*GENERIC_NOUNS, "food", "cuisine", "dishes", "stuff", "genre", "flick", "options", "type", "category"))
+_HEADS = frozenset(stem(word) for word in (*GENERIC_NOUNS, *"food cuisine dishes stuff genre flick options type category kind style section fan lover addict specials joint spot".split()))
 _LONGEST = 4_000
 """Characters of a free answer that are kept."""
 
@@ -53,7 +53,10 @@ def _modifiers(param: Param, reply: Reply, masked: Sequence[tuple[int, int]]) ->
 def _modifies(text: str, words: Sequence[Token], at: int, masked: Sequence[tuple[int, int]], heads: set[str]) -> bool:
     word, after = words[at], words[at + 1]
     free = not any(word.start < stop and start < word.end for start, stop in masked)
-    return free and not text[word.end : after.start].strip() and word.low not in STOPS_NAME and not _head(word, heads) and not word.text[0].isdigit()
+    if not free or text[word.end : after.start].strip() or _head(word, heads) or word.text[0].isdigit() or word.low.endswith("priced"):
+        return False
+    title = word.capitalised and at > 0 and words[at - 1].low in ("a", "an", "the", "some", "any") and word.low in VERBS
+    return title or word.low not in STOPS_NAME | {"the", "of"}
 
 
 def _short(reply: Reply, masked: Sequence[tuple[int, int]], bounds: tuple[int, int]) -> list[Candidate]:
@@ -61,8 +64,11 @@ def _short(reply: Reply, masked: Sequence[tuple[int, int]], bounds: tuple[int, i
     start, end = answer_span(reply.text, *bounds)
     words = tokens(reply.text[start:end])
     inside = any(start < stop and begin < end for begin, stop in masked)
-    if inside or not 1 <= len(words) <= 3 or any(word.low in FUNCTION_WORDS | VERBS for word in words):
+    while words and _head(words[-1], set(_HEADS)):
+        words.pop()
+    if inside or not 1 <= len(words) <= 3 or any(word.low in (FUNCTION_WORDS | VERBS) - {"and"} for word in words):
         return []
+    end = start + words[-1].end
     if all(stem(word.low) in _HEADS for word in words):
         return []
     return [Candidate(start, end, reply.text[start:end], 0.45, 1, "a short answer")]
@@ -71,9 +77,27 @@ def _short(reply: Reply, masked: Sequence[tuple[int, int]], bounds: tuple[int, i
 def _kind(param: Param, reply: Reply) -> list[Candidate]:
     masked = closed_spans(param, reply)
     found = _modifiers(param, reply, masked)
+    found += _served(reply, masked)
     for bounds in sentences(reply.text):
         if not is_no_answer(reply.text[slice(*bounds)]):
             found += [short for short in _short(reply, masked, bounds) if not any(short.overlaps(c.start, c.end) for c in found)]
+    return found
+
+
+def _served(reply: Reply, masked: Sequence[tuple[int, int]]) -> list[Candidate]:
+    """Capitalised words in mid-sentence that no preposition of place introduces; surer after "serves"."""
+    text, words = reply.text, tokens(reply.text)
+    found = []
+    for run in runs(text, words, masked):
+        before = words[run.first - 1].low if run.first else ""
+        if before in ("in", "near", "around", "from", "at", "to") or words[run.first].low in GENERIC_NOUNS:
+            continue
+        last = run.last
+        if last + 1 < len(words) and words[last].low == "and" and words[last + 1].capitalised and words[last + 1].low not in NEVER_NAMES:
+            last += 2
+        served = before in ("serve", "serves", "serving", "offers", "like", "love", "want", "into", "with")
+        start, end = words[run.first].start, words[last - 1].end
+        found.append(Candidate(start, end, text[start:end], 0.4, 1 if served else 0, "capitalised words"))
     return found
 
 

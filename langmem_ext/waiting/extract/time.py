@@ -131,7 +131,8 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
     """The times of a reply; bare hours only when a question was asked and nothing clearer stands there."""
     days = [(day.start, day.end) for day in dates(reply.text, reply.now.date())]
     marked = [c for c in times(reply.text) if not any(start <= c.start and c.end <= end for start, end in days)]
-    found = with_roles(param, reply, marked, TIME_CUES)
+    paired = any(other.type == param.type for other in reply.others)
+    found = with_roles(param, reply, marked, TIME_CUES) if paired else marked
     if found or reply.strict:
         return found
     return outside(_ahead(reply), days) or outside(_bare(reply.text), days)

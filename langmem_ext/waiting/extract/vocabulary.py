@@ -18,6 +18,9 @@ _PEOPLE = frozenset(
 )
 
 
+_SIDE_CLAUSE = re.compile(r"(?<=\w)\s+(?:where|which|that|when|for|in|to|from|at|on|with|by)\b")
+
+
 def stem(word: str) -> str:
     """A word without its ending, so that "tickets" meets "ticket" and "sharing" meets "shared"."""
     low = word.lower()
@@ -34,12 +37,13 @@ def split_name(name: str) -> list[str]:
 
 @lru_cache(maxsize=512)
 def _stems(name: str, description: str) -> frozenset[str]:
-    words = [*split_name(name), *re.findall(r"[a-z]+", description.lower())]
+    head = _SIDE_CLAUSE.split(description.lower(), maxsplit=1)[0]
+    words = [*split_name(name), *re.findall(r"[a-z]+", head)]
     return frozenset(stem(word) for word in words if word not in FUNCTION_WORDS and word not in _EMPTY and len(word) > 1)
 
 
 def own_stems(param: Param) -> frozenset[str]:
-    """Stems of the nouns that name the parameter."""
+    """Stems of the nouns that name the parameter: those of its name, and of its description up to the first clause."""
     return _stems(param.name, param.description)
 
 
