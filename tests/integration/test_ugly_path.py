@@ -23,7 +23,7 @@ def waiting(talk: Any) -> Any:
     return talk
 
 
-# -- state edited while a question waits ------------------------------------------------------------------------------------------------
+# -- state edited while a question waits -----------------------------------------------------------------------------------------------
 
 
 def test_a_parameter_filled_by_an_edit_is_not_asked_for_again(waiting: Any) -> None:
@@ -94,7 +94,7 @@ def test_an_edit_of_a_confirmed_parameter_voids_the_confirmation(talk: Any) -> N
     assert talk.shop.effects() == [("cancel_order", {"number": "O-2"})]
 
 
-# -- processes that die -------------------------------------------------------------------------------------------------------------------
+# -- processes that die ------------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
@@ -141,7 +141,7 @@ def test_a_message_that_is_another_one_after_a_kill_finds_the_first_one_finished
     assert ("ai", "Order O-1 is on its way.") in waiting.texts()
 
 
-# -- resumes of any shape -------------------------------------------------------------------------------------------------------------------
+# -- resumes of any shape ------------------------------------------------------------------------------------------------------------------
 
 EMPTY = [None, {}, [], "", "  ", {"text": None}, {"text": ""}, [None]]
 FILLING = [
@@ -193,7 +193,7 @@ def test_a_resume_when_nothing_waits_changes_nothing(waiting: Any) -> None:
     assert waiting.shop.effects() == [("check_order", {"number": "O-3"})]
 
 
-# -- several writers ------------------------------------------------------------------------------------------------------------------------
+# -- several writers -----------------------------------------------------------------------------------------------------------------------
 
 
 def test_two_answers_at_once_are_two_turns_one_after_the_other(waiting: Any) -> None:

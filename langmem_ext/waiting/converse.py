@@ -1,0 +1,235 @@
+"""One user message to a thread, whatever state it is in: a new request, an answer to a waiting question, or one that arrived already.
+
+The logic is a generator that says which call to make on the graph and receives its result; two small runners make the calls, one sync and
+one async. It looks at the thread before every call, because a process may have died at any point of the turn before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+from uuid import UUID, uuid4
+
+from langchain_core.callbacks import UsageMetadataCallbackHandler
+from langchain_core.messages import HumanMessage
+from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables.config import merge_configs
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.pregel import Pregel
+from langgraph.types import Command, StateSnapshot
+
+from langmem_ext.errors import ConversationError, InvalidInput, InvalidThreadId
+from langmem_ext.waiting.lease import ahold, hold
+from langmem_ext.waiting.turn import Turn, asked_by, messages_of, pending_interrupts, read_turn
+
+RECURSION_LIMIT = 60
+
+
+def converse(
+    graph: Pregel[Any, Any, Any, Any],
+    text: str,
+    *,
+    thread_id: str | int | UUID,
+    message_id: str | None = None,
+    config: RunnableConfig | None = None,
+    wait: float = 10,
+) -> Turn:
+    """Deliver one user message to a thread and return when the thread rests or waits for an answer.
+
+    A waiting question is answered, anything else begins a turn; a turn that a dead process left unfinished is finished first. An empty
+    message delivers nothing and shows what waits. The message is stored before it is worked on: if this raises or the process dies, the
+    same call with the same `message_id` finishes the turn and does not deliver it twice.
+
+    A graph without the channel `waiting_for_param` is driven too: its interrupt is resumed with the plain text. Its thread does not record
+    the id of such an answer, so only messages that begin a turn can be sent again there.
+
+    Args:
+        graph: A graph compiled with a checkpointer.
+        text: What the user says.
+        thread_id: The conversation.
+        message_id: The message's id; give one to be able to send it again. Default: a random one.
+        config: More configuration for the graph, without a `checkpoint_id`.
+        wait: Seconds to wait for another caller who drives the thread.
+
+    Raises:
+        InvalidThreadId: The thread id is empty, or neither a string, an int nor a UUID.
+        InvalidInput: Another argument cannot be used. Nothing was changed.
+        ThreadBusy: Another caller was still driving the thread after `wait` seconds.
+        ConversationError: The thread stands where no message can be delivered: several questions wait, or it stopped at a breakpoint.
+    """
+    job = _Job.of(graph, text, thread_id=thread_id, message_id=message_id, config=config)
+    with hold(job.saver, job.thread_id, wait=wait):
+        steps = job.steps()
+        snapshot: StateSnapshot | None = None
+        while True:
+            try:
+                call = steps.send(snapshot)
+            except StopIteration as done:
+                return job.turn(done.value)
+            if isinstance(call, Run):
+                graph.invoke(call.value, job.config, durability="sync")
+            snapshot = graph.get_state(job.config)
+
+
+async def aconverse(
+    graph: Pregel[Any, Any, Any, Any],
+    text: str,
+    *,
+    thread_id: str | int | UUID,
+    message_id: str | None = None,
+    config: RunnableConfig | None = None,
+    wait: float = 10,
+) -> Turn:
+    """Async twin of `converse`."""
+    job = _Job.of(graph, text, thread_id=thread_id, message_id=message_id, config=config)
+    async with ahold(job.saver, job.thread_id, wait=wait):
+        steps = job.steps()
+        snapshot: StateSnapshot | None = None
+        while True:
+            try:
+                call = steps.send(snapshot)
+            except StopIteration as done:
+                return job.turn(done.value)
+            if isinstance(call, Run):
+                await graph.ainvoke(call.value, job.config, durability="sync")
+            snapshot = await graph.aget_state(job.config)
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Read the thread's latest state."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Invoke the graph, with a message, an answer, or None to go on where it stands; then read the thread's latest state."""
+
+    value: Any
+
+
+Steps: TypeAlias = Generator[Look | Run, Any, StateSnapshot]
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """One checked call of `converse`."""
+
+    graph: Pregel[Any, Any, Any, Any]
+    saver: BaseCheckpointSaver[Any]
+    thread_id: str
+    message: HumanMessage | None
+    config: RunnableConfig
+    used: UsageMetadataCallbackHandler
+
+    @classmethod
+    def of(
+        cls, graph: Pregel[Any, Any, Any, Any], text: str, *, thread_id: object, message_id: object, config: RunnableConfig | None
+    ) -> _Job:
+        saver = graph.checkpointer
+        if not isinstance(saver, BaseCheckpointSaver):
+            raise InvalidInput("the graph has no checkpointer, so no thread survives its turn: compile it with one")
+        key = thread_key(thread_id)
+        used = UsageMetadataCallbackHandler()
+        _check_config(config, key)
+        own: RunnableConfig = {"configurable": {"thread_id": key}, "callbacks": [used]}
+        return cls(
+            graph=graph,
+            saver=saver,
+            thread_id=key,
+            message=_message(text, message_id),
+            config=merge_configs({"recursion_limit": RECURSION_LIMIT}, config, own),
+            used=used,
+        )
+
+    def steps(self) -> Steps:
+        """The calls that deliver the message and bring the thread to rest or to a question; ends with the state it is in then."""
+        snapshot: StateSnapshot = yield Look()
+        delivered = self._holds_message(snapshot)
+        while True:
+            interrupts = pending_interrupts(snapshot)
+            if snapshot.tasks and not interrupts:
+                if self._stands_at_breakpoint(snapshot):
+                    return self._left_at_breakpoint(snapshot, delivered)
+                snapshot = yield Run(None)
+            elif delivered or self.message is None:
+                return snapshot
+            else:
+                value, recorded = self._delivery(snapshot, self.message)
+                snapshot = yield Run(value)
+                delivered = not recorded
+            delivered = delivered or self._holds_message(snapshot)
+
+    @property
+    def _records(self) -> bool:
+        """Whether the graph is a waiting graph, which puts every message that it is given into its thread under the message's id."""
+        return "waiting_for_param" in self.graph.channels
+
+    def _holds_message(self, snapshot: StateSnapshot) -> bool:
+        return self.message is None or any(message.id == self.message.id for message in messages_of(snapshot))
+
+    def _delivery(self, snapshot: StateSnapshot, message: HumanMessage) -> tuple[Any, bool]:
+        """The input that delivers the message, and whether the thread shows afterwards that it did."""
+        interrupts = pending_interrupts(snapshot)
+        if len(interrupts) > 1:
+            raise ConversationError(
+                f"{len(interrupts)} questions wait at once and a message cannot say which it answers: "
+                "resume the graph with Command(resume={interrupt id: answer, …})"
+            )
+        if not interrupts:
+            if "messages" not in self.graph.channels:
+                raise ConversationError("the graph has no channel 'messages' to deliver a message to: invoke it with an input of its own")
+            return {"messages": [message]}, self._records
+        [interrupt] = interrupts
+        if self._records and asked_by(interrupt):
+            return Command(resume={interrupt.id: {"text": message.text, "id": message.id}}), True
+        return Command(resume={interrupt.id: message.text}), False
+
+    def _stands_at_breakpoint(self, snapshot: StateSnapshot) -> bool:
+        """Whether the thread may have been stopped on purpose; a dead process leaves the same picture, so never go on by oneself."""
+        before = self.graph.interrupt_before_nodes
+        return bool(self.graph.interrupt_after_nodes) or before == "*" or any(task.name in before for task in snapshot.tasks)
+
+    def _left_at_breakpoint(self, snapshot: StateSnapshot, delivered: bool) -> StateSnapshot:
+        if delivered:
+            return snapshot
+        names = ", ".join(repr(task.name) for task in snapshot.tasks)
+        raise ConversationError(f"the thread is stopped at a breakpoint before {names}: go on with graph.invoke(None, config), then send")
+
+    def turn(self, snapshot: StateSnapshot) -> Turn:
+        return read_turn(snapshot, self.used.usage_metadata)
+
+
+def thread_key(thread_id: object) -> str:
+    """The thread id as the checkpointer stores it.
+
+    Raises:
+        InvalidThreadId: It is empty, or neither a string, an int nor a UUID.
+    """
+    if isinstance(thread_id, bool) or not isinstance(thread_id, str | int | UUID):
+        raise InvalidThreadId(f"a thread id is a string, an int or a UUID, not {type(thread_id).__name__}")
+    if thread_id == "":
+        raise InvalidThreadId("the thread id is empty: name the conversation")
+    return str(thread_id)
+
+
+def _message(text: object, message_id: object) -> HumanMessage | None:
+    """The message to deliver; None when there is nothing in it."""
+    if not isinstance(text, str):
+        raise InvalidInput(f"a message is text, not {type(text).__name__}")
+    if message_id is not None and (not isinstance(message_id, str) or not message_id):
+        raise InvalidInput("a message id is a string that is not empty; leave it out to get a random one")
+    storable = text.encode("utf-8", "replace").decode()
+    return HumanMessage(storable, id=message_id or str(uuid4())) if storable.strip() else None
+
+
+def _check_config(config: RunnableConfig | None, thread_id: str) -> None:
+    configurable = (config or {}).get("configurable") or {}
+    if configurable.get("checkpoint_id"):
+        raise InvalidInput(
+            "a conversation goes on at the thread's latest state: leave out checkpoint_id "
+            '(to go back, fork first: graph.update_state(old_config, {}, as_node="classify"))'
+        )
+    given = configurable.get("thread_id")
+    if given is not None and str(given) != thread_id:
+        raise InvalidInput(f"config names the thread {str(given)!r}, the call {thread_id!r}: name one")

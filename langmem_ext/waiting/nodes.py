@@ -1,0 +1,204 @@
+"""The nodes of the waiting graph. They carry out; what to do is decided by the pure modules beside them.
+
+A node is run again from its top after a crash or a resume, so each writes everything it does in its one update, and the only effects
+outside the graph are the classifier's and the tools' own.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
+from langchain_core.runnables import RunnableConfig
+from langchain_core.tools import ToolException
+from langgraph.errors import GraphBubbleUp
+from langgraph.graph import END
+from langgraph.types import interrupt
+
+from langmem_ext.waiting.call import Call, failed, plan_call, plan_outcome, returned
+from langmem_ext.waiting.classify import Classification, Classifier, ClassifyRequest
+from langmem_ext.waiting.heard import Heard, mentions
+from langmem_ext.waiting.marks import held, marked
+from langmem_ext.waiting.plan import Decision, next_task
+from langmem_ext.waiting.playbook import Playbook
+from langmem_ext.waiting.question import question
+from langmem_ext.waiting.resume import resumed_id, resumed_text
+from langmem_ext.waiting.running_summary import is_due, plan_summary
+from langmem_ext.waiting.session import Session, read_session, read_summary
+from langmem_ext.waiting.state import SessionState
+from langmem_ext.waiting.turn_plan import plan_turn
+from langmem_ext.waiting.wording import fill, in_text
+
+logger = logging.getLogger(__name__)
+
+HISTORY = 12
+"""Messages before the latest that a classifier is shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Nodes:
+    """The nodes and the edges' decisions, for one catalog with its tools.
+
+    Attributes:
+        playbook: The catalog and its tools.
+        classifier: Decides what a message asks for.
+        summarize_above: Messages kept out of the running summary; it is carried on when there are more.
+    """
+
+    playbook: Playbook
+    classifier: Classifier
+    summarize_above: int
+
+    # -- classify
+
+    def classify(self, state: SessionState) -> dict[str, Any]:
+        """Decide what the latest message means and what happens next."""
+        deciding = self._decide(state)
+        try:
+            request = next(deciding)
+            while True:
+                request = deciding.send(self.classifier.classify(request))
+        except StopIteration as done:
+            return self._apply(state, done.value)
+
+    async def aclassify(self, state: SessionState) -> dict[str, Any]:
+        """Async twin of `classify`."""
+        deciding = self._decide(state)
+        try:
+            request = next(deciding)
+            while True:
+                request = deciding.send(await self.classifier.aclassify(request))
+        except StopIteration as done:
+            return self._apply(state, done.value)
+
+    def _decide(self, state: SessionState) -> Generator[ClassifyRequest, Classification, Decision]:
+        return plan_turn(self.playbook, state, self._heard(state))
+
+    def _heard(self, state: SessionState) -> Heard | None:
+        """The last message if it is the user's; otherwise nothing was said."""
+        messages = state.get("messages") or []
+        if not messages or not isinstance(messages[-1], HumanMessage):
+            return None
+        return Heard(id=str(messages[-1].id), text=messages[-1].text, history=messages[-1 - HISTORY : -1], now=datetime.now())
+
+    def _apply(self, state: SessionState, decided: Decision) -> dict[str, Any]:
+        messages: list[AnyMessage] = []
+        heard = self._heard(state)
+        known = {**_sensitive(self.playbook, state.get("params")), **_sensitive(self.playbook, decided.update.get("params"))}
+        if heard is not None:
+            said = state["messages"][-1]
+            names = {*decided.mentioned, *mentions(self.playbook, self.playbook.sensitive, heard)} & self.playbook.sensitive
+            if (noted := marked(said, names | held(said, known))) is not said:
+                messages.append(noted)
+        for text in decided.say:
+            message = AIMessage(text)
+            messages.append(marked(message, held(message, known)))
+        return {**decided.update, "messages": messages} if messages else dict(decided.update)
+
+    # -- ask_user
+
+    def ask_user(self, state: SessionState) -> dict[str, Any]:
+        """Wait for the answer to the question; a wait that is void passes on to be decided again."""
+        session = self._session(state)
+        if session.plan is None or session.waiting_for is None:
+            return {}
+        asked = question(self.playbook, session.plan, session.params, session.waiting_for)
+        answer = interrupt(asked.payload())
+        text = resumed_text(answer, asked.param)
+        known_id = resumed_id(answer)
+        if text is None or any(message.id == known_id for message in state["messages"] if known_id):
+            return {}
+        return {"messages": [marked(HumanMessage(text, id=known_id), {asked.param} & self.playbook.sensitive)]}
+
+    # -- call_tool
+
+    def call_tool(self, state: SessionState, config: RunnableConfig) -> dict[str, Any]:
+        """Run the plan's next step."""
+        session = self._session(state)
+        if session.plan is None or next_task(self.playbook, session) != "call_tool":
+            return {}
+        call = plan_call(self.playbook, session, session.plan, _thread_id(config))
+        try:
+            answer = returned(call, call.tool.invoke(call.given, config))
+        except Exception as error:
+            answer = self._failure(call, error)
+        return plan_outcome(self.playbook, session, session.plan, call, answer)
+
+    async def acall_tool(self, state: SessionState, config: RunnableConfig) -> dict[str, Any]:
+        """Async twin of `call_tool`."""
+        session = self._session(state)
+        if session.plan is None or next_task(self.playbook, session) != "call_tool":
+            return {}
+        call = plan_call(self.playbook, session, session.plan, _thread_id(config))
+        try:
+            answer = returned(call, await call.tool.ainvoke(call.given, config))
+        except Exception as error:
+            answer = self._failure(call, error)
+        return plan_outcome(self.playbook, session, session.plan, call, answer)
+
+    def _failure(self, call: Call, error: Exception) -> ToolMessage:
+        """What a failed tool leaves: its own words if it raised them for the user, else a general sentence. Interrupts pass."""
+        if isinstance(error, GraphBubbleUp):
+            raise error
+        if isinstance(error, ToolException):
+            return failed(call, str(error) or self.playbook.catalog.replies.failed)
+        logger.warning("tool %s failed with %s", call.tool.name, type(error).__name__)
+        return failed(call, self.playbook.catalog.replies.failed)
+
+    # -- respond
+
+    def respond(self, state: SessionState) -> dict[str, Any]:
+        """Answer the request and end it; one that is not at its end is left as it is."""
+        session = self._session(state)
+        if session.plan is None or next_task(self.playbook, session) != "respond":
+            return {}
+        intent = self.playbook.intent_of(session.plan)
+        last = session.plan["results"][-1] if session.plan["results"] else None
+        if last is not None and last["status"] == "error":
+            text = in_text(last["value"])
+        else:
+            result = last["value"] if last is not None else None
+            text = fill(intent.reply, session.params, result) or (result if isinstance(result, str) else "") or "Done."
+        message = AIMessage(text)
+        known = _sensitive(self.playbook, session.params)
+        return {"messages": [marked(message, held(message, known))], "plan": None, "waiting_for_param": None, "last_intent_id": intent.id}
+
+    # -- summarize
+
+    def summarize(self, state: SessionState) -> dict[str, Any]:
+        """Carry the running summary on; the messages stay as they are."""
+        return {"summary": plan_summary(state["messages"], read_summary(state), self.summarize_above)}
+
+    # -- edges
+
+    def after_classify(self, state: SessionState) -> str:
+        """To the question, the tool, the reply, or the end of the turn."""
+        return next_task(self.playbook, self._session(state)) or self._rest(state)
+
+    def after_call(self, state: SessionState) -> Literal["call_tool", "respond"]:
+        """To the next step, or to the reply, which passes on what is not at its end."""
+        return "call_tool" if next_task(self.playbook, self._session(state)) == "call_tool" else "respond"
+
+    def after_respond(self, state: SessionState) -> str:
+        """Back to a request that goes on or was suspended, or to the end of the turn."""
+        session = self._session(state)
+        return "classify" if session.plan is not None or session.suspended else self._rest(state)
+
+    def _rest(self, state: SessionState) -> str:
+        due = is_due(state.get("messages") or [], read_summary(state), self.summarize_above)
+        return "summarize" if due else END
+
+    def _session(self, state: SessionState) -> Session:
+        return read_session(state, self.playbook)
+
+
+def _sensitive(playbook: Playbook, params: object) -> Mapping[str, Any]:
+    return {name: value for name, value in params.items() if name in playbook.sensitive} if isinstance(params, dict) else {}
+
+
+def _thread_id(config: RunnableConfig) -> str:
+    return str(config.get("configurable", {}).get("thread_id", ""))

@@ -1,0 +1,112 @@
+"""What is asked for a parameter: the wording of each attempt, and the description that goes with it to a client.
+
+Pure: the node that says the question and the node that waits for its answer each make it from the state, and make the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import JsonValue
+
+from langmem_ext.waiting.names import in_words
+from langmem_ext.waiting.param import Param, ParamType
+from langmem_ext.waiting.playbook import Params, Playbook
+from langmem_ext.waiting.state import CONFIRMATION, PlanExecution
+from langmem_ext.waiting.wording import fill, in_text
+
+HIDDEN = "•••"
+"""Stands in a confirmation for a sensitive value."""
+
+_SCHEMAS: dict[ParamType, dict[str, Any]] = {
+    ParamType.BOOLEAN: {"type": "boolean"},
+    ParamType.INTEGER: {"type": "integer"},
+    ParamType.NUMBER: {"type": "number"},
+    ParamType.MONEY: {"type": "number"},
+    ParamType.DATE: {"type": "string", "format": "date"},
+    ParamType.TIME: {"type": "string", "pattern": r"^([01]\d|2[0-3]):[0-5]\d$"},
+    ParamType.EMAIL: {"type": "string", "format": "email"},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One asking for one parameter.
+
+    Attributes:
+        param: The parameter.
+        prompt: What the user is asked.
+        attempt: Which time it is asked, from 1; what a wrong answer adds to.
+        examples: Values as a user would write them.
+        schema: JSON schema of the value.
+    """
+
+    param: str
+    prompt: str
+    attempt: int
+    examples: tuple[str, ...]
+    schema: dict[str, Any]
+
+    def payload(self) -> dict[str, Any]:
+        """The question as plain JSON, as the interrupt carries it."""
+        return {
+            "param": self.param,
+            "prompt": self.prompt,
+            "attempt": self.attempt,
+            "examples": list(self.examples),
+            "schema": self.schema,
+        }
+
+
+def question(playbook: Playbook, plan: PlanExecution, params: Params, name: str) -> Question:
+    """The question for the parameter `name` (or `CONFIRMATION`), worded for the wrong answers it has had so far."""
+    param = playbook.param(name)
+    attempt = plan["attempts"].get(name, 0) + 1
+    asked = _confirmation(playbook, plan, params) if name == CONFIRMATION else param.prompt
+    return Question(
+        param=name,
+        prompt=_wording(param, asked, attempt),
+        attempt=attempt,
+        examples=_examples(param),
+        schema=value_schema(param),
+    )
+
+
+def _wording(param: Param, asked: str, attempt: int) -> str:
+    """First the prompt, then the clarified prompt, then examples as well."""
+    if attempt == 1:
+        return asked
+    clarified = param.clarified_prompt or asked
+    if attempt == 2 and param.clarified_prompt:
+        return clarified
+    examples = " or ".join(_examples(param)[:4])
+    return f"{clarified} For example: {examples}" if examples else clarified
+
+
+def _examples(param: Param) -> tuple[str, ...]:
+    return param.examples or tuple(param.enum)
+
+
+def _confirmation(playbook: Playbook, plan: PlanExecution, params: Params) -> str:
+    """The intent's own question with its values; where it names none of them, they are put before it."""
+    intent = playbook.intent_of(plan)
+    template = playbook.catalog.confirm_question(intent) or ""
+    shown = {name: HIDDEN if name in playbook.sensitive else params[name] for name in playbook.uses(plan) if name in params}
+    asked = fill(template, shown)
+    if asked != template or not shown:
+        return asked
+    values = ", ".join(f"{in_words(name)} {in_text(value)}" for name, value in shown.items())
+    return f"{intent.description.rstrip('.') or in_words(intent.id)} ({values}). {asked}"
+
+
+def value_schema(param: Param) -> dict[str, Any]:
+    """The JSON schema of a parameter's value."""
+    schema: dict[str, JsonValue] = dict(_SCHEMAS.get(param.type, {"type": "string"}))
+    if param.enum:
+        schema["enum"] = list(param.enum)
+    elif param.pattern:
+        schema["pattern"] = f"^(?:{param.pattern})$"
+    if param.description:
+        schema["description"] = param.description
+    return schema

@@ -1,0 +1,104 @@
+"""A sound reading of the channels: what stands in them and makes sense together.
+
+A person may edit any channel at any time, so nothing that decides reads the channels themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pydantic import JsonValue, TypeAdapter, ValidationError
+
+from langmem_ext.waiting.playbook import Playbook
+from langmem_ext.waiting.state import CONFIRMATION, PlanExecution, Summary, Suspended
+
+_PLAN: TypeAdapter[PlanExecution] = TypeAdapter(PlanExecution)
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """The channels as they make sense together. Deciding takes one and returns the next.
+
+    Attributes:
+        params: Known values; none of them is None.
+        waiting_for: The parameter (or `CONFIRMATION`) that is asked for; None for a wait that is void.
+        plan: The running request.
+        suspended: Interrupted requests, the latest last.
+        last_intent_id: What the user asked for last.
+        last_result: What the last tool returned.
+    """
+
+    params: Mapping[str, JsonValue] = field(default_factory=dict)
+    waiting_for: str | None = None
+    plan: PlanExecution | None = None
+    suspended: tuple[Suspended, ...] = ()
+    last_intent_id: str | None = None
+    last_result: JsonValue = None
+
+    def channels(self) -> dict[str, Any]:
+        """The session as channel values."""
+        return {
+            "params": dict(self.params),
+            "waiting_for_param": self.waiting_for,
+            "plan": self.plan,
+            "suspended": list(self.suspended),
+            "last_intent_id": self.last_intent_id,
+            "last_result": self.last_result,
+        }
+
+
+def read_session(state: Mapping[str, Any], playbook: Playbook) -> Session:
+    """The sound part of `state`, whatever was edited into it.
+
+    A plan that is malformed or cannot run is no plan. A wait without a plan, or for a parameter that is unknown, has a value or is not
+    needed, is void.
+    """
+    plan = _read_plan(state.get("plan"), playbook)
+    last_intent_id = state.get("last_intent_id")
+    session = Session(
+        params=_read_params(state.get("params")),
+        plan=plan,
+        suspended=_read_suspended(state.get("suspended"), playbook),
+        last_intent_id=last_intent_id if isinstance(last_intent_id, str) else None,
+        last_result=state.get("last_result"),
+    )
+    return replace(session, waiting_for=_read_wait(state.get("waiting_for_param"), session, playbook))
+
+
+def _read_params(value: object) -> dict[str, JsonValue]:
+    return {name: known for name, known in value.items() if known is not None} if isinstance(value, dict) else {}
+
+
+def _read_plan(value: object, playbook: Playbook) -> PlanExecution | None:
+    try:
+        plan = _PLAN.validate_python(value, strict=True)
+    except ValidationError:
+        return None
+    return plan if playbook.runs(plan) else None
+
+
+def _read_suspended(value: object, playbook: Playbook) -> tuple[Suspended, ...]:
+    suspended = []
+    for entry in value if isinstance(value, list) else ():
+        if isinstance(entry, dict) and (plan := _read_plan(entry.get("plan"), playbook)):
+            suspended.append(Suspended(plan=plan, params=_read_params(entry.get("params"))))
+    return tuple(suspended)
+
+
+def _read_wait(value: object, session: Session, playbook: Playbook) -> str | None:
+    if session.plan is None or not isinstance(value, str):
+        return None
+    missing = playbook.missing(session.plan, session.params)
+    if value == CONFIRMATION:
+        return value if not missing and playbook.unconfirmed(session.plan, session.params) else None
+    return value if value in missing else None
+
+
+def read_summary(state: Mapping[str, Any]) -> Summary | None:
+    """The running summary; None for anything that is none."""
+    value = state.get("summary")
+    if isinstance(value, dict) and isinstance(value.get("text"), str) and isinstance(value.get("through"), str):
+        return Summary(text=value["text"], through=value["through"])
+    return None

@@ -1,0 +1,79 @@
+"""What a waiting thread remembers: the channels of the graph.
+
+The channels are the only truth. Only `messages` has a reducer; the others hold plain JSON that is replaced as a whole.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, NotRequired
+
+from langchain_core.messages import AnyMessage
+from langgraph.graph.message import add_messages
+from pydantic import JsonValue
+from typing_extensions import TypedDict
+
+CONFIRMATION = "confirmation"
+"""What is waited for while a request waits to be confirmed: no parameter of the catalog, its answer stands in the plan."""
+
+
+class Step(TypedDict):
+    """One tool call of a plan."""
+
+    tool: str
+    args: dict[str, str]
+    """Argument of the tool to the parameter that fills it."""
+
+
+class StepResult(TypedDict):
+    """What came of one step: the tool's result, or the sentence that the user is told instead."""
+
+    status: Literal["ok", "error"]
+    value: JsonValue
+
+
+class PlanExecution(TypedDict):
+    """One request on its way from the message that began it to its answer."""
+
+    id: str
+    """Id of the message that began it."""
+    intent_id: str
+    steps: list[Step]
+    cursor: int
+    """How many steps have run."""
+    results: list[StepResult]
+    attempts: dict[str, int]
+    """Wrong answers so far, by parameter."""
+    confirmed: NotRequired[str | None]
+    """Fingerprint of the calls the user said yes to: another value of any argument is not confirmed."""
+
+
+class Suspended(TypedDict):
+    """A request that another one interrupted, with the values it had."""
+
+    plan: PlanExecution
+    params: dict[str, JsonValue]
+
+
+class Summary(TypedDict):
+    """An extract of the conversation up to and including the message with the id `through`."""
+
+    text: str
+    through: str
+
+
+class SessionInput(TypedDict):
+    """What a caller gives: messages, nothing else."""
+
+    messages: Annotated[list[AnyMessage], add_messages]
+
+
+class SessionState(SessionInput):
+    """The channels of the waiting graph."""
+
+    params: dict[str, JsonValue]
+    waiting_for_param: str | None
+    plan: PlanExecution | None
+    suspended: list[Suspended]
+    last_intent_id: str | None
+    last_result: JsonValue
+    summary: Summary | None

@@ -1,0 +1,45 @@
+"""Deciding on whatever a turn brings: a message while a request runs, a message at rest, or nothing. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from langchain_core.messages import AIMessage, BaseMessage
+
+from langmem_ext.waiting.answer import plan_answer
+from langmem_ext.waiting.begin import plan_request
+from langmem_ext.waiting.classify import Classification, ClassifyRequest
+from langmem_ext.waiting.heard import Heard
+from langmem_ext.waiting.plan import Decision, decision, plan_next
+from langmem_ext.waiting.playbook import Playbook
+from langmem_ext.waiting.session import read_session
+
+
+def plan_turn(playbook: Playbook, state: Mapping[str, Any], heard: Heard | None) -> Generator[ClassifyRequest, Classification, Decision]:
+    """What `classify` does with the state, for the message it ends with.
+
+    Args:
+        playbook: The catalog and its tools.
+        state: The channels, whatever was edited into them.
+        heard: The last message if it is the user's; None when nothing was said, as after an empty resume, an edit or a crash.
+
+    Returns:
+        The decision, once every classification that was yielded has been sent back.
+    """
+    session = read_session(state, playbook)
+    if heard is None:
+        move = plan_next(playbook, session)
+        return decision(state, replace(move, say=_unsaid(move.say, state.get("messages") or [])))
+    if session.plan is None:
+        move = yield from plan_request(playbook, session, heard)
+    else:
+        move = yield from plan_answer(playbook, session, session.plan, heard)
+    return decision(state, move)
+
+
+def _unsaid(say: tuple[str, ...], messages: Sequence[BaseMessage]) -> tuple[str, ...]:
+    """Without the question, if it is what the agent said last."""
+    last = messages[-1] if messages else None
+    return say[:-1] if say and isinstance(last, AIMessage) and last.text == say[-1] else say
