@@ -1,0 +1,432 @@
+"""Random programs: what a hypothesis strategy draws and `sessions.Session` carries out on a graph, once per saver.
+
+A program is plain data, so that a failing one prints as its own reproduction. Whatever it builds is built anew for each run: two runs
+never share an object. Nodes are driven by the script of the step that runs them; nothing in a program is random once it is drawn.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections import deque
+from copy import deepcopy
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+from uuid import UUID
+
+from hypothesis import strategies as st
+from langchain_core.messages import AIMessage, BaseMessage, ChatMessage, HumanMessage, SystemMessage, ToolMessage
+from pydantic import BaseModel
+
+Durability = Literal["sync", "async", "exit"]
+
+
+# -- values: whatever an application may keep in a channel ---------------------------------------------------------------------------
+
+
+class Mood(enum.Enum):
+    GOOD = "good"
+    BAD = "bad"
+
+
+class Point(NamedTuple):
+    x: int
+    y: float
+
+
+@dataclass
+class Order:
+    number: str
+    lines: list[Any] = field(default_factory=list)
+
+
+class Address(BaseModel):
+    street: str = ""
+    extra: dict[str, Any] = {}
+
+
+class ShoutedMessage(HumanMessage):
+    """A message class that is the application's own."""
+
+    volume: int = 11
+
+
+TEXTS = ("", "a", "Where is my order?", "ünïcödé 🙂 שלום", "nul \x00 in it", "line\nline", "long " * 400, "00000000", "null")
+SPECIALS = (
+    b"",
+    b"\x00bytes\xff",
+    frozenset({1, 2}),
+    datetime(2024, 5, 6, 7, 8, 9, 10, tzinfo=UTC),
+    datetime(2024, 5, 6),
+    date(2024, 2, 29),
+    timedelta(days=-1, seconds=5),
+    Decimal("1.10"),
+    UUID(int=7),
+    Path("a/b"),
+    Mood.BAD,
+    Point(1, 1.0),
+    Order("O-1", [1, True, 1.0]),
+    Address(street="Main", extra={"a": [1]}),
+)
+scalars = st.one_of(
+    st.sampled_from([None, True, False, 0, 1, 1.0, 0.0, -1, 2**40, 0.1, float("inf")]),
+    st.sampled_from(TEXTS),
+    st.sampled_from(SPECIALS),
+    st.sampled_from([{1, 2}, deque([1, "a"])]),
+)
+json_values = st.recursive(
+    st.one_of(st.sampled_from([None, True, False, 0, 1, 1.0]), st.sampled_from(TEXTS)),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.sampled_from("abcd"), inner, max_size=3)),
+    max_leaves=5,
+)
+values = st.recursive(
+    scalars,
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3),
+        st.tuples(inner, inner),
+        st.dictionaries(st.one_of(st.sampled_from("abc"), st.integers(0, 2)), inner, max_size=3),
+    ),
+    max_leaves=5,
+)
+tables = st.one_of(
+    st.dictionaries(st.sampled_from([f"key{n}" for n in range(14)]), json_values, max_size=3),
+    st.builds(lambda value, n: {f"key{i}": value for i in range(n)}, json_values, st.integers(8, 14)),
+)
+
+
+# -- messages ------------------------------------------------------------------------------------------------------------------------
+
+BLOCKS = (
+    [],
+    ["plain", "plain"],
+    [{"type": "text", "text": "one"}, {"type": "text", "text": "two", "cache_control": {"type": "ephemeral"}}],
+    [{"type": "text", "text": "see"}, {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}, "tail"],
+    [{"type": "text"}, {"type": "text", "text": ""}],
+)
+USAGE = {"input_tokens": 3, "output_tokens": 4, "total_tokens": 7}
+CALLS = [{"name": "find", "args": {"q": "x", "flags": [True, 1, 1.0]}, "id": "call-1", "type": "tool_call"}]
+EXTRAS = {
+    "human": ({}, {"name": "ann"}, {"additional_kwargs": {"flag": True, "deep": {"n": [1, {"m": 1.0}]}}}, {"example": True}),
+    "ai": (
+        {},
+        {"tool_calls": CALLS},
+        {"usage_metadata": USAGE, "response_metadata": {"model": "m", "logprobs": [0.5, {"top": [1]}]}},
+        {"invalid_tool_calls": [{"name": "f", "args": "{", "id": "c", "error": "bad", "type": "invalid_tool_call"}]},
+    ),
+    "tool": ({}, {"artifact": {"rows": [1, 2]}, "status": "error"}, {"name": "find"}),
+    "system": ({},),
+    "chat": ({},),
+    "shouted": ({}, {"volume": 3}),
+}
+ROLES = {"human": "user", "ai": "assistant", "system": "system"}
+
+
+@dataclass(frozen=True)
+class Said:
+    """One message, as the program gives it: built anew, as a message, a tuple or a dict, wherever it is used."""
+
+    kind: str = "human"
+    content: Any = "hello"
+    id: str | None = None
+    extra: int = 0
+    given_as: Literal["message", "tuple", "dict"] = "message"
+
+    def build(self) -> Any:
+        """Give the message in the form in which it is handed to the graph."""
+        if self.given_as == "tuple" and self.kind in ROLES:
+            return (ROLES[self.kind], deepcopy(self.content))
+        if self.given_as == "dict" and self.kind in ROLES:
+            return {"role": ROLES[self.kind], "content": deepcopy(self.content), **({"id": self.id} if self.id else {})}
+        return self.message()
+
+    def message(self) -> BaseMessage:
+        """Give it as a message."""
+        kinds = EXTRAS[self.kind]
+        fields: dict[str, Any] = {"content": deepcopy(self.content), "id": self.id, **deepcopy(kinds[self.extra % len(kinds)])}
+        match self.kind:
+            case "ai":
+                return AIMessage(**fields)
+            case "tool":
+                return ToolMessage(tool_call_id="call-1", **fields)
+            case "system":
+                return SystemMessage(**fields)
+            case "chat":
+                return ChatMessage(role="narrator", **fields)
+            case "shouted":
+                return ShoutedMessage(**fields)
+        return HumanMessage(**fields)
+
+
+said = st.builds(
+    Said,
+    kind=st.sampled_from(["human", "human", "ai", "ai", "tool", "system", "chat", "shouted"]),
+    content=st.one_of(st.sampled_from(TEXTS), st.sampled_from(TEXTS), st.sampled_from(BLOCKS)),
+    id=st.one_of(st.none(), st.none(), st.sampled_from(["m1", "m2", "m3"])),
+    extra=st.integers(0, 3),
+    given_as=st.sampled_from(["message", "message", "tuple", "dict"]),
+)
+
+
+# -- actions: what a node does ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Say:
+    messages: tuple[Said, ...]
+
+
+@dataclass(frozen=True)
+class Remove:
+    which: int
+
+
+@dataclass(frozen=True)
+class Replace:
+    which: int
+    message: Said
+
+
+@dataclass(frozen=True)
+class Rearrange:
+    """Keep the last `keep` messages, turned round by `turn`: drop a prefix, drop all, reorder."""
+
+    keep: int
+    turn: int
+
+
+@dataclass(frozen=True)
+class Edit:
+    """Change a message in place; the channel is written only with `touch`."""
+
+    which: int
+    how: Literal["content", "flag", "deep", "metadata", "call", "name", "attribute"]
+    touch: bool
+
+
+@dataclass(frozen=True)
+class Twist:
+    """Change a channel's value in place, deep inside; the channel is written only with `touch`."""
+
+    channel: str
+    touch: bool
+
+
+@dataclass(frozen=True)
+class Write:
+    channel: str
+    value: Any
+
+
+@dataclass(frozen=True)
+class Quote:
+    """Put the very object that stands in the message list into another channel as well."""
+
+    channel: str
+    which: int
+
+
+@dataclass(frozen=True)
+class Ask:
+    value: Any
+    times: int = 1
+
+
+@dataclass(frozen=True)
+class Fail:
+    """Raise, the first time that the node comes here in this step."""
+
+
+Action = Say | Remove | Replace | Rearrange | Edit | Twist | Write | Quote | Ask | Fail
+
+channel_writes = st.one_of(
+    st.builds(Write, st.just("value"), values),
+    st.builds(Write, st.just("files"), tables),
+    st.builds(Write, st.just("log"), st.lists(json_values, max_size=3)),
+    st.builds(Write, st.just("table"), tables),
+    st.builds(Write, st.just("total"), st.sampled_from([0, 1, 2])),
+    st.builds(Write, st.just("best"), st.sampled_from(TEXTS)),
+    st.builds(Write, st.just("flash"), values),
+    st.builds(Write, st.sampled_from(["topic", "events"]), st.lists(st.sampled_from(TEXTS), max_size=2)),
+    st.builds(Write, st.just("scratch"), values),
+)
+quiet_actions = st.one_of(
+    st.builds(Say, st.lists(said, min_size=1, max_size=3).map(tuple)),
+    st.builds(Say, st.lists(said, min_size=1, max_size=3).map(tuple)),
+    st.builds(Remove, st.integers(0, 9)),
+    st.builds(Replace, st.integers(0, 9), said),
+    st.builds(Rearrange, st.integers(0, 5), st.integers(0, 2)),
+    channel_writes,
+    channel_writes,
+    st.builds(Quote, st.sampled_from(["value", "log", "files", "table"]), st.integers(0, 9)),
+    st.builds(Ask, json_values, st.integers(1, 2)),
+    st.just(Fail()),
+)
+mutations = st.one_of(
+    st.builds(
+        Edit,
+        st.integers(0, 9),
+        st.sampled_from(["content", "flag", "flag", "deep", "deep", "metadata", "call", "name", "attribute"]),
+        st.booleans(),
+    ),
+    st.builds(Twist, st.sampled_from(["value", "files", "log", "table"]), st.booleans()),
+)
+worker_actions = st.one_of(
+    st.builds(Say, st.lists(said, min_size=1, max_size=2).map(tuple)),
+    st.builds(Write, st.just("log"), st.lists(json_values, max_size=2)),
+    st.builds(Write, st.just("table"), tables),
+    st.builds(Ask, json_values),
+    st.just(Fail()),
+)
+
+
+@dataclass(frozen=True)
+class Script:
+    """What the nodes do in one step, where `first` goes on to, and how often `last` goes back."""
+
+    first: tuple[Action, ...] = ()
+    last: tuple[Action, ...] = ()
+    worker: tuple[Action, ...] = ()
+    child: tuple[Action, ...] = ()
+    sends: tuple[Said, ...] = ()
+    through_child: bool = False
+    by_command: bool = False
+    rounds: int = 1
+
+
+@st.composite
+def scripts(draw: st.DrawFn, mutating: bool) -> Script:
+    actions = st.one_of(quiet_actions, mutations) if mutating else quiet_actions
+    several = st.lists(actions, max_size=3).map(tuple)
+    return Script(
+        first=draw(several),
+        last=draw(several),
+        worker=draw(st.lists(worker_actions, max_size=2).map(tuple)),
+        child=draw(st.lists(actions, max_size=2).map(tuple)),
+        sends=draw(st.one_of(st.just(()), st.lists(said, max_size=3).map(tuple))),
+        through_child=draw(st.sampled_from([False, False, True])),
+        by_command=draw(st.booleans()),
+        rounds=draw(st.sampled_from([1, 1, 2])),
+    )
+
+
+# -- steps: what the caller does -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Invoke:
+    """Run the graph on new input, from the head or (`at`, counted back from the newest checkpoint) from an earlier one."""
+
+    thread: str
+    messages: tuple[Said, ...]
+    script: Script
+    durability: Durability
+    writes: tuple[Write, ...] = ()
+    at: int | None = None
+
+
+@dataclass(frozen=True)
+class Resume:
+    """Answer the interrupts that wait: by id (all, or only the first), or bare."""
+
+    thread: str
+    answer: Any
+    how: Literal["all by id", "first by id", "bare"]
+    durability: Durability
+    say: tuple[Said, ...] = ()
+
+
+@dataclass(frozen=True)
+class Continue:
+    """`invoke(None)`: go on where a node failed, or replay from an earlier checkpoint."""
+
+    thread: str
+    durability: Durability
+    at: int | None = None
+
+
+@dataclass(frozen=True)
+class Update:
+    thread: str
+    writes: tuple[Say | Write | Remove, ...]
+    as_node: str | None
+    at: int | None = None
+
+
+@dataclass(frozen=True)
+class BulkUpdate:
+    thread: str
+    supersteps: tuple[tuple[Say | Write, ...], ...]
+
+
+@dataclass(frozen=True)
+class Reopen:
+    """Close the saver and open the database again: what is read next is read cold."""
+
+
+@dataclass(frozen=True)
+class Meddle:
+    """Change, deeply, everything that was ever read or handed in: neither the store nor later reads may notice."""
+
+    thread: str
+
+
+@dataclass(frozen=True)
+class Forget:
+    thread: str
+
+
+Step = Invoke | Resume | Continue | Update | BulkUpdate | Reopen | Meddle | Forget
+
+
+@dataclass(frozen=True)
+class Program:
+    steps: tuple[Step, ...]
+    child_keeps_state: bool = False
+
+
+threads = st.sampled_from(["t1", "t1", "t1", "t2"])
+earlier = st.one_of(st.none(), st.none(), st.integers(0, 9))
+updates = st.one_of(st.builds(Say, st.lists(said, min_size=1, max_size=2).map(tuple)), st.builds(Remove, st.integers(0, 9)), channel_writes)
+
+
+@st.composite
+def invocations(draw: st.DrawFn) -> Invoke:
+    mutating = draw(st.sampled_from([True, True, False]))
+    return Invoke(
+        thread=draw(threads),
+        messages=draw(st.lists(said, max_size=3).map(tuple)),
+        script=draw(scripts(mutating)),
+        durability="sync" if mutating else draw(st.sampled_from(["sync", "async", "exit"])),
+        writes=draw(st.lists(channel_writes, max_size=2).map(tuple)),
+        at=draw(earlier),
+    )
+
+
+# A step that goes on where a script was left keeps to "sync": that script may change values in place.
+steps: st.SearchStrategy[Step] = st.one_of(
+    invocations(),
+    invocations(),
+    invocations(),
+    st.builds(
+        Resume,
+        threads,
+        json_values,
+        st.sampled_from(["all by id", "all by id", "first by id", "bare"]),
+        st.just("sync"),
+        st.lists(said, max_size=1).map(tuple),
+    ),
+    st.builds(Continue, threads, st.just("sync"), earlier),
+    st.builds(Update, threads, st.lists(updates, max_size=3).map(tuple), st.sampled_from([None, "first", "last", "first"]), earlier),
+    st.builds(BulkUpdate, threads, st.lists(st.lists(updates, max_size=2).map(tuple), min_size=1, max_size=3).map(tuple)),
+    st.just(Reopen()),
+    st.builds(Meddle, threads),
+    st.builds(Meddle, threads),
+    st.builds(Forget, st.just("t2")),
+)
+programs = st.builds(
+    Program,
+    st.builds(lambda first, rest: (first, *rest), invocations(), st.lists(steps, min_size=4, max_size=9)),
+    st.booleans(),
+)

@@ -1,0 +1,422 @@
+"""Carries out random programs: one graph whose nodes do what the step's script says, and everything that can be read back afterwards."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import Annotated, Any, TypedDict
+
+from comparison import Form, Names
+from langchain_core.messages import AIMessage, BaseMessage, RemoveMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.channels import EphemeralValue, Topic, UntrackedValue
+from langgraph.graph import END, START, StateGraph, add_messages
+from langgraph.graph.message import REMOVE_ALL_MESSAGES
+from langgraph.types import Command, Send, StateUpdate, interrupt
+from programs import (
+    Address,
+    Ask,
+    BulkUpdate,
+    Continue,
+    Edit,
+    Fail,
+    Forget,
+    Invoke,
+    Meddle,
+    Order,
+    Program,
+    Quote,
+    Rearrange,
+    Remove,
+    Reopen,
+    Replace,
+    Resume,
+    Say,
+    Script,
+    Step,
+    Twist,
+    Update,
+    Write,
+)
+from savers import Calls, Mode, ReferenceShelf, Shelf
+
+
+class NodeFailure(Exception):
+    """What a scripted node raises."""
+
+
+def merged(left: dict[str, Any], right: dict[str, Any]) -> dict[str, Any]:
+    """Reducer of a table: later keys win, the empty string deletes."""
+    return {key: value for key, value in {**left, **right}.items() if not (isinstance(value, str) and value == "")}
+
+
+def longest(left: str, right: str) -> str:
+    """Reducer of a single value that often stays as it is."""
+    return max(left, right, key=len)
+
+
+class State(TypedDict, total=False):
+    messages: Annotated[list[Any], add_messages]
+    log: Annotated[list[Any], operator.add]
+    table: Annotated[dict[str, Any], merged]
+    total: Annotated[int, operator.add]
+    best: Annotated[str, longest]
+    value: Any
+    files: Any
+    flash: Annotated[Any, EphemeralValue(Any, guard=False)]
+    topic: Annotated[list[str], Topic(str, accumulate=True)]
+    events: Annotated[list[str], Topic(str)]
+    scratch: Annotated[Any, UntrackedValue(Any, guard=False)]
+
+
+class ChildState(TypedDict, total=False):
+    messages: Annotated[list[Any], add_messages]
+    notes: Annotated[list[Any], operator.add]
+
+
+NEUTRAL: dict[str, Any] = {"log": [], "table": {}, "messages": []}
+
+
+def next_kind_of_one(value: Any) -> Any:
+    """True, 1 and 1.0 are equal and yet not the same: go from each to the next."""
+    return 1 if value is True else 1.0 if type(value) is int else True
+
+
+def edit(message: BaseMessage, how: str) -> None:
+    """Change a message in place."""
+    match how:
+        case "content" if isinstance(message.content, str):
+            message.content += "!"
+        case "content":
+            message.content.append({"type": "text", "text": "more"})
+        case "flag":
+            message.additional_kwargs["flag"] = next_kind_of_one(message.additional_kwargs.get("flag"))
+        case "deep":
+            deep = message.additional_kwargs.setdefault("deep", {"n": [1]})["n"]
+            deep[0] = next_kind_of_one(deep[0])
+        case "metadata":
+            message.response_metadata.setdefault("seen", []).append(len(message.response_metadata))
+        case "call" if isinstance(message, AIMessage) and message.tool_calls:
+            flags = message.tool_calls[0]["args"].setdefault("flags", [1])
+            flags[0] = next_kind_of_one(flags[0])
+        case "name":
+            message.name = "renamed" if message.name is None else None
+        case "attribute" if isinstance(message, AIMessage) and message.usage_metadata:
+            message.usage_metadata["input_tokens"] += 1
+
+
+def twist(value: Any) -> None:
+    """Change a value in place, as deep inside as it goes."""
+    inner: Sequence[Any] = ()
+    if isinstance(value, dict):
+        inner = list(value.values())
+        for key, item in value.items():
+            if not isinstance(item, str | bytes) and item == 1:
+                value[key] = next_kind_of_one(item)
+    elif isinstance(value, list):
+        inner = list(value)
+        value[:] = [next_kind_of_one(item) if type(item) in (int, float, bool) and item == 1 else item for item in value]
+    if isinstance(value, Order):
+        value.lines.append(len(value.lines))
+    elif isinstance(value, Address):
+        value.extra["twisted"] = next_kind_of_one(value.extra.get("twisted"))
+    elif isinstance(value, BaseMessage):
+        edit(value, "flag")
+    deeper = [item for item in inner if isinstance(item, list | dict | Order | Address | BaseMessage)]
+    if deeper:
+        twist(deeper[-1])
+    elif isinstance(value, dict):
+        value["twisted"] = next_kind_of_one(value.get("twisted"))
+    elif isinstance(value, list):
+        value.append(1)
+
+
+def spoil(value: Any) -> None:
+    """Change everything inside a value that can be changed: what a careless caller may do with what it was given."""
+    if isinstance(value, BaseMessage):
+        for part in list(value.__dict__.values()):
+            spoil(part)
+        value.content = "spoiled"
+        value.id = "spoiled"
+    elif isinstance(value, Order | Address):
+        for part in list(value.__dict__.values()):
+            spoil(part)
+    elif isinstance(value, dict):
+        for part in list(value.values()):
+            spoil(part)
+        value["spoiled"] = "spoiled"
+    elif isinstance(value, list):
+        for part in value:
+            spoil(part)
+        value.append("spoiled")
+    elif isinstance(value, tuple):
+        for part in value:
+            spoil(part)
+
+
+@dataclass
+class Session:
+    """One program's life on one saver: carries out its steps and says, after each, everything that can be read."""
+
+    shelf: Shelf | ReferenceShelf
+    mode: Mode
+    program: Program
+    names: Names = field(default_factory=Names)
+    script: Script = field(default_factory=Script)
+    rounds: int = 0
+    failed: set[str] = field(default_factory=set)
+    handed_out: list[Any] = field(default_factory=list)
+    held: list[tuple[Any, Form]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.calls = Calls(self.mode)
+        self.builder = self._builder()
+        self.graph = self._compiled()
+
+    # -- the graph ---------------------------------------------------------------------------------------------------------------------
+
+    def _builder(self) -> StateGraph[Any]:
+        child = StateGraph(ChildState)
+        child.add_node("child", self._node("child"))
+        child.add_edge(START, "child")
+        builder = StateGraph(State)
+        builder.add_node("first", self._node("first"))
+        builder.add_node("last", self._node("last"))
+        builder.add_node("worker", self._node("worker"))
+        builder.add_node("child", child.compile(checkpointer=True if self.program.child_keeps_state else None))
+        builder.add_edge(START, "first")
+        builder.add_conditional_edges("first", lambda state: END if self.script.by_command else self._after_first(), None)
+        builder.add_edge("worker", "last")
+        builder.add_edge("child", "last")
+        builder.add_conditional_edges("last", self._after_last, ["first", END])
+        return builder
+
+    def _compiled(self) -> Any:
+        return self.builder.compile(checkpointer=self.shelf.saver)
+
+    def _node(self, name: str) -> Callable[[dict[str, Any]], Any]:
+        def node(state: dict[str, Any]) -> Any:
+            return self._act(name, state)
+
+        async def anode(state: dict[str, Any]) -> Any:
+            return self._act(name, state)
+
+        return anode if self.mode == "async" else node
+
+    def _after_first(self) -> list[Any]:
+        sends: list[Any] = [Send("worker", {"messages": [said.message()], "n": n}) for n, said in enumerate(self.script.sends)]
+        return [*sends, *(["child"] if self.script.through_child else [] if sends else ["last"])]
+
+    def _after_last(self, state: dict[str, Any]) -> str:
+        self.rounds += 1
+        return "first" if self.rounds < self.script.rounds else END
+
+    def _act(self, node: str, state: dict[str, Any]) -> Any:
+        update: dict[str, Any] = {"notes": [len(state.get("messages", []))]} if node == "child" else {}
+        if node == "worker":
+            update["messages"] = list(state["messages"])
+        for action in getattr(self.script, node):
+            self._do(action, node, state, update)
+        if node == "first" and self.script.by_command:
+            return Command(update=update, goto=self._after_first())
+        return update
+
+    def _do(self, action: Any, node: str, state: dict[str, Any], update: dict[str, Any]) -> None:
+        messages: list[BaseMessage] = state.get("messages", [])
+        match action:
+            case Ask(value, times):
+                for _ in range(times):
+                    update.setdefault("log", []).append(interrupt(value))
+            case Fail():
+                # Which of several tasks in one step are cancelled by a failure is LangGraph's own race.
+                alone = node not in ("worker", "child") or len(self._after_first()) == 1
+                if alone and node not in self.failed:
+                    self.failed.add(node)
+                    raise NodeFailure(f"{node} fails once")
+            case Write(channel, _):
+                built = written(action)
+                joined = {"log": lambda: update.get("log", []) + built, "table": lambda: {**update.get("table", {}), **built}}
+                update[channel] = joined[channel]() if channel in joined else built
+            case Twist(channel, touch):
+                twist(state.get(channel))
+                if touch and channel in state:
+                    update.setdefault(channel, NEUTRAL.get(channel, state[channel]))
+            case _:
+                self._on_messages(action, messages, update)
+
+    def _on_messages(self, action: Any, messages: list[BaseMessage], update: dict[str, Any]) -> None:
+        said = update.setdefault("messages", []) if not isinstance(action, Quote | Edit) else []
+        chosen = messages[action.which % len(messages)] if messages and hasattr(action, "which") else None
+        match action:
+            case Say(spoken):
+                said.extend(one.build() for one in spoken)
+            case Remove() if chosen is not None:
+                said.append(RemoveMessage(id=str(chosen.id)))
+            case Replace(_, by) if chosen is not None:
+                replacement = by.message()
+                replacement.id = chosen.id
+                said.append(replacement)
+            case Rearrange(keep, turn):
+                kept = messages[len(messages) - keep :] if keep < len(messages) else list(messages)
+                turn = turn % len(kept) if kept else 0
+                said.extend([RemoveMessage(id=REMOVE_ALL_MESSAGES), *kept[turn:], *kept[:turn]])
+            case Edit(_, how, touch) if chosen is not None:
+                edit(chosen, how)
+                if touch:
+                    update.setdefault("messages", [])
+            case Quote(channel, _) if chosen is not None:
+                if channel == "log":
+                    update["log"] = [*update.get("log", []), chosen]
+                else:
+                    update[channel] = {**(update.get("table", {}) if channel == "table" else {}), "quoted": chosen}
+
+    # -- the steps ---------------------------------------------------------------------------------------------------------------------
+
+    def config(self, thread: str, *, one_by_one: bool = False) -> RunnableConfig:
+        """Give a thread's config; `one_by_one` lets background saves finish in order, which changing values in place needs."""
+        config: RunnableConfig = {"configurable": {"thread_id": thread}}
+        if one_by_one:
+            config["max_concurrency"] = 1
+        return config
+
+    async def carry_out(self, step: Step) -> list[tuple[str, Any]]:
+        """Carry out one step and give everything that can be read afterwards, by name."""
+        try:
+            outcome = await self._step(step)
+            result: Any = ("gave", *self._given_back(outcome))
+        except Exception as error:
+            result = ("raised", type(error).__qualname__, self.names.text(str(error)))
+        threads = [step.thread] if hasattr(step, "thread") and not isinstance(step, Forget) else ["t1", "t2"]
+        return [("result", result), *[seen for thread in threads for seen in await self.observe(thread)]]
+
+    async def _step(self, step: Step) -> Any:
+        match step:
+            case Invoke():
+                return await self._invoke(step)
+            case Resume():
+                return await self._resume(step)
+            case Continue(thread, durability, at):
+                config = await self._config_at(thread, at, one_by_one=True)
+                return await self._keep(await self.calls.call(self.graph, "invoke", None, config, durability=durability))
+            case Update(thread, writes, as_node, at):
+                config = await self._config_at(thread, at)
+                update = await self._values(thread, writes)
+                return names_of(await self.calls.call(self.graph, "update_state", config, update, as_node=as_node))
+            case BulkUpdate(thread, supersteps):
+                updates = [[StateUpdate(await self._values(thread, writes), "last")] for writes in supersteps]
+                return names_of(await self.calls.call(self.graph, "bulk_update_state", self.config(thread), updates))
+            case Reopen():
+                await self.shelf.reopen()
+                self.graph = self._compiled()
+            case Meddle(thread):
+                await self._meddle(thread)
+            case Forget(thread):
+                await self.calls.call(self.shelf.saver, "delete_thread", thread)
+        return None
+
+    def _given_back(self, outcome: Any) -> Form:
+        """Give a step's result; interrupts of parallel tasks stand in it in the order in which the tasks finished."""
+        if not isinstance(outcome, dict):
+            return (self.names.form(outcome),)
+        interrupts = sorted(repr(self.names.form(one.value)) for one in outcome.get("__interrupt__", ()))
+        return (self.names.form({key: value for key, value in outcome.items() if key != "__interrupt__"}), interrupts)
+
+    async def _invoke(self, step: Invoke) -> Any:
+        self.script, self.rounds, self.failed = step.script, 0, set()
+        mutating = any(isinstance(a, Edit | Twist) for a in (*step.script.first, *step.script.last, *step.script.child))
+        config = await self._config_at(step.thread, step.at, one_by_one=mutating)
+        given = {"messages": [said.build() for said in step.messages], **{write.channel: written(write) for write in step.writes}}
+        self.handed_out.append(given)
+        return await self._keep(await self.calls.call(self.graph, "invoke", given, config, durability=step.durability))
+
+    async def _resume(self, step: Resume) -> Any:
+        config = self.config(step.thread, one_by_one=True)
+        waiting = (await self.calls.call(self.graph, "get_state", config)).interrupts
+        if not waiting and step.how != "bare":
+            return "nothing waits"
+        answers = {one.id: step.answer for one in waiting[: 1 if step.how == "first by id" else None]}
+        update = {"messages": [said.build() for said in step.say]} if step.say else None
+        command: Command[Any] = Command(resume=step.answer if step.how == "bare" else answers, update=update)
+        return await self._keep(await self.calls.call(self.graph, "invoke", command, config, durability=step.durability))
+
+    async def _keep(self, result: Any) -> Any:
+        self.handed_out.append(result)
+        return result
+
+    async def _config_at(self, thread: str, at: int | None, *, one_by_one: bool = False) -> RunnableConfig:
+        config = self.config(thread, one_by_one=one_by_one)
+        if at is None:
+            return config
+        history = await self.calls.collect(self.graph, "get_state_history", config)
+        return {**config, **history[at % len(history)].config} if history else config
+
+    async def _values(self, thread: str, writes: Sequence[Any]) -> dict[str, Any]:
+        update: dict[str, Any] = {}
+        state = (await self.calls.call(self.graph, "get_state", self.config(thread))).values
+        for write in writes:
+            self._do(write, "update", state, update)
+        self.handed_out.append(update)
+        return update
+
+    async def _meddle(self, thread: str) -> None:
+        config = self.config(thread)
+        read = [
+            await self.calls.call(self.graph, "get_state", config),
+            *await self.calls.collect(self.graph, "get_state_history", config),
+            await self.calls.call(self.shelf.saver, "get_tuple", config),
+            *await self.calls.collect(self.shelf.saver, "list", config),
+        ]
+        for value in (*self.handed_out, *read):
+            spoil(value)
+        self.handed_out.clear()
+
+    # -- what can be read --------------------------------------------------------------------------------------------------------------
+
+    async def observe(self, thread: str) -> list[tuple[str, Any]]:
+        """Give all that a graph and a saver tell about a thread."""
+        config = self.config(thread)
+        head = await self.calls.call(self.graph, "get_state", config, subgraphs=True)
+        self.held.append((head, Names(keep=True).snapshot(head)))
+        history = await self.calls.collect(self.graph, "get_state_history", config)
+        listed = await self.calls.collect(self.shelf.saver, "list", config)
+        by_namespace: dict[str, list[Any]] = {}
+        for found in listed:
+            by_namespace.setdefault(found.config["configurable"]["checkpoint_ns"], []).append(found)
+        groups = sorted(by_namespace.values(), key=lambda group: (group[0].config["configurable"]["checkpoint_ns"] != "", ids_of(group)))
+        singles = [
+            await self.calls.call(self.shelf.saver, "get_tuple", group[i].config) for group in groups for i in (0, len(group) // 2, -1)
+        ]
+        some: list[Any] = []
+        if history:
+            root: RunnableConfig = {"configurable": {"thread_id": thread, "checkpoint_ns": ""}}
+            before = history[len(history) // 4].config
+            some = await self.calls.collect(self.shelf.saver, "list", root, filter={"source": "loop"}, before=before, limit=2)
+        return [
+            (f"{thread} get_state", self.names.snapshot(head)),
+            (f"{thread} get_state_history", tuple(self.names.snapshot(snapshot) for snapshot in history)),
+            (f"{thread} list", tuple(tuple(self.names.checkpoint(found) for found in group) for group in groups)),
+            (f"{thread} get_tuple", tuple(self.names.checkpoint(found) for found in singles)),
+            (f"{thread} list(filter, before, limit)", tuple(self.names.checkpoint(found) for found in some)),
+        ]
+
+    def check_held(self) -> None:
+        """Check that no snapshot that was read earlier has changed since."""
+        for snapshot, form in self.held:
+            assert Names(keep=True).snapshot(snapshot) == form, "a state that was read earlier has changed since"
+
+
+def ids_of(group: Sequence[Any]) -> list[str]:
+    """Give the checkpoint ids of a listing: they order the namespaces of a thread by age."""
+    return [found.config["configurable"]["checkpoint_id"] for found in reversed(group)]
+
+
+def names_of(config: RunnableConfig) -> dict[str, Any]:
+    """Give what a returned config says about the checkpoint."""
+    return {key: value for key, value in sorted(config["configurable"].items()) if key in ("thread_id", "checkpoint_ns", "checkpoint_id")}
+
+
+def written(write: Write) -> Any:
+    """Give a write's value, built anew."""
+    return deepcopy(write.value)

@@ -1,0 +1,63 @@
+"""DeltaSaver gives what InMemorySaver gives: random programs, everything that can be read compared after every step."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any
+
+from comparison import assert_same
+from hypothesis import given
+from programs import Program, programs
+from puts import Branch, Call, call_lists, new_ids
+from savers import Backend, Mode, ReferenceShelf, Shelf, run_without_loop
+from sessions import Session
+
+
+async def compare(program: Program, backend: Backend, mode: Mode, folder: Path) -> None:
+    """Run a program on both savers, step by step, and compare all that can be read after each step."""
+    shelf = Shelf(backend, mode, folder)
+    try:
+        reference, subject = (Session(place, mode, program) for place in (ReferenceShelf(), shelf))
+        for number, step in enumerate(program.steps):
+            expected = await reference.carry_out(step)
+            found = await subject.carry_out(step)
+            for (what, form), (_, other) in zip(expected, found, strict=True):
+                assert_same(form, other, f"step {number} ({type(step).__name__}), {what}")
+        reference.check_held()
+        subject.check_held()
+    finally:
+        await shelf.close()
+
+
+async def compare_calls(calls: list[Call], backend: Backend, mode: Mode, folder: Path) -> None:
+    """Make the same calls on both savers and compare all that can be read after each, ids and moments included."""
+    shelf, ids = Shelf(backend, mode, folder), new_ids(len(calls) + 1)
+    try:
+        reference, subject = (Branch(place, mode, ids) for place in (ReferenceShelf(), shelf))
+        for number, call in enumerate(calls):
+            expected = await reference.carry_out(call)
+            found = await subject.carry_out(call)
+            for (what, form), (_, other) in zip(expected, found, strict=True):
+                assert_same(form, other, f"call {number} ({type(call).__name__}), {what}")
+    finally:
+        await shelf.close()
+
+
+def run(work: Coroutine[Any, Any, None], mode: Mode) -> None:
+    """Run a comparison on an event loop of its own, or without any."""
+    if mode == "async":
+        asyncio.run(work)
+    else:
+        run_without_loop(work)
+
+
+@given(program=programs)
+def test_random_programs_read_back_as_on_the_in_memory_saver(program: Program, backend: Backend, mode: Mode, folder: Path) -> None:
+    run(compare(program, backend, mode, folder), mode)
+
+
+@given(calls=call_lists)
+def test_random_calls_read_back_exactly_as_on_the_in_memory_saver(calls: list[Call], backend: Backend, mode: Mode, folder: Path) -> None:
+    run(compare_calls(calls, backend, mode, folder), mode)
