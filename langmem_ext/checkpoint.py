@@ -1,0 +1,506 @@
+"""`DeltaSaver`: a LangGraph checkpointer that stores every message once."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import random
+import re
+import sqlite3
+from collections.abc import AsyncIterator, Awaitable, Generator, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from functools import partial
+from types import TracebackType
+from typing import Any, Final
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import (
+    WRITES_IDX_MAP,
+    BaseCheckpointSaver,
+    ChannelVersions,
+    Checkpoint,
+    CheckpointMetadata,
+    CheckpointTuple,
+    DeltaChannelHistory,
+    get_checkpoint_metadata,
+)
+from langgraph.checkpoint.serde.base import SerializerProtocol
+
+from langmem_ext.codec import MessageCodec, codec_of
+from langmem_ext.errors import InvalidInput, ThreadNotFound
+from langmem_ext.log import MessageLog, thread_key
+from langmem_ext.serde import DataSerializer
+from langmem_ext.storage import checkpoint_ops, read_ops, thread_ops
+from langmem_ext.storage.clock import now_ms
+from langmem_ext.storage.header import MINOR_DIGITS, next_version
+from langmem_ext.storage.sqlite import Synchronous
+from langmem_ext.types import DeltaHistory, PackedCheckpoint, PackedValue, PackedWrite, StoredCheckpoint, ThreadKey
+
+PAGE: Final = 32
+"""Checkpoints that a list reads at a time; no lock is held between pages."""
+
+WAITING_CHANNEL: Final = "waiting_for_param"
+"""The channel by which a graph says which parameter it waits for; its value, a name, is shown in the thread's row."""
+
+_KNOWN_KEYS: Final = ("v", "ts", "id", "channel_values", "channel_versions", "versions_seen", "updated_channels")
+_PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]*")
+
+
+class DeltaSaver(BaseCheckpointSaver[Any]):
+    """A drop-in checkpointer: each message, and each large value, is stored once, whatever the number of checkpoints that hold it.
+
+    One object serves `invoke` and `ainvoke`, from any thread and any event loop; many processes may use one file.
+
+    Args:
+        source: An open `sqlite3.Connection` (with `check_same_thread=False`), a URL or path, or a `MessageLog`.
+        serde: A serializer to use instead of the default, which restores data types and never a callable (`langmem_ext.serde`). With one
+            of your own, all of a message goes through it and the database shows no text.
+        owner: Bind the saver to an owner: threads of others are not there for it, and its threads are marked with the owner.
+
+    Example:
+        ```python
+        with DeltaSaver.from_conn_string("memory.db") as saver:
+            graph = builder.compile(checkpointer=saver)
+        ```
+    """
+
+    log: MessageLog
+
+    def __init__(
+        self,
+        source: MessageLog | sqlite3.Connection | str = ":memory:",
+        *,
+        serde: SerializerProtocol | None = None,
+        owner: str | None = None,
+    ) -> None:
+        super().__init__(serde=serde if serde is not None else DataSerializer())
+        self.owner = _owner(owner)
+        self.log = source if isinstance(source, MessageLog) else MessageLog.open(source)
+        self._codec = codec_of(self.serde)
+        self._codec_serde = self.serde
+
+    # -- opening and closing -------------------------------------------------------------------------------------------------------------
+
+    @classmethod
+    def open(
+        cls, url: str, *, serde: SerializerProtocol | None = None, synchronous: Synchronous = "full", owner: str | None = None
+    ) -> DeltaSaver:
+        """Open a database by path or URL (see `MessageLog.open`)."""
+        return cls(MessageLog.open(url, synchronous=synchronous), serde=serde, owner=owner)
+
+    @classmethod
+    def from_conn_string(cls, url: str, *, serde: SerializerProtocol | None = None) -> _Opening:
+        """A saver for the length of a `with` or an `async with`."""
+        return _Opening(partial(cls.open, url, serde=serde))
+
+    def for_owner(self, owner: str) -> DeltaSaver:
+        """A saver on the same log that is bound to an owner."""
+        return type(self)(self.log, serde=self.serde, owner=owner)
+
+    def setup(self) -> Awaitable[None]:
+        """Nothing is left to do: opening migrates. Kept for code that calls it, with or without `await`."""
+        return _Done()
+
+    def close(self) -> None:
+        """Close the database; idempotent."""
+        self.log.close()
+
+    async def aclose(self) -> None:
+        """Async twin of `close`."""
+        await self.log.aclose()
+
+    def lease(self, thread_id: str, *, wait: float = 10) -> AbstractContextManager[None]:
+        """Hold the right to drive a thread, against every other holder on any machine process that uses the database.
+
+        Args:
+            thread_id: The thread.
+            wait: Seconds to wait for another holder.
+
+        Raises:
+            ThreadBusy: Another caller still holds it after that.
+        """
+        return self.log.driver.lease(thread_key(thread_id), wait=wait)
+
+    def alease(self, thread_id: str, *, wait: float = 10) -> AbstractAsyncContextManager[None]:
+        """Async twin of `lease`."""
+        return self.log.driver.alease(thread_key(thread_id), wait=wait)
+
+    # -- writing -------------------------------------------------------------------------------------------------------------------------
+
+    def put(
+        self, config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata, new_versions: ChannelVersions
+    ) -> RunnableConfig:
+        """Store a checkpoint; it is stored when this returns.
+
+        Raises:
+            ThreadNotFound: The thread belongs to another owner.
+            InvalidThreadId: The config names no thread.
+        """
+        op, stored = self._put(config, checkpoint, metadata, new_versions)
+        self.log.run(op, write=True)
+        return stored
+
+    async def aput(
+        self, config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata, new_versions: ChannelVersions
+    ) -> RunnableConfig:
+        """Async twin of `put`."""
+        op, stored = self._put(config, checkpoint, metadata, new_versions)
+        await self.log.arun(op, write=True)
+        return stored
+
+    def _put(
+        self, config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata, new_versions: ChannelVersions
+    ) -> tuple[Any, RunnableConfig]:
+        key = self._key_to_write(config)
+        configurable = config["configurable"]
+        namespace = configurable.get("checkpoint_ns", "")
+        packed = _pack_checkpoint(self.codec, config, checkpoint, metadata, new_versions)
+        op = checkpoint_ops.put_checkpoint(key, namespace, packed, now=now_ms(), indexes=self.log.indexes, codec=self.codec)
+        return op, _config(configurable["thread_id"], namespace, checkpoint["id"])
+
+    def put_writes(self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = "") -> None:
+        """Store a task's writes for a checkpoint; they are stored when this returns.
+
+        Raises:
+            ThreadNotFound: The thread belongs to another owner.
+            InvalidThreadId: The config names no thread.
+        """
+        self.log.run(self._put_writes(config, writes, task_id, task_path), write=True)
+
+    async def aput_writes(self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = "") -> None:
+        """Async twin of `put_writes`."""
+        await self.log.arun(self._put_writes(config, writes, task_id, task_path), write=True)
+
+    def _put_writes(self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str) -> Any:
+        key = self._key_to_write(config)
+        configurable = config["configurable"]
+        packed = [
+            PackedWrite(WRITES_IDX_MAP.get(channel, index), channel, self.codec.pack_value(value))
+            for index, (channel, value) in enumerate(writes)
+        ]
+        return checkpoint_ops.put_writes(
+            key,
+            configurable.get("checkpoint_ns", ""),
+            configurable["checkpoint_id"],
+            task_id,
+            task_path,
+            packed,
+            now=now_ms(),
+            indexes=self.log.indexes,
+            codec=self.codec,
+        )
+
+    def delete_thread(self, thread_id: str) -> None:
+        """Delete a thread with everything it has. Nothing happens if there is none (or it is another owner's)."""
+        self.log.run(self._delete_thread(thread_id), write=True)
+
+    async def adelete_thread(self, thread_id: str) -> None:
+        """Async twin of `delete_thread`."""
+        await self.log.arun(self._delete_thread(thread_id), write=True)
+
+    def _delete_thread(self, thread_id: str) -> Any:
+        return thread_ops.delete_thread(ThreadKey(thread_key(thread_id), self.owner), self.log.indexes)
+
+    # -- reading -------------------------------------------------------------------------------------------------------------------------
+
+    def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """A checkpoint with its pending writes: the one that the config names, or the newest; None where there is none."""
+        return self.log.driver.call(lambda: self._get_tuple(config))
+
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """Async twin of `get_tuple`."""
+        return await self.log.driver.acall(lambda: self._get_tuple(config))
+
+    def _get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        key = self._key_to_read(config)
+        if key is None:
+            return None
+        configurable = config["configurable"]
+        checkpoint_id = configurable.get("checkpoint_id")
+        op = read_ops.get_checkpoint(
+            key, configurable.get("checkpoint_ns", ""), checkpoint_id or None, indexes=self.log.indexes, codec=self.codec
+        )
+        stored = self.log.run(op, write=False)
+        if stored is None:
+            return None
+        return _load(self.codec, stored, configurable["thread_id"], config if checkpoint_id else None)
+
+    def list(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> Iterator[CheckpointTuple]:
+        """Checkpoints, newest first, read a page at a time: no lock is held while the caller works.
+
+        Args:
+            config: Thread, and where given namespace and checkpoint; None for all threads.
+            filter: What the metadata must equal, by plain name.
+            before: Only checkpoints with a lower id than this config's.
+            limit: At most so many.
+
+        Raises:
+            InvalidInput: A filter's key is not a plain name.
+        """
+        query = self._query(config, filter, before)
+        cursor: read_ops.Cursor | None = None
+        left = math.inf if limit is None else limit
+        while query is not None and left > 0:
+            page, cursor = self.log.run(self._page(query, cursor, left, filter), write=False)
+            for stored in page:
+                found = _load(self.codec, stored, stored.thread)
+                if left > 0 and _matches(found.metadata, filter):
+                    left -= 1
+                    yield found
+            if cursor is None:
+                return
+
+    async def alist(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[CheckpointTuple]:
+        """Async twin of `list`."""
+        query = self._query(config, filter, before)
+        cursor: read_ops.Cursor | None = None
+        left = math.inf if limit is None else limit
+        while query is not None and left > 0:
+            page, cursor = await self.log.arun(self._page(query, cursor, left, filter), write=False)
+            for stored in page:
+                found = await self.log.driver.acall(partial(_load, self.codec, stored, stored.thread))
+                if left > 0 and _matches(found.metadata, filter):
+                    left -= 1
+                    yield found
+            if cursor is None:
+                return
+
+    def _page(self, query: read_ops.Query, cursor: read_ops.Cursor | None, left: float, filter: dict[str, Any] | None) -> Any:
+        size = int(min(PAGE, left)) if not filter else PAGE
+        return read_ops.list_page(query, cursor, size, indexes=self.log.indexes, codec=self.codec)
+
+    def _query(self, config: RunnableConfig | None, filter: dict[str, Any] | None, before: RunnableConfig | None) -> read_ops.Query | None:
+        """What is asked for; None if nothing can be found."""
+        for name in filter or {}:
+            if not isinstance(name, str) or not _PLAIN_NAME.fullmatch(name):
+                raise InvalidInput(f"a metadata filter's key must be a plain name (letters, digits, '_', '-', '.'), not {name!r}")
+        plain = {name: value for name, value in (filter or {}).items() if _is_scalar(value)}
+        step = plain.pop("step", None)
+        key = ThreadKey("", self.owner) if config is None else self._key_to_read(config)
+        if key is None:
+            return None
+        configurable = {} if config is None else config["configurable"]
+        return read_ops.Query(
+            thread=None if config is None else key.id,
+            owner=key.owner,
+            namespace=configurable.get("checkpoint_ns"),
+            checkpoint_id=configurable.get("checkpoint_id") or None,
+            before=before["configurable"].get("checkpoint_id") if before else None,
+            labels=plain,
+            step=step if type(step) is int else None,
+        )
+
+    def get_delta_channel_history(self, *, config: RunnableConfig, channels: Sequence[str]) -> Mapping[str, DeltaChannelHistory]:
+        """What each channel contributed along the ancestors of a checkpoint, in one operation."""
+        return self.log.driver.call(lambda: self._get_delta_channel_history(config, channels))
+
+    async def aget_delta_channel_history(self, *, config: RunnableConfig, channels: Sequence[str]) -> Mapping[str, DeltaChannelHistory]:
+        """Async twin of `get_delta_channel_history`."""
+        return await self.log.driver.acall(lambda: self._get_delta_channel_history(config, channels))
+
+    def _get_delta_channel_history(self, config: RunnableConfig, channels: Sequence[str]) -> Mapping[str, DeltaChannelHistory]:
+        key = self._key_to_read(config) if channels else None
+        if key is None:
+            return {channel: DeltaChannelHistory(writes=[]) for channel in channels}
+        configurable = config["configurable"]
+        op = read_ops.get_delta_history(
+            key,
+            configurable.get("checkpoint_ns", ""),
+            configurable.get("checkpoint_id") or None,
+            channels,
+            indexes=self.log.indexes,
+            codec=self.codec,
+        )
+        return {channel: _load_history(self.codec, entry) for channel, entry in self.log.run(op, write=False).items()}
+
+    # -- versions, serializer, keys ------------------------------------------------------------------------------------------------------
+
+    def get_next_version(self, current: Any, channel: None) -> Any:
+        """The next version in LangGraph's fixed-width string form; a thread that has numbers goes on in numbers."""
+        return next_version(current, random.randrange(MINOR_DIGITS))
+
+    @property
+    def codec(self) -> MessageCodec:
+        """Packs and loads values by the saver's serializer, which `with_allowlist` replaces on a copy."""
+        if self._codec_serde is not self.serde:
+            self._codec, self._codec_serde = codec_of(self.serde), self.serde
+        return self._codec
+
+    def _key_to_read(self, config: RunnableConfig) -> ThreadKey | None:
+        """The thread that the config names; None where the saver is bound to another owner than the config."""
+        configurable = config.get("configurable") or {}
+        asked = _owner(configurable.get("owner"))
+        key = ThreadKey(thread_key(configurable.get("thread_id")), self.owner or asked)
+        return key if asked is None or key.owner == asked else None
+
+    def _key_to_write(self, config: RunnableConfig) -> ThreadKey:
+        key = self._key_to_read(config)
+        if key is None:
+            raise ThreadNotFound("the config names another owner than the saver is bound to: use a saver bound to that owner")
+        return key
+
+    def __enter__(self) -> DeltaSaver:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    async def __aenter__(self) -> DeltaSaver:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        await self.aclose()
+
+
+class _Opening(AbstractContextManager[DeltaSaver], AbstractAsyncContextManager[DeltaSaver]):
+    """Opens a saver when it is entered, off the event loop where there is one."""
+
+    def __init__(self, open_saver: partial[DeltaSaver]) -> None:
+        self._open = open_saver
+        self._saver: DeltaSaver | None = None
+
+    def __enter__(self) -> DeltaSaver:
+        self._saver = self._open()
+        return self._saver
+
+    def __exit__(self, *exc_info: object) -> None:
+        if self._saver is not None:
+            self._saver.close()
+
+    async def __aenter__(self) -> DeltaSaver:
+        self._saver = await asyncio.to_thread(self._open)
+        return self._saver
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        if self._saver is not None:
+            await self._saver.aclose()
+
+
+class _Done(Awaitable[None]):
+    """Something that is done already, for callers that await it and for those that do not."""
+
+    def __await__(self) -> Generator[None, None, None]:
+        return
+        yield
+
+
+# -- packing and loading -----------------------------------------------------------------------------------------------------------------
+
+
+def _owner(owner: object) -> str | None:
+    if owner is None:
+        return None
+    if isinstance(owner, bool) or not str(owner):
+        raise InvalidInput("an owner is a name like 'u1'; leave it out for a caller that may see every thread")
+    return str(owner)
+
+
+def _config(thread_id: Any, namespace: str, checkpoint_id: str) -> RunnableConfig:
+    return {"configurable": {"thread_id": thread_id, "checkpoint_ns": namespace, "checkpoint_id": checkpoint_id}}
+
+
+def _is_scalar(value: Any) -> bool:
+    """Whether a metadata value can stand in JSON text and be compared there."""
+    return value is None or isinstance(value, str | bool | int) or (isinstance(value, float) and math.isfinite(value))
+
+
+def _matches(metadata: CheckpointMetadata, filter: dict[str, Any] | None) -> bool:
+    return not filter or all(metadata.get(name) == value for name, value in filter.items())
+
+
+def _pack_checkpoint(
+    codec: MessageCodec, config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata, new_versions: ChannelVersions
+) -> PackedCheckpoint:
+    values = checkpoint["channel_values"]
+    fresh = {channel: codec.pack_value(value) for channel, value in values.items() if channel in new_versions}
+    labels, step, details = _split_metadata(get_checkpoint_metadata(config, metadata))
+    further = {name: value for name, value in checkpoint.items() if name not in _KNOWN_KEYS}
+    absent = [name for name in _KNOWN_KEYS if name not in checkpoint]
+    lengths = [len(value.messages) for value in fresh.values() if value.body is None]
+    lengths += [len(value) for channel, value in values.items() if channel not in fresh and type(value) is list]
+    waiting = values.get(WAITING_CHANNEL)
+    return PackedCheckpoint(
+        id=checkpoint["id"],
+        parent=config["configurable"].get("checkpoint_id") or None,
+        v=checkpoint.get("v", 0),
+        ts=checkpoint.get("ts", ""),
+        versions=dict(checkpoint["channel_versions"]),
+        seen={node: dict(seen) for node, seen in checkpoint["versions_seen"].items()},
+        updated=checkpoint.get("updated_channels"),
+        values=fresh,
+        carried={channel: partial(codec.pack_value, value) for channel, value in values.items() if channel not in fresh},
+        order=tuple(values),
+        extra=codec.pack_value([further, absent]).body if further or absent else None,
+        label=json.dumps(labels, separators=(",", ":"), sort_keys=True).encode(),
+        step=step,
+        details=codec.pack_value(details).body if details else None,
+        head_messages=max(lengths, default=None),
+        waiting_for=waiting if isinstance(waiting, str) else None,
+    )
+
+
+def _split_metadata(metadata: CheckpointMetadata) -> tuple[dict[str, Any], int | None, dict[str, Any]]:
+    """Metadata as the scalars that can be searched, the step, and the rest."""
+    labels: dict[str, Any] = {}
+    details: dict[str, Any] = {}
+    step: int | None = None
+    for name, value in metadata.items():
+        if name == "step" and type(value) is int:
+            step = value
+        elif _is_scalar(value) and type(value) in (str, bool, int, float, type(None)):
+            labels[name] = value
+        else:
+            details[name] = value
+    return labels, step, details
+
+
+def _load(codec: MessageCodec, stored: StoredCheckpoint, thread_id: Any, config: RunnableConfig | None = None) -> CheckpointTuple:
+    further, absent = codec.load_value(_body(stored.extra)) if stored.extra is not None else ({}, [])
+    known = {
+        "v": stored.v,
+        "ts": stored.ts,
+        "id": stored.id,
+        "channel_values": {channel: codec.load_value(value) for channel, value in stored.values.items()},
+        "channel_versions": dict(stored.versions),
+        "versions_seen": {node: dict(seen) for node, seen in stored.seen.items()},
+        "updated_channels": None if stored.updated is None else list(stored.updated),
+    }
+    checkpoint: Any = {name: value for name, value in known.items() if name not in absent} | further
+    metadata: Any = json.loads(stored.label)
+    if stored.step is not None:
+        metadata["step"] = stored.step
+    if stored.details is not None:
+        metadata |= codec.load_value(_body(stored.details))
+    return CheckpointTuple(
+        config=config if config is not None else _config(thread_id, stored.namespace, stored.id),
+        checkpoint=checkpoint,
+        metadata=metadata,
+        parent_config=None if stored.parent is None else _config(thread_id, stored.namespace, stored.parent),
+        pending_writes=[(write.task, write.channel, codec.load_value(write.value)) for write in stored.writes],
+    )
+
+
+def _body(body: bytes) -> PackedValue:
+    return PackedValue(body=body)
+
+
+def _load_history(codec: MessageCodec, entry: DeltaHistory) -> DeltaChannelHistory:
+    history = DeltaChannelHistory(writes=[(write.task, write.channel, codec.load_value(write.value)) for write in entry.writes])
+    if entry.seed is not None:
+        history["seed"] = codec.load_value(entry.seed)
+    return history

@@ -1,0 +1,332 @@
+"""Values to bytes and back. Messages are lifted out of whatever holds them, so that each is stored once.
+
+Packing happens when a call arrives, in the calling thread: what was passed is what is stored, whatever the caller does to it afterwards.
+Loading happens outside the transaction and gives every caller objects of its own.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import gc
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+import ormsgpack
+from langchain_core.messages import BaseMessage, RemoveMessage
+from langgraph.checkpoint.serde.base import SerializerProtocol
+from langgraph.checkpoint.serde.jsonplus import (
+    EXT_CONSTRUCTOR_KW_ARGS,
+    EXT_CONSTRUCTOR_POS_ARGS,
+    EXT_CONSTRUCTOR_SINGLE_ARG,
+    EXT_DELTA_SNAPSHOT,
+    JsonPlusSerializer,
+)
+from langgraph.checkpoint.serde.types import _DeltaSnapshot
+from langgraph.types import Send
+
+from langmem_ext.messages.identity import (
+    CLASSES,
+    CODE_OF_TYPE,
+    DEFAULTS,
+    FIELDS,
+    UNPACK_OPTIONS,
+    fields_of,
+    id_of,
+    is_standard,
+    message_of,
+    pack,
+    renamed,
+    snapshot,
+    snapshots,
+    unpack,
+)
+from langmem_ext.messages.text import text_of
+from langmem_ext.messages.tokens import approximate_tokens
+from langmem_ext.serde import DataSerializer, RestorePolicy, rebuild, restore_hook
+from langmem_ext.types import ItemRow, PackedValue, Snapshot
+
+EXT_MESSAGE: Final = 64
+"""A message lifted out of a value: its position among the value's messages."""
+
+EXT_BYTEARRAY: Final = 65
+"""A `bytearray`, which msgpack would give back as `bytes`."""
+
+_COLUMNS: Final = frozenset({"content", "type", "name", "id", "tool_call_id"})
+_SPLIT_CONTENT: Final = -1
+_WHOLE_CONTENT: Final = 0
+
+_plain = JsonPlusSerializer()
+
+
+class MessageCodec:
+    """Packs and loads values with this package's own serializer.
+
+    Args:
+        policy: What may be restored.
+    """
+
+    key = "native"
+
+    def __init__(self, policy: RestorePolicy) -> None:
+        self._policy = policy
+        self._hook = restore_hook(policy, _restore_bytearray)
+
+    # -- values --------------------------------------------------------------------------------------------------------------------------
+
+    def pack_value(self, value: Any) -> PackedValue:
+        """A value as it is now, with its messages lifted out.
+
+        Raises:
+            TypeError: Something in it cannot be stored (as `ormsgpack.MsgpackEncodeError`, which LangGraph's serializers raise too).
+        """
+        if type(value) is list and value and all(map(_is_message, value)):
+            return PackedValue(messages=snapshots(value, _default))
+        messages: list[Snapshot] = []
+        if type(value) is bytearray:
+            value = ormsgpack.Ext(EXT_BYTEARRAY, bytes(value))
+        return PackedValue(body=pack(value, _lifting(messages)), messages=messages)
+
+    def load_value(self, packed: PackedValue) -> Any:
+        """A fresh object."""
+        if packed.body is None:
+            with collector_paused(len(packed.messages)):
+                return [message_of(message, self._hook, self._rebuild) for message in packed.messages]
+        if not packed.messages:
+            return unpack(packed.body, self._hook)
+        messages = packed.messages
+
+        def lifted(code: int, data: bytes) -> Any:
+            if code == EXT_MESSAGE:
+                return message_of(messages[unpack(data)], self._hook, self._rebuild)
+            return _restore_bytearray(code, data)
+
+        return ormsgpack.unpackb(packed.body, ext_hook=restore_hook(self._policy, lifted), option=UNPACK_OPTIONS)
+
+    def load_message(self, packed: Snapshot) -> Any:
+        """A fresh message."""
+        return message_of(packed, self._hook, self._rebuild)
+
+    def _rebuild(self, module: str, name: str, fields: dict[str, Any]) -> Any:
+        return rebuild(self._policy, module, name, fields)
+
+    # -- items ---------------------------------------------------------------------------------------------------------------------------
+
+    def item_row(self, packed: Snapshot) -> tuple[ItemRow, int]:
+        """A message's row and its token count: readable columns, and in `rest` the fields that are not at their default."""
+        fields = fields_of(packed, self._hook)
+        text = text_of(fields.get("content"))
+        tokens = self._tokens(packed)
+        message_id, name = fields.get("id"), fields.get("name")
+        if not is_standard(packed):
+            return ItemRow(message_id, None, name, text.replace("\0", ""), None, packed), tokens
+        code = CODE_OF_TYPE[fields["type"]]
+        rest: dict[int, Any] = _content_rest(fields["content"], text)
+        defaults = DEFAULTS[code]
+        for position, field in enumerate(FIELDS[code]):
+            value = fields[field]
+            if field not in _COLUMNS and not (field in defaults and value == defaults[field] and type(value) is type(defaults[field])):
+                rest[position] = value
+        row = ItemRow(message_id, code, name, text.replace("\0", ""), fields.get("tool_call_id"), pack(rest, _default) if rest else None)
+        return row, tokens
+
+    def _tokens(self, packed: Snapshot) -> int:
+        message = self.load_message(packed)
+        return approximate_tokens(message) if isinstance(message, BaseMessage) else 0
+
+    def snapshot_of(self, row: ItemRow) -> Snapshot:
+        """The exact bytes of the message that a row holds."""
+        if row.role is None:
+            assert row.rest is not None
+            packed = bytes(row.rest)
+            return packed if row.message_id is None else renamed(packed, row.message_id, self._hook, _default)
+        rest: dict[int, Any] = unpack(row.rest, self._hook) if row.rest else {}
+        columns = {
+            "type": CLASSES[row.role].model_fields["type"].default,
+            "name": row.name,
+            "id": row.message_id,
+            "tool_call_id": row.tool_call_id,
+        }
+        fields: dict[str, Any] = {}
+        for position, field in enumerate(FIELDS[row.role]):
+            if field == "content":
+                fields[field] = _content(row.text or "", rest)
+            elif field in columns:
+                fields[field] = columns[field]
+            else:
+                fields[field] = rest[position] if position in rest else DEFAULTS[row.role][field]
+        return pack(fields, _default)
+
+    def id_of(self, packed: Snapshot) -> str | None:
+        """The message's id; None where it has none yet."""
+        return id_of(packed, self._hook)
+
+    def renamed(self, packed: Snapshot, message_id: str | None) -> Snapshot:
+        """The same message with another id."""
+        return renamed(packed, message_id, self._hook, _default)
+
+
+class ForeignCodec(MessageCodec):
+    """Packs and loads values with a serializer of the user's own: all of a message goes through it, and no column shows its text.
+
+    Args:
+        serde: The serializer.
+    """
+
+    def __init__(self, serde: SerializerProtocol) -> None:
+        super().__init__(RestorePolicy())
+        self._serde = serde
+        self.key = f"serde-{id(serde)}"
+
+    def pack_value(self, value: Any) -> PackedValue:
+        """A value as it is now; a list of messages as its messages, everything else whole."""
+        if type(value) is list and value and all(map(_is_message, value)):
+            try:
+                return PackedValue(messages=snapshots(value, _default))
+            except (TypeError, ormsgpack.MsgpackEncodeError):
+                pass
+        return PackedValue(body=pack(list(self._serde.dumps_typed(value))))
+
+    def load_value(self, packed: PackedValue) -> Any:
+        """A fresh object."""
+        if packed.body is None:
+            return super().load_value(packed)
+        kind, data = unpack(packed.body)
+        return self._serde.loads_typed((kind, data))
+
+    def item_row(self, packed: Snapshot) -> tuple[ItemRow, int]:
+        """A message's row and its token count; nothing of it readable but its id."""
+        message = self.load_message(packed)
+        return ItemRow(self.id_of(packed), None, None, None, None, pack(list(self._serde.dumps_typed(message)))), self._tokens(packed)
+
+    def snapshot_of(self, row: ItemRow) -> Snapshot:
+        """The exact bytes of the message that a row holds."""
+        assert row.rest is not None
+        kind, data = unpack(row.rest)
+        packed = snapshot(self._serde.loads_typed((kind, data)), _default)
+        return packed if row.message_id is None else self.renamed(packed, row.message_id)
+
+
+def codec_of(serde: SerializerProtocol) -> MessageCodec:
+    """The codec for a saver's serializer."""
+    return MessageCodec(serde.policy) if isinstance(serde, DataSerializer) else ForeignCodec(serde)
+
+
+# -- content -----------------------------------------------------------------------------------------------------------------------------
+
+
+def _content_rest(content: Any, text: str) -> dict[int, Any]:
+    """What the text column does not hold of a message's content."""
+    if isinstance(content, str):
+        # A zero character cannot stand in every database's text.
+        return {_WHOLE_CONTENT: content} if "\0" in content else {}
+    if not text or "\0" in text or not all(map(_can_split, content)):
+        return {_WHOLE_CONTENT: content}
+    return {_SPLIT_CONTENT: [len(block) if isinstance(block, str) else _without_text(block) for block in content]}
+
+
+def _can_split(block: Any) -> bool:
+    return isinstance(block, str) or (isinstance(block, dict) and (block.get("type") != "text" or isinstance(block.get("text"), str)))
+
+
+def _without_text(block: dict[str, Any]) -> dict[str, Any]:
+    return {**block, "text": len(block["text"])} if block.get("type") == "text" else block
+
+
+def _content(text: str, rest: dict[int, Any]) -> Any:
+    if _WHOLE_CONTENT in rest:
+        return rest[_WHOLE_CONTENT]
+    if _SPLIT_CONTENT not in rest:
+        return text
+    words = _Slices(text)
+    return [_with_text(block, words) for block in rest[_SPLIT_CONTENT]]
+
+
+def _with_text(block: Any, words: _Slices) -> Any:
+    if isinstance(block, int):
+        return words.take(block)
+    if block.get("type") == "text":
+        return {**block, "text": words.take(block["text"])}
+    return block
+
+
+class _Slices:
+    """A text given out in pieces, from its beginning."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._at = 0
+
+    def take(self, length: int) -> str:
+        piece = self._text[self._at : self._at + length]
+        if len(piece) < length:
+            raise ValueError("the text is shorter than its blocks")
+        self._at += length
+        return piece
+
+
+# -- packing -----------------------------------------------------------------------------------------------------------------------------
+
+
+def _is_message(value: Any) -> bool:
+    return isinstance(value, BaseMessage) and not isinstance(value, RemoveMessage)
+
+
+def _default(value: Any) -> Any:
+    """What msgpack does not know, as LangGraph's serializer packs it."""
+    return ormsgpack.Fragment(_plain.dumps_typed(value)[1])
+
+
+def _lifting(messages: list[Snapshot]) -> Callable[[Any], Any]:
+    """Like `_default`, but messages go to `messages` and leave their position; so do those inside whatever may hold them."""
+
+    def default(value: Any) -> Any:
+        if _is_message(value):
+            messages.append(snapshot(value, _default))
+            return ormsgpack.Ext(EXT_MESSAGE, pack(len(messages) - 1))
+        if isinstance(value, _DeltaSnapshot):
+            return ormsgpack.Ext(EXT_DELTA_SNAPSHOT, pack(value.value, default))
+        holder = _holder(value)
+        if holder is not None:
+            code, payload = holder
+            cls = type(value)
+            return ormsgpack.Ext(code, pack((cls.__module__, cls.__name__, payload), default))
+        return _default(value)
+
+    return default
+
+
+def _holder(value: Any) -> tuple[int, Any] | None:
+    """Extension code and payload of a value that may hold messages, as LangGraph's serializer has them; None for every other."""
+    if any(callable(getattr(value, name, None)) for name in ("model_dump", "get_secret_value", "dict")):
+        return None
+    if isinstance(value, tuple) and hasattr(value, "_asdict"):
+        return EXT_CONSTRUCTOR_KW_ARGS, value._asdict()
+    if isinstance(value, deque):
+        return EXT_CONSTRUCTOR_SINGLE_ARG, tuple(value)
+    if isinstance(value, Send):
+        timeout = getattr(value, "timeout", None)
+        return EXT_CONSTRUCTOR_POS_ARGS, (value.node, value.arg) if timeout is None else (value.node, value.arg, timeout)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return EXT_CONSTRUCTOR_KW_ARGS, {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    return None
+
+
+def _restore_bytearray(code: int, data: bytes) -> Any:
+    if code == EXT_BYTEARRAY:
+        return bytearray(data)
+    raise ValueError(f"unknown extension code {code}")
+
+
+@contextmanager
+def collector_paused(objects: int) -> Iterator[None]:
+    """Pause the garbage collector while many objects are built: it would walk all of them again and again, and free none."""
+    if objects < 200 or not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()

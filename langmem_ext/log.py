@@ -1,0 +1,116 @@
+"""The open database: one thread, one message log, stored once. Every view is made on one of these, or on what names one."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from typing import TYPE_CHECKING, TypeVar
+from uuid import UUID
+
+from langmem_ext.errors import InvalidInput, InvalidThreadId, StorageUnavailable
+from langmem_ext.storage.driver import Driver
+from langmem_ext.storage.effects import Op
+from langmem_ext.storage.index import Indexes
+from langmem_ext.storage.sqlite import SqliteDriver, Synchronous
+
+if TYPE_CHECKING:
+    from langmem_ext.checkpoint import DeltaSaver
+
+T = TypeVar("T")
+
+CACHE_BYTES = 256 * 1024 * 1024
+"""What one log remembers of its threads' messages, at most, about."""
+
+
+class MessageLog:
+    """A database of conversations, for sync and async callers, from any thread and event loop.
+
+    Args:
+        driver: Runs its operations.
+        cache_bytes: How much of the threads lately used may be held in memory.
+    """
+
+    def __init__(self, driver: Driver, *, cache_bytes: int = CACHE_BYTES) -> None:
+        self.driver = driver
+        self.indexes = Indexes(cache_bytes)
+        driver.on_rollback(self.indexes.forget)
+
+    @classmethod
+    def open(cls, url: str | sqlite3.Connection, *, synchronous: Synchronous = "full", cache_bytes: int = CACHE_BYTES) -> MessageLog:
+        """Open a database, and make it if there is none.
+
+        Args:
+            url: A path, `:memory:`, `sqlite:///path` (four slashes for an absolute path), or an open `sqlite3` connection.
+            synchronous: `full`: what was acknowledged survives power loss. `normal`: it survives a killed process, and commits cost less.
+            cache_bytes: How much of the threads lately used may be held in memory.
+
+        Raises:
+            InvalidInput: The URL names no database that this package knows.
+            StorageError: The database cannot be opened (its subclasses say why).
+        """
+        if isinstance(url, sqlite3.Connection):
+            return cls(SqliteDriver(connection=url, synchronous=synchronous), cache_bytes=cache_bytes)
+        return cls(SqliteDriver(sqlite_path(url), synchronous=synchronous), cache_bytes=cache_bytes)
+
+    @classmethod
+    def of(cls, source: MessageLog | DeltaSaver | str) -> MessageLog:
+        """The log that a caller means: a log itself, a saver's, or a newly opened one."""
+        if isinstance(source, MessageLog):
+            return source
+        log = getattr(source, "log", None)
+        if isinstance(log, MessageLog):
+            return log
+        if isinstance(source, str):
+            return cls.open(source)
+        raise InvalidInput(f"{type(source).__name__} is no database: pass a MessageLog, a DeltaSaver or a URL")
+
+    def run(self, op: Op[T], *, write: bool) -> T:
+        """Run an operation in the calling thread, as one transaction."""
+        return self.driver.run(op, write=write)
+
+    async def arun(self, op: Op[T], *, write: bool) -> T:
+        """Async twin of `run`."""
+        return await self.driver.arun(op, write=write)
+
+    def close(self) -> None:
+        """Close the database; idempotent."""
+        self.driver.close()
+        self.indexes.forget()
+
+    async def aclose(self) -> None:
+        """Async twin of `close`."""
+        await asyncio.to_thread(self.close)
+
+
+def sqlite_path(url: str) -> str:
+    """The path that a URL names.
+
+    Raises:
+        InvalidInput: It names none.
+        StorageUnavailable: It names a kind of database that this release does not have.
+    """
+    if not isinstance(url, str) or not url or "\0" in url:
+        raise InvalidInput("a database is named by a path, ':memory:' or a URL like 'sqlite:///memory.db'; got nothing usable")
+    if url == ":memory:" or "://" not in url:
+        return url
+    scheme, _, rest = url.partition("://")
+    if scheme.startswith("postgres"):
+        raise StorageUnavailable("PostgreSQL is not supported by this release: use a path or 'sqlite:///memory.db'")
+    if scheme != "sqlite":
+        raise InvalidInput(f"there is no database of kind {scheme!r}: use a path, ':memory:' or 'sqlite:///memory.db'")
+    path = rest.removeprefix("/")
+    return path or ":memory:"
+
+
+def thread_key(thread_id: object) -> str:
+    """A thread id as its text.
+
+    Raises:
+        InvalidThreadId: It is empty, or neither a string, an int nor a UUID.
+    """
+    if isinstance(thread_id, bool) or not isinstance(thread_id, str | int | UUID):
+        raise InvalidThreadId(f"a thread id is a string, an int or a UUID, not {type(thread_id).__name__}: pass configurable['thread_id']")
+    text = str(thread_id)
+    if not text or "\0" in text:
+        raise InvalidThreadId("a thread id is empty or holds a zero character: pass a name like 'order-17'")
+    return text

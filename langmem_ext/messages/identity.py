@@ -1,0 +1,179 @@
+"""A message's exact snapshot: the bytes by which an unchanged message is recognised and from which a fresh copy is built.
+
+A snapshot is the msgpack of the message's `__dict__`. It is taken in one C call, so a message that another thread is changing (LangGraph
+sets ids while writes are being saved) is caught in one state, never between two. It is exact where `==` is not: `True`, `1` and `1.0`
+differ. It is also the copy: unpacking it gives a `__dict__` that shares nothing with the original, with the types that every cold read
+gives (a tuple comes back as a list).
+
+Two forms: a map, for LangChain's own classes, whose `type` field names the class; and `[module, class, fields]` for every other class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeAlias
+
+import ormsgpack
+from langchain_core.messages import (
+    AIMessage,
+    AIMessageChunk,
+    BaseMessage,
+    ChatMessage,
+    ChatMessageChunk,
+    FunctionMessage,
+    FunctionMessageChunk,
+    HumanMessage,
+    HumanMessageChunk,
+    SystemMessage,
+    SystemMessageChunk,
+    ToolMessage,
+    ToolMessageChunk,
+)
+
+Snapshot: TypeAlias = bytes
+Default: TypeAlias = Callable[[Any], Any]
+ExtHook: TypeAlias = Callable[[int, bytes], Any]
+
+CLASSES: Final[tuple[type[BaseMessage], ...]] = (
+    HumanMessage,
+    AIMessage,
+    SystemMessage,
+    ToolMessage,
+    FunctionMessage,
+    ChatMessage,
+    HumanMessageChunk,
+    AIMessageChunk,
+    SystemMessageChunk,
+    ToolMessageChunk,
+    FunctionMessageChunk,
+    ChatMessageChunk,
+)
+"""LangChain's message classes. A class's position is its code in the database: append only."""
+
+CODE_OF_TYPE: Final = {str(cls.model_fields["type"].default): code for code, cls in enumerate(CLASSES)}
+"""The class code by the `type` field, which names each of these classes uniquely."""
+
+DEFAULTS: Final = tuple(
+    {name: field.get_default(call_default_factory=True) for name, field in cls.model_fields.items() if not field.is_required()}
+    for cls in CLASSES
+)
+"""The default of every optional field, by class code."""
+
+FIELDS: Final = tuple(tuple(cls.model_fields) for cls in CLASSES)
+"""Field names in class order, by class code."""
+
+_FORM: Final = {cls: (len(cls.model_fields), cls.model_fields["type"].default) for cls in CLASSES}
+_CLASS_OF_TYPE: Final = {kind: CLASSES[code] for kind, code in CODE_OF_TYPE.items()}
+_FIELD_SET: Final = {cls: frozenset(cls.model_fields) for cls in CLASSES}
+
+# What langgraph's own serializer passes, so that equal values give equal bytes here and there. The name is not exported by it.
+PACK_OPTIONS: Final = (
+    ormsgpack.OPT_NON_STR_KEYS
+    | ormsgpack.OPT_PASSTHROUGH_DATACLASS
+    | ormsgpack.OPT_PASSTHROUGH_DATETIME
+    | ormsgpack.OPT_PASSTHROUGH_ENUM
+    | ormsgpack.OPT_PASSTHROUGH_UUID
+    | ormsgpack.OPT_REPLACE_SURROGATES
+)
+UNPACK_OPTIONS: Final = ormsgpack.OPT_NON_STR_KEYS
+
+_packb = ormsgpack.packb
+_unpackb = ormsgpack.unpackb
+_new = object.__new__
+_set = object.__setattr__
+
+
+def snapshot(message: BaseMessage, default: Default) -> Snapshot:
+    """The message's exact bytes, as of now.
+
+    Args:
+        message: Any LangChain message.
+        default: Turns a value that msgpack does not know into one that it does; raises `TypeError` for the rest.
+
+    Raises:
+        ormsgpack.MsgpackEncodeError: A field holds a value that cannot be stored.
+    """
+    fields = message.__dict__
+    cls = type(message)
+    if _FORM.get(cls) == (len(fields), fields.get("type")) and not message.__pydantic_extra__:
+        try:
+            return _packb(fields, None, PACK_OPTIONS)
+        except ormsgpack.MsgpackEncodeError:
+            # A value beyond plain data (a date, a model in `artifact`): stored as pydantic dumps it, like every LangGraph saver does.
+            return _packb(message.model_dump(), default, PACK_OPTIONS)
+    return _packb([cls.__module__, cls.__name__, message.model_dump()], default, PACK_OPTIONS)
+
+
+def snapshots(messages: Sequence[BaseMessage], default: Default) -> list[Snapshot]:
+    """`snapshot` of each message, in order."""
+    packb, form, options = _packb, _FORM, PACK_OPTIONS
+    packed: list[Snapshot] = []
+    for message in messages:
+        fields = message.__dict__
+        if form.get(type(message)) == (len(fields), fields.get("type")) and not message.__pydantic_extra__:
+            try:
+                packed.append(packb(fields, None, options))
+                continue
+            except ormsgpack.MsgpackEncodeError:
+                pass
+        packed.append(snapshot(message, default))
+    return packed
+
+
+def is_standard(packed: Snapshot) -> bool:
+    """Whether a snapshot is of one of `CLASSES` (a msgpack map) rather than of a class named inside it (an array)."""
+    first = packed[0]
+    return 0x80 <= first <= 0x8F or first in (0xDE, 0xDF)
+
+
+def fields_of(packed: Snapshot, ext_hook: ExtHook) -> dict[str, Any]:
+    """The fields that a snapshot holds, as fresh values."""
+    content = unpack(packed, ext_hook)
+    fields: dict[str, Any] = content if is_standard(packed) else content[2]
+    return fields
+
+
+def message_of(packed: Snapshot, ext_hook: ExtHook, rebuild: Callable[[str, str, dict[str, Any]], Any]) -> Any:
+    """A fresh message, sharing nothing with any other.
+
+    No validation runs: the bytes were taken from a message that had passed it.
+
+    Args:
+        packed: The snapshot.
+        ext_hook: Restores the values that `default` packed.
+        rebuild: Builds an instance of a class that is not LangChain's from its module, name and fields.
+    """
+    fields = _unpackb(packed, ext_hook=ext_hook, option=UNPACK_OPTIONS)
+    if type(fields) is list:
+        return rebuild(*fields)
+    cls = _CLASS_OF_TYPE[fields["type"]]
+    message = _new(cls)
+    _set(message, "__dict__", fields)
+    _set(message, "__pydantic_fields_set__", set(_FIELD_SET[cls]))
+    _set(message, "__pydantic_extra__", {})
+    _set(message, "__pydantic_private__", None)
+    return message
+
+
+def id_of(packed: Snapshot, ext_hook: ExtHook) -> str | None:
+    """The message's id; None where it has none yet."""
+    message_id: str | None = fields_of(packed, ext_hook).get("id")
+    return message_id
+
+
+def renamed(packed: Snapshot, message_id: str | None, ext_hook: ExtHook, default: Default) -> Snapshot:
+    """The same message with another id, or with none."""
+    content = unpack(packed, ext_hook)
+    fields = content if is_standard(packed) else content[2]
+    fields["id"] = message_id
+    return _packb(content, default, PACK_OPTIONS)
+
+
+def pack(value: Any, default: Default | None = None) -> bytes:
+    """Any plain value as msgpack, with the options that snapshots use."""
+    return _packb(value, default, PACK_OPTIONS)
+
+
+def unpack(packed: bytes, ext_hook: ExtHook | None = None) -> Any:
+    """The value that `pack` was given."""
+    return _unpackb(packed, ext_hook=ext_hook, option=UNPACK_OPTIONS)

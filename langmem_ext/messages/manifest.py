@@ -1,0 +1,49 @@
+"""Manifests: which items of a thread, in which order, make up a list of messages.
+
+A manifest is a flat tuple of runs, `(from, to, from, to, …)`, each a half-open range of item numbers. A conversation that only grows is one
+run, whatever its length; removing or replacing a message splits a run; dropping a prefix moves one number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeAlias
+
+Runs: TypeAlias = tuple[int, ...]
+
+
+def runs_of(numbers: Iterable[int], runs: Sequence[int] = ()) -> Runs:
+    """The shortest runs that give `numbers` in their order, appended to `runs`.
+
+    >>> runs_of([0, 1, 2, 5, 6, 4])
+    (0, 3, 5, 7, 4, 5)
+    """
+    flat = list(runs)
+    for number in numbers:
+        if flat and flat[-1] == number:
+            flat[-1] = number + 1
+        else:
+            flat += (number, number + 1)
+    return tuple(flat)
+
+
+def numbers_of(runs: Sequence[int]) -> list[int]:
+    """The item numbers, in order.
+
+    >>> numbers_of((0, 3, 5, 7, 4, 5))
+    [0, 1, 2, 5, 6, 4]
+    """
+    numbers: list[int] = []
+    for start, end in ranges_of(runs):
+        numbers.extend(range(start, end))
+    return numbers
+
+
+def ranges_of(runs: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """The runs as `(from, to)` pairs."""
+    return zip(runs[::2], runs[1::2], strict=True)
+
+
+def length_of(runs: Sequence[int]) -> int:
+    """How many items the runs hold."""
+    return sum(runs[1::2]) - sum(runs[::2])

@@ -1,0 +1,16 @@
+"""Token counts that need no tokenizer: an approximation stored beside every message, so that a window can be cut without reading it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from langchain_core.messages import BaseMessage
+from langchain_core.messages.utils import count_tokens_approximately
+
+COUNTER: Final = "langchain-core/approximate"
+"""Name of the counter, stored with the database: who reads a count knows what it is worth."""
+
+
+def approximate_tokens(message: BaseMessage) -> int:
+    """About how many tokens a message costs a model, by langchain-core's own approximation."""
+    return int(count_tokens_approximately([message]))

@@ -1,0 +1,187 @@
+"""What may be restored from a row: plain data, LangGraph's safe types, and data types of modules that are already imported.
+
+LangGraph's own default restores whatever callable a row names, so that whoever can write a row can run code; its strict mode turns an
+application's own state classes into plain data. The policy here does neither. A *data type* is a pydantic model, a dataclass, a named tuple
+or an enum: something that holds values and runs nothing. Functions, `Runnable`s and classes whose instances can be called are never built,
+nothing is ever imported for a row, and nothing is unpickled. What is refused comes back as inert data, with one warning that says how to
+allow it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import importlib
+import logging
+import sys
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+import ormsgpack
+from langchain_core.runnables import Runnable
+from langgraph.checkpoint.serde._msgpack import SAFE_MSGPACK_METHODS, SAFE_MSGPACK_TYPES
+from langgraph.checkpoint.serde.jsonplus import (
+    EXT_CONSTRUCTOR_KW_ARGS,
+    EXT_CONSTRUCTOR_POS_ARGS,
+    EXT_CONSTRUCTOR_SINGLE_ARG,
+    EXT_DELTA_SNAPSHOT,
+    EXT_METHOD_SINGLE_ARG,
+    EXT_NUMPY_ARRAY,
+    EXT_PYDANTIC_V1,
+    EXT_PYDANTIC_V2,
+    JsonPlusSerializer,
+)
+from langgraph.checkpoint.serde.types import _DeltaSnapshot
+from langgraph.types import Send
+from pydantic import BaseModel
+
+from langmem_ext.messages.identity import UNPACK_OPTIONS
+
+logger = logging.getLogger(__name__)
+
+TypeName = tuple[str, ...]
+ExtHook = Callable[[int, bytes], Any]
+
+_REFUSED: Final = object()
+_warned: set[tuple[str, str]] = set()
+
+
+class RestorePolicy:
+    """Decides which types are built from rows.
+
+    Args:
+        allow: Further types, as classes or `(module, name)`; they may be anything.
+        strict: Only LangGraph's safe types and `allow`, no data types of the application.
+    """
+
+    def __init__(self, allow: Iterable[TypeName | type] = (), *, strict: bool = False) -> None:
+        self.strict = strict
+        self.allow = frozenset((item.__module__, item.__name__) if isinstance(item, type) else tuple(item) for item in allow)
+
+    def find(self, module: str, name: str) -> Any:
+        """What a row names, if it may be built; `None` if it is refused."""
+        key = (module, name)
+        if key in SAFE_MSGPACK_TYPES or key in self.allow:
+            try:
+                return getattr(importlib.import_module(module), name)
+            except (ImportError, AttributeError):
+                return None
+        if not self.strict:
+            found = getattr(sys.modules.get(module), name, None)
+            if _is_data_type(found, module):
+                return found
+        _warn_refused(module, name)
+        return None
+
+
+def _is_data_type(found: Any, module: str) -> bool:
+    """Whether a thing is a class that only holds values. It must be at home in the module that names it: no way in through an alias."""
+    if not isinstance(found, type) or found.__module__ != module:
+        return False
+    if issubclass(found, Runnable) or "__call__" in {name for cls in found.__mro__ for name in vars(cls)}:
+        return False
+    named_tuple = issubclass(found, tuple) and hasattr(found, "_fields")
+    return named_tuple or issubclass(found, BaseModel | enum.Enum) or dataclasses.is_dataclass(found)
+
+
+def _warn_refused(module: str, name: str) -> None:
+    if (module, name) not in _warned and len(_warned) < 1000:
+        _warned.add((module, name))
+        logger.warning(
+            "%s.%s is not restored from the database: it is no data type of an imported module. Its fields come back as plain data."
+            " To allow it, pass serde=DataSerializer(allow=[(%r, %r)]).",
+            module,
+            name,
+            module,
+            name,
+        )
+
+
+def restore_hook(policy: RestorePolicy, further: ExtHook | None = None) -> ExtHook:
+    """A msgpack hook that restores what LangGraph's serializer packs.
+
+    Args:
+        policy: What may be built.
+        further: Restores codes that are not LangGraph's.
+    """
+
+    def unpack(data: bytes) -> Any:
+        return ormsgpack.unpackb(data, ext_hook=hook, option=UNPACK_OPTIONS)
+
+    def hook(code: int, data: bytes) -> Any:
+        if code == EXT_DELTA_SNAPSHOT:
+            return _DeltaSnapshot(unpack(data))
+        if code == EXT_NUMPY_ARRAY:
+            return _array(*unpack(data))
+        if code in _BUILDERS:
+            module, name, payload, *method = unpack(data)
+            return _build(policy, code, module, name, payload, method)
+        if further is not None:
+            return further(code, data)
+        raise ValueError(f"unknown extension code {code}")
+
+    return hook
+
+
+def rebuild(policy: RestorePolicy, module: str, name: str, fields: dict[str, Any]) -> Any:
+    """An instance of a pydantic class from its fields, if the policy lets it be built; else the fields."""
+    return _build(policy, EXT_PYDANTIC_V2, module, name, fields, [])
+
+
+def _build(policy: RestorePolicy, code: int, module: str, name: str, payload: Any, method: list[str]) -> Any:
+    if code == EXT_METHOD_SINGLE_ARG and (module, name, *method) not in SAFE_MSGPACK_METHODS:
+        _warn_refused(module, f"{name}.{''.join(method)}")
+        return payload
+    found = policy.find(module, name)
+    if found is None:
+        return payload
+    try:
+        return _BUILDERS[code](found, payload)
+    except Exception as error:
+        # The class has changed since: its data is better than nothing, and better than an error that closes the thread for ever.
+        logger.warning("%s.%s could not be built again (%s); its fields come back as plain data", module, name, type(error).__name__)
+        return payload
+
+
+def _build_model(found: Any, payload: Any) -> Any:
+    try:
+        return found(**payload)
+    except Exception:
+        return found.model_construct(**payload) if hasattr(found, "model_construct") else found.construct(**payload)
+
+
+_BUILDERS: Final[dict[int, Callable[[Any, Any], Any]]] = {
+    EXT_CONSTRUCTOR_SINGLE_ARG: lambda found, payload: found(payload),
+    EXT_CONSTRUCTOR_POS_ARGS: lambda found, payload: _send(payload) if found is Send else found(*payload),
+    EXT_CONSTRUCTOR_KW_ARGS: lambda found, payload: found(**payload),
+    EXT_METHOD_SINGLE_ARG: lambda found, payload: found.fromisoformat(payload),
+    EXT_PYDANTIC_V1: _build_model,
+    EXT_PYDANTIC_V2: _build_model,
+}
+
+
+def _send(payload: Any) -> Send:
+    node, arg, *timeout = payload
+    return Send(node, arg, timeout=timeout[0]) if timeout else Send(node, arg)
+
+
+def _array(dtype: str, shape: Any, order: str, data: bytes) -> Any:
+    numpy = importlib.import_module("numpy")
+    return numpy.frombuffer(data, dtype=numpy.dtype(dtype)).reshape(shape, order=order)
+
+
+class DataSerializer(JsonPlusSerializer):
+    """LangGraph's serializer with the data-types policy: the default of `DeltaSaver`.
+
+    Args:
+        allow: Further types to restore, as classes or `(module, name)`.
+        strict: Restore LangGraph's safe types and `allow` only.
+    """
+
+    def __init__(self, *, allow: Iterable[TypeName | type] = (), strict: bool = False) -> None:
+        self.policy = RestorePolicy(allow, strict=strict)
+        super().__init__(__unpack_ext_hook__=restore_hook(self.policy))
+
+    def with_msgpack_allowlist(self, extra_allowlist: Iterable[TypeName | type]) -> DataSerializer:
+        """A serializer that also restores these types."""
+        return DataSerializer(allow=[*self.policy.allow, *extra_allowlist], strict=self.policy.strict)

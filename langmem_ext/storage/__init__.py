@@ -1,0 +1,1 @@
+"""The database: operations, statements, schema and drivers. Knows nothing of LangGraph."""

@@ -1,0 +1,268 @@
+"""Operations that write checkpoints and pending writes.
+
+A checkpoint is its header: what is unchanged since its parent is the parent's reference, what is new is stored and referred to. Values are
+found by reference only, never by channel and version: versions collide across forks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from langmem_ext.errors import DamagedRow
+from langmem_ext.storage import statements as sql
+from langmem_ext.storage.effects import Batch, Op, Row, fetch, fetch_one
+from langmem_ext.storage.header import Header, ValueRef, decode_header, decode_values, encode_header, encode_values
+from langmem_ext.storage.ids import decode_id, encode_id
+from langmem_ext.storage.index import Indexes, KnownList, ThreadIndex
+from langmem_ext.storage.message_ops import Writer, catch_up, resolve
+from langmem_ext.storage.thread_ops import ThreadRow, ensure_thread
+from langmem_ext.types import Codec, PackedCheckpoint, PackedValue, PackedWrite, ThreadKey
+
+INLINE_BYTES: Final = 64
+"""A value's body up to this size stands in the row that refers to it; a larger one has a row of its own, written once."""
+
+MAX_PATHS: Final = 512
+"""Words of a thread above which task paths are no longer interned: paths that name data would never repeat."""
+
+
+def put_checkpoint(key: ThreadKey, namespace: str, packed: PackedCheckpoint, *, now: int, indexes: Indexes, codec: Codec) -> Op[None]:
+    """Store a checkpoint; one with the same id is replaced.
+
+    Args:
+        key: The thread; it is made if there is none.
+        namespace: The checkpoint namespace; empty for the root.
+        packed: The checkpoint.
+        now: Unix milliseconds.
+        indexes: What this process knows.
+        codec: Reads and writes items.
+
+    Raises:
+        ThreadNotFound: The thread belongs to another owner.
+    """
+    writer = yield from _open_writer(key, now=now, indexes=indexes, codec=codec)
+    space = yield from ensure_namespace(writer, namespace)
+    inherited = yield from _inherited(writer, space, packed)
+    refs: dict[str, ValueRef] = {}
+    for channel in packed.order:
+        if channel in packed.values:
+            refs[channel] = yield from _store_value(writer, packed.values[channel], (space, channel))
+        elif channel in inherited:
+            refs[channel] = inherited[channel]
+        else:
+            refs[channel] = yield from _store_value(writer, packed.carried[channel](), None)
+    checkpoint = encode_id(packed.id)
+    header = Header(packed.v, packed.ts, packed.versions, packed.seen, packed.updated, refs, packed.extra, packed.details)
+    shape, body = encode_header(header, checkpoint, writer.intern)
+    label = writer.intern(packed.label)
+    yield from writer.flush()
+    yield from fetch(
+        sql.UPSERT_CHECKPOINT,
+        thread=writer.thread.number,
+        namespace=space,
+        id=checkpoint,
+        parent=None if packed.parent is None else encode_id(packed.parent),
+        step=packed.step,
+        label=label,
+        shape=shape,
+        body=body,
+    )
+    writer.index.learn_header(space, checkpoint, header)
+    yield from _close_writer(writer, packed if space == 0 else None)
+    indexes.trim()
+
+
+def put_writes(
+    key: ThreadKey,
+    namespace: str,
+    checkpoint_id: str,
+    task_id: str,
+    path: str,
+    writes: Sequence[PackedWrite],
+    *,
+    now: int,
+    indexes: Indexes,
+    codec: Codec,
+) -> Op[None]:
+    """Store a task's pending writes for a checkpoint, all in one row.
+
+    A write that the task has stored at the same index already stands, unless the index is one of LangGraph's special ones (negative): those
+    are replaced.
+
+    Raises:
+        ThreadNotFound: The thread belongs to another owner.
+    """
+    writer = yield from _open_writer(key, now=now, indexes=indexes, codec=codec)
+    space = yield from ensure_namespace(writer, namespace)
+    entries: list[tuple[int, str, ValueRef]] = []
+    for write in writes:
+        ref = yield from _store_value(writer, write.value, None)
+        entries.append((write.index, write.channel, ref))
+    long_path = path if len(writer.index.words) > MAX_PATHS and path.encode() not in writer.index.words else None
+    path_word = writer.intern(b"" if long_path is not None else path.encode("utf-8", "surrogatepass"))
+    yield from writer.flush()
+    where = {"thread": writer.thread.number, "namespace": space, "checkpoint": encode_id(checkpoint_id), "task": encode_id(task_id)}
+    body = _encode_writes(entries, long_path)
+    if not (yield from fetch(sql.INSERT_WRITES, **where, path=path_word, body=body)):
+        [(_, earlier)] = yield from fetch(sql.SELECT_TASK_WRITES, **where)
+        merged = _merge_writes(decode_writes(earlier)[0], entries)
+        yield from fetch(sql.UPDATE_WRITES, **where, path=path_word, body=_encode_writes(merged, long_path))
+    yield from _close_writer(writer, None)
+    indexes.trim()
+
+
+def _merge_writes(
+    earlier: Sequence[tuple[int, str, ValueRef]], later: Sequence[tuple[int, str, ValueRef]]
+) -> list[tuple[int, str, ValueRef]]:
+    merged = {index: (index, channel, ref) for index, channel, ref in earlier}
+    for entry in later:
+        if entry[0] < 0 or entry[0] not in merged:
+            merged[entry[0]] = entry
+    return list(merged.values())
+
+
+def _encode_writes(entries: Sequence[tuple[int, str, ValueRef]], path: str | None) -> bytes:
+    """The entries; behind them, as an entry of its own, a path too rare to be interned."""
+    rows = [*entries, (_PATH_ENTRY, path, ValueRef())] if path is not None else entries
+    return encode_values(rows)
+
+
+_PATH_ENTRY: Final = 1 << 31
+
+
+def decode_writes(body: bytes) -> tuple[list[tuple[int, str, ValueRef]], str | None]:
+    """A pending-write row's `(index, channel, value)` entries, and its path where that is not interned."""
+    entries = decode_values(body, labels=2)
+    if entries and entries[-1][0] == _PATH_ENTRY:
+        return entries[:-1], entries[-1][1]
+    return entries, None
+
+
+# -- parts -------------------------------------------------------------------------------------------------------------------------------
+
+
+def _open_writer(key: ThreadKey, *, now: int, indexes: Indexes, codec: Codec) -> Op[Writer]:
+    thread = yield from ensure_thread(key, now=now)
+    index = indexes.of(thread.number, codec)
+    yield from catch_up(index, thread, codec)
+    return Writer(thread=thread, index=index, codec=codec, now=now)
+
+
+def _close_writer(writer: Writer, head: PackedCheckpoint | None) -> Op[None]:
+    """Write the thread's counters; with `head`, a root checkpoint that may now be the newest, also what the thread row says of it."""
+    thread = writer.thread
+    counters = {
+        "thread": thread.number,
+        "now": writer.now,
+        "next_item": thread.next_item,
+        "next_value": thread.next_value,
+        "next_word": thread.next_word,
+        "next_namespace": thread.next_namespace,
+        "items": writer.added_items,
+        "tokens": writer.added_tokens,
+    }
+    if head is not None:
+        [(latest,)] = yield from fetch(sql.SELECT_LATEST_ID, thread=thread.number, namespace=0)
+        if latest == encode_id(head.id):
+            yield from fetch(sql.UPDATE_THREAD_HEAD, **counters, head_messages=head.head_messages, waiting_for=head.waiting_for)
+            return
+    yield from fetch(sql.UPDATE_THREAD, **counters)
+
+
+def ensure_namespace(writer: Writer, name: str) -> Op[int]:
+    """A namespace's number within its thread, given at its first write."""
+    known = writer.index.namespaces
+    if name in known:
+        return known[name]
+    thread = writer.thread
+    row = yield from fetch_one(sql.SELECT_NAMESPACE, thread=thread.number, name=name)
+    if row is None:
+        known[name] = thread.next_namespace
+        thread.next_namespace += 1
+        yield Batch(sql.INSERT_NAMESPACE, ({"thread": thread.number, "number": known[name], "name": name},))
+    else:
+        known[name] = row[0]
+    return known[name]
+
+
+def _inherited(writer: Writer, space: int, packed: PackedCheckpoint) -> Op[dict[str, ValueRef]]:
+    """The parent's references for the channels that the checkpoint carries on at the same version."""
+    if not packed.carried or packed.parent is None:
+        return {}
+    parent = yield from read_header(writer.thread, writer.index, space, encode_id(packed.parent))
+    if parent is None:
+        return {}
+    return {
+        channel: parent.values[channel]
+        for channel in packed.carried
+        if channel in parent.values and parent.versions.get(channel) == packed.versions.get(channel)
+    }
+
+
+def _store_value(writer: Writer, value: PackedValue, place: tuple[int, str] | None) -> Op[ValueRef]:
+    """Store what of a value is new. `place` is the namespace and channel whose list of messages it continues, if it is one."""
+    known = writer.index.lists.get(place) if place is not None and value.body is None else None
+    runs, nameless = yield from resolve(writer, value.messages, known)
+    if value.body is None:
+        if place is not None:
+            writer.index.lists[place] = KnownList(list(value.messages), runs, nameless)
+        return ValueRef(runs=runs, nameless=nameless)
+    if len(value.body) <= INLINE_BYTES:
+        return ValueRef(body=value.body, runs=runs, nameless=nameless)
+    return ValueRef(row=writer.add_value(value.body), runs=runs, nameless=nameless)
+
+
+# -- headers -----------------------------------------------------------------------------------------------------------------------------
+
+
+def read_header(thread: ThreadRow, index: ThreadIndex, space: int, checkpoint: bytes) -> Op[Header | None]:
+    """A checkpoint's header; None if there is no such checkpoint."""
+    known = index.headers.get((space, checkpoint))
+    if known is not None:
+        return known
+    row = yield from fetch_one(sql.SELECT_CHECKPOINT, thread=thread.number, namespace=space, id=checkpoint)
+    if row is None:
+        return None
+    return (yield from header_of(index, space, row))
+
+
+def header_of(index: ThreadIndex, space: int, row: Row) -> Op[Header]:
+    """The header that a checkpoint row (`CHECKPOINT_COLUMNS`) holds.
+
+    Raises:
+        DamagedRow: It does not decode.
+    """
+    checkpoint, _, _, _, shape_number, body = row
+    shape = yield from read_word(index, shape_number)
+    try:
+        header = decode_header(shape, body, checkpoint)
+    except Exception as error:
+        raise DamagedRow(
+            f"checkpoint {_readable(checkpoint)} of thread number {index.number} is damaged ({error}): other threads and checkpoints stay"
+            " readable; fork from an earlier one, or delete the thread"
+        ) from error
+    index.learn_header(space, checkpoint, header)
+    return header
+
+
+def read_word(index: ThreadIndex, number: int) -> Op[bytes]:
+    """A word's body.
+
+    Raises:
+        DamagedRow: It is missing.
+    """
+    body = index.bodies.get(number)
+    if body is None:
+        row = yield from fetch_one(sql.SELECT_WORD, thread=index.number, number=number)
+        if row is None:
+            raise DamagedRow(f"word {number} of thread number {index.number} is missing: restore the thread from a copy, or delete it")
+        body = bytes(row[0])
+        index.learn_word(number, body)
+    return body
+
+
+def _readable(checkpoint: bytes) -> str:
+    try:
+        return decode_id(checkpoint)
+    except ValueError:
+        return checkpoint.hex()

@@ -1,0 +1,58 @@
+"""What the rest of the package needs of a database connection: run an operation as one transaction, sync or async."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from typing import Protocol, TypeVar
+
+from langmem_ext.storage.effects import Op
+
+T = TypeVar("T")
+
+
+class Driver(Protocol):
+    """Runs operations. One operation is one transaction: all of it happens, or nothing."""
+
+    def run(self, op: Op[T], *, write: bool) -> T:
+        """Run `op` in the calling thread.
+
+        Args:
+            op: The operation.
+            write: Whether it changes anything; a read sees one consistent state.
+
+        Raises:
+            StorageError: The database refused; it is as it was before.
+        """
+
+    async def arun(self, op: Op[T], *, write: bool) -> T:
+        """Async twin of `run`. Cancelling the caller cannot split the transaction."""
+
+    def call(self, function: Callable[[], T]) -> T:
+        """Run `function` in the calling thread."""
+
+    async def acall(self, function: Callable[[], T]) -> T:
+        """Run `function` off the event loop, where `arun` runs operations: an operation and its decoding in one hop."""
+
+    def on_rollback(self, forget: Callable[[], None]) -> None:
+        """Have `forget` called, before anything else runs, whenever an operation has failed."""
+
+    def lease(self, thread_id: str, *, wait: float) -> AbstractContextManager[None]:
+        """Hold the right to drive a thread, against every other caller and process, while the context lasts.
+
+        Args:
+            thread_id: The thread.
+            wait: Seconds to wait for another holder.
+
+        Raises:
+            ThreadBusy: Another caller still holds it.
+        """
+
+    def alease(self, thread_id: str, *, wait: float) -> AbstractAsyncContextManager[None]:
+        """Async twin of `lease`."""
+
+    def close(self) -> None:
+        """Release everything; idempotent."""
+
+    async def aclose(self) -> None:
+        """Async twin of `close`."""

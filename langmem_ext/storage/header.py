@@ -1,0 +1,279 @@
+"""A checkpoint's own bytes: everything about it but the values, which it refers to.
+
+What repeats from checkpoint to checkpoint is stored once per thread as a *word* (`Intern`): the channel and node names, which are the
+graph's. What is left is small: versions as four bytes each, values as references to rows, runs of items, or a few bytes in place.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from typing import Any, Final, TypeAlias
+
+from langmem_ext.messages.identity import pack, unpack
+from langmem_ext.messages.manifest import Runs
+
+Version: TypeAlias = str | int | float
+Versions: TypeAlias = Mapping[str, Version]
+Intern: TypeAlias = Callable[[bytes], int]
+
+
+@dataclass(frozen=True, slots=True)
+class ValueRef:
+    """Where a value stands.
+
+    Attributes:
+        body: The encoded value, where it is small enough to stand in place; None for a plain list of messages.
+        row: Number of the value row that holds the body instead.
+        runs: The messages of the value, as item numbers, in the order in which the body refers to them.
+        nameless: Positions in `runs` of messages that had no id when the reference was made.
+    """
+
+    body: bytes | None = None
+    row: int | None = None
+    runs: Runs = ()
+    nameless: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """A checkpoint without its values.
+
+    Attributes:
+        v: Format number that LangGraph gave it.
+        ts: ISO 8601 time that LangGraph gave it.
+        versions: Version by channel.
+        seen: Versions seen, by node and channel.
+        updated: Channels updated by the step, or None.
+        values: Where each value stands, by channel.
+        extra: Further keys of the checkpoint, encoded; None where there are none.
+        details: The part of its metadata that is not a plain scalar, encoded; None where there is none.
+    """
+
+    v: int
+    ts: str
+    versions: Versions
+    seen: Mapping[str, Versions]
+    updated: Sequence[str] | None
+    values: Mapping[str, ValueRef] = field(default_factory=dict)
+    extra: bytes | None = None
+    details: bytes | None = None
+
+
+# -- encoding ----------------------------------------------------------------------------------------------------------------------------
+
+
+def encode_header(header: Header, checkpoint_id: bytes, intern: Intern) -> tuple[int, bytes]:
+    """The header as `(shape, body)`: the number of the word that holds its names, and its own bytes."""
+    names = list(dict.fromkeys([*header.versions, *header.values]))
+    position = {name: index for index, name in enumerate(names)}
+
+    def at(name: str) -> int:
+        if name not in position:
+            position[name] = len(names)
+            names.append(name)
+        return position[name]
+
+    table: dict[Version, int] = {}
+    current = [table.setdefault(version, len(table)) for version in header.versions.values()]
+    seen_names = [[node, [at(channel) for channel in seen]] for node, seen in header.seen.items()]
+    seen_versions = [table.setdefault(version, len(table)) for seen in header.seen.values() for version in seen.values()]
+    updated = None if header.updated is None else _positions([at(name) for name in header.updated])
+    values = [[at(name), *_value_entry(ref)] for name, ref in header.values.items()]
+    shape = intern(pack([names, len(header.versions), seen_names]))
+    fields = [
+        header.v,
+        _encode_time(header.ts, checkpoint_id),
+        _encode_versions(table),
+        _positions(current),
+        _positions(seen_versions),
+        values,
+        updated,
+        header.extra,
+        header.details,
+    ]
+    while fields[-1] is None:
+        fields.pop()
+    return shape, pack(fields)
+
+
+def decode_header(shape: bytes, body: bytes, checkpoint_id: bytes) -> Header:
+    """The header that `encode_header` was given.
+
+    Raises:
+        ValueError: The bytes are not a header (also `KeyError`, `IndexError`, `TypeError`, `struct.error`: the caller names the row).
+    """
+    names, width, seen_names = unpack(shape)
+    fields = unpack(body)
+    v, time, packed_versions, current, seen_versions, values, *rest = fields
+    updated, extra, details = [*rest, None, None, None][:3]
+    table = _decode_versions(packed_versions)
+    versions = {names[index]: table[at] for index, at in zip(range(width), current, strict=True)}
+    flat = iter(seen_versions)
+    seen = {node: {names[index]: table[next(flat)] for index in indexes} for node, indexes in seen_names}
+    return Header(
+        v=v,
+        ts=_decode_time(time, checkpoint_id),
+        versions=versions,
+        seen=seen,
+        updated=None if updated is None else [names[index] for index in updated],
+        values={names[index]: _value_ref(entry) for index, *entry in values},
+        extra=extra,
+        details=details,
+    )
+
+
+def encode_values(refs: Iterable[tuple[Any, ...]]) -> bytes:
+    """Rows of `(label…, ValueRef)` as bytes: the entries of a pending write."""
+    return pack([[*labels, *_value_entry(ref)] for *labels, ref in refs])
+
+
+def decode_values(body: bytes, labels: int) -> list[tuple[Any, ...]]:
+    """The rows that `encode_values` was given; `labels` is how many labels each has."""
+    return [(*entry[:labels], _value_ref(entry[labels:])) for entry in unpack(body)]
+
+
+def _value_entry(ref: ValueRef) -> list[Any]:
+    where = ref.row if ref.row is not None else ref.body
+    if ref.nameless:
+        return [where, *ref.runs, list(ref.nameless)]
+    return [where, *ref.runs]
+
+
+def _value_ref(entry: Sequence[Any]) -> ValueRef:
+    where, *runs = entry
+    nameless = tuple(runs.pop()) if runs and isinstance(runs[-1], list) else ()
+    if isinstance(where, int):
+        return ValueRef(row=where, runs=tuple(runs), nameless=nameless)
+    return ValueRef(body=where, runs=tuple(runs), nameless=nameless)
+
+
+def _positions(indexes: list[int]) -> bytes | list[int]:
+    """Small numbers as bytes; either form iterates as the numbers."""
+    return bytes(indexes) if all(index < 256 for index in indexes) else indexes
+
+
+# -- versions ----------------------------------------------------------------------------------------------------------------------------
+#
+# LangGraph's versions are "%032d." and a random number that tells apart equal steps of different forks. There are three spellings of the
+# number: ours (seven digits), InMemorySaver's and the agent server's. Each is stored as numbers and spelled again on reading; a version
+# that does not come back to the letter is stored as it is.
+
+MINOR_DIGITS: Final = 10_000_000
+_MINOR = struct.Struct("<q")
+_SPELLINGS: Final[tuple[Callable[[int, float], str], ...]] = (
+    lambda major, minor: f"{major:032}.{minor:016}",
+    lambda major, minor: f"{major:032}.{minor:.16f}",
+)
+
+
+def next_version(current: Version | None, random: int) -> Version:
+    """The version after `current`, in the same kind: LangGraph cannot compare a string with a number.
+
+    Args:
+        current: The highest version so far, or None.
+        random: Seven digits that tell this version from the same step of another fork; 0 to `MINOR_DIGITS` - 1.
+    """
+    if isinstance(current, str):
+        major = int(current.split(".")[0])
+    elif current is None:
+        major = 0
+    else:
+        return current + 1
+    return f"{major + 1:032}.{random / MINOR_DIGITS:016}"
+
+
+@lru_cache(maxsize=8192)
+def _parse_version(version: Version) -> tuple[int, int, int] | None:
+    """`(spelling, major, minor)` of a version that can be spelled again; None for every other."""
+    if not isinstance(version, str) or len(version) < 34 or version[32] != ".":
+        return None
+    try:
+        major, minor = int(version[:32]), float(version[33:])
+    except ValueError:
+        return None
+    digits = round(minor * MINOR_DIGITS)
+    if digits < MINOR_DIGITS and _SPELLINGS[0](major, digits / MINOR_DIGITS) == version:
+        return 0, major, digits
+    for spelling, spell in enumerate(_SPELLINGS, start=1):
+        if spell(major, minor) == version:
+            return spelling, major, _MINOR.unpack(struct.pack("<d", minor))[0]
+    return None
+
+
+@lru_cache(maxsize=8192)
+def _spell_version(spelling: int, major: int, minor: int) -> str:
+    if spelling == 0:
+        return _SPELLINGS[0](major, minor / MINOR_DIGITS)
+    return _SPELLINGS[spelling - 1](major, struct.unpack("<d", _MINOR.pack(minor))[0])
+
+
+def _encode_versions(table: Iterable[Version]) -> bytes | list[Version]:
+    """All versions of one spelling and within 255 steps of the highest: bytes. Else the versions themselves."""
+    versions = list(table)
+    parsed = [_parse_version(version) for version in versions]
+    if not versions or None in parsed:
+        return versions
+    spellings = {item[0] for item in parsed if item}
+    highest = max(item[1] for item in parsed if item)
+    if len(spellings) > 1 or any(item and highest - item[1] > 255 for item in parsed):
+        return versions
+    spelling = spellings.pop()
+    width = 3 if spelling == 0 else 8
+    packed = bytearray([spelling])
+    packed += highest.to_bytes(4, "little")
+    for item in parsed:
+        assert item is not None
+        packed.append(highest - item[1])
+        packed += (item[2] & (1 << (8 * width)) - 1).to_bytes(width, "little")
+    return bytes(packed)
+
+
+def _decode_versions(packed: bytes | list[Version]) -> list[Version]:
+    if not isinstance(packed, bytes):
+        return packed
+    spelling = packed[0]
+    width = 3 if spelling == 0 else 8
+    highest = int.from_bytes(packed[1:5], "little")
+    return [
+        _spell_version(spelling, highest - packed[at], int.from_bytes(packed[at + 1 : at + 1 + width], "little", signed=width == 8))
+        for at in range(5, len(packed), width + 1)
+    ]
+
+
+# -- times -------------------------------------------------------------------------------------------------------------------------------
+
+_UUID_EPOCH = datetime(1582, 10, 15, tzinfo=UTC)
+_UUID_VERSION_6 = 6
+
+
+def _id_time(checkpoint_id: bytes) -> datetime | None:
+    """The time that a version 6 UUID carries, to the microsecond."""
+    if len(checkpoint_id) != 16 or checkpoint_id[6] >> 4 != _UUID_VERSION_6:
+        return None
+    high, low = int.from_bytes(checkpoint_id[:6], "big"), int.from_bytes(checkpoint_id[6:8], "big") & 0x0FFF
+    return _UUID_EPOCH + timedelta(microseconds=(high << 12 | low) // 10)
+
+
+def _encode_time(ts: str, checkpoint_id: bytes) -> int | str:
+    """Microseconds between the id's time and `ts`, where that spells `ts` again; else `ts`."""
+    base = _id_time(checkpoint_id)
+    try:
+        offset = (datetime.fromisoformat(ts) - base) // timedelta(microseconds=1) if base else None
+    except (ValueError, TypeError):
+        return ts
+    if offset is None or _decode_time(offset, checkpoint_id) != ts:
+        return ts
+    return offset
+
+
+def _decode_time(stored: int | str, checkpoint_id: bytes) -> str:
+    if isinstance(stored, str):
+        return stored
+    base = _id_time(checkpoint_id)
+    if base is None:
+        raise ValueError("a time is stored relative to an id that carries none")
+    return (base + timedelta(microseconds=stored)).isoformat()

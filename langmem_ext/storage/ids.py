@@ -1,0 +1,42 @@
+"""Checkpoint, task and message ids as bytes: 16 for a canonical UUID, the text otherwise; equal order, exact way back."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from uuid import UUID
+
+from langmem_ext.errors import InvalidInput
+
+_UUID_LENGTH = 16
+
+
+@lru_cache(maxsize=4096)
+def encode_id(text: str) -> bytes:
+    """An id as bytes that sort as the ids do.
+
+    A canonical UUID (lower case, with dashes) is its 16 bytes. Any other text is its UTF-8 with a zero byte behind it (a second one where
+    that makes 16), so that the two forms never meet.
+
+    Raises:
+        InvalidInput: The id holds a zero character.
+    """
+    if len(text) == 36 and text[8] == "-":
+        try:
+            value = UUID(text)
+        except ValueError:
+            pass
+        else:
+            if str(value) == text:
+                return value.bytes
+    if "\0" in text:
+        raise InvalidInput("an id holds a zero character (\\0): use an id of printable characters")
+    raw = text.encode("utf-8", "surrogatepass") + b"\0"
+    return raw + b"\0" if len(raw) == _UUID_LENGTH else raw
+
+
+@lru_cache(maxsize=4096)
+def decode_id(raw: bytes) -> str:
+    """The id that `encode_id` was given."""
+    if len(raw) == _UUID_LENGTH:
+        return str(UUID(bytes=raw))
+    return raw.rstrip(b"\0").decode("utf-8", "surrogatepass")

@@ -1,0 +1,139 @@
+"""What this process knows of a thread's rows, so that an unchanged message costs a comparison and not a row.
+
+Rows are immutable (but for an item that gets its id late), so what is known never becomes wrong: it can only be incomplete. An index is
+changed inside operations only; when one fails, every index is forgotten before anything else runs. It holds bytes, never the caller's
+objects.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import Final
+
+from langmem_ext.messages.manifest import Runs
+from langmem_ext.storage.header import Header
+from langmem_ext.types import Codec, Snapshot
+
+RECENT: Final = 64
+"""How many of the newest named items can still be recognised by a copy of theirs that has no id."""
+
+HEADERS: Final = 128
+"""How many headers of a thread are remembered."""
+
+ENTRY_BYTES: Final = 200
+"""What an item costs in memory beyond its own bytes, about."""
+
+
+@dataclass(slots=True)
+class KnownList:
+    """A list of messages as it stood when it was last stored or read: how an appended list is recognised in one comparison."""
+
+    packed: list[Snapshot]
+    runs: Runs
+    nameless: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class ThreadIndex:
+    """What is known of one thread.
+
+    Attributes:
+        number: The thread's number.
+        items_end, words_end: Rows below these numbers have been seen or given up; `0` at first.
+        content: An item's exact bytes, by its number.
+        by_content: An item's number, by its bytes; `~number` for bytes that have no id.
+        unnamed: Items that have no id yet.
+        recent: Number of a lately stored item that has an id, by its bytes without it.
+        words: Number of a word by its body; `bodies` the other way.
+        namespaces: Number by name.
+        headers: Lately used headers, by namespace and checkpoint id.
+        lists: Lists of messages, by namespace and channel.
+        size: Bytes held, about.
+    """
+
+    number: int
+    items_end: int = 0
+    words_end: int = 0
+    content: dict[int, Snapshot] = field(default_factory=dict)
+    by_content: dict[Snapshot, int] = field(default_factory=dict)
+    unnamed: set[int] = field(default_factory=set)
+    recent: OrderedDict[Snapshot, int] = field(default_factory=OrderedDict)
+    words: dict[bytes, int] = field(default_factory=dict)
+    bodies: dict[int, bytes] = field(default_factory=dict)
+    namespaces: dict[str, int] = field(default_factory=lambda: {"": 0})
+    headers: OrderedDict[tuple[int, bytes], Header] = field(default_factory=OrderedDict)
+    lists: dict[tuple[int, str], KnownList] = field(default_factory=dict)
+    size: int = 0
+
+    def learn_item(self, number: int, packed: Snapshot, message_id: str | None) -> None:
+        """Remember an item as its row holds it."""
+        known = self.content.get(number)
+        if known is None:
+            self.size += len(packed) + ENTRY_BYTES
+        self.content[number] = packed
+        if message_id is None:
+            self.unnamed.add(number)
+            self.by_content.setdefault(packed, ~number)
+        else:
+            self.unnamed.discard(number)
+            self.by_content.setdefault(packed, number)
+
+    def learn_recent(self, number: int, packed: Snapshot, codec: Codec) -> None:
+        """Let a copy of a named item that has no id find it."""
+        self.recent[codec.renamed(packed, None)] = number
+        if len(self.recent) > RECENT:
+            self.recent.popitem(last=False)
+
+    def learn_word(self, number: int, body: bytes) -> None:
+        """Remember a word."""
+        self.words.setdefault(body, number)
+        self.bodies[number] = body
+        self.size += len(body) + ENTRY_BYTES
+
+    def learn_header(self, namespace: int, checkpoint: bytes, header: Header) -> None:
+        """Remember a header; the least lately used one goes."""
+        self.headers[namespace, checkpoint] = header
+        self.headers.move_to_end((namespace, checkpoint))
+        if len(self.headers) > HEADERS:
+            self.headers.popitem(last=False)
+
+
+class Indexes:
+    """The indexes of all threads, bounded in bytes; the least lately used goes first.
+
+    Args:
+        max_bytes: What all of them may hold, about.
+    """
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._indexes: OrderedDict[tuple[int, str], ThreadIndex] = OrderedDict()
+
+    def of(self, thread: int, codec: Codec) -> ThreadIndex:
+        """The index of a thread, empty at first."""
+        key = (thread, codec.key)
+        index = self._indexes.get(key)
+        if index is None:
+            index = self._indexes[key] = ThreadIndex(thread)
+        self._indexes.move_to_end(key)
+        return index
+
+    def trim(self) -> None:
+        """Forget what is over the bound."""
+        while self._indexes and sum(index.size for index in self._indexes.values()) > self._max_bytes:
+            self._indexes.popitem(last=False)
+
+    def forget(self) -> None:
+        """Forget everything."""
+        self._indexes.clear()
+
+    def forget_thread(self, thread: int) -> None:
+        """Forget one thread."""
+        for key in [key for key in self._indexes if key[0] == thread]:
+            del self._indexes[key]
+
+    @property
+    def size(self) -> int:
+        """Bytes held, about."""
+        return sum(index.size for index in self._indexes.values())

@@ -1,0 +1,123 @@
+"""The right to drive a thread: one holder at a time, among threads, event loops and processes.
+
+On a file it is one byte of `<database>-lock`, chosen by the thread id's hash, under an open-file-description lock: it ends with its
+process, however that ends. It is given back explicitly, because a forked child shares the description and would keep it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import struct
+import threading
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+
+from langmem_ext.errors import StorageUnavailable, ThreadBusy
+
+try:
+    import fcntl
+
+    _SET_LOCK: int | None = getattr(fcntl, "F_OFD_SETLK", None)
+except ImportError:  # pragma: no cover - not on POSIX
+    _SET_LOCK = None
+# Where the system has no such locks (they are Linux's), leases hold within one process.
+
+_POLL_S = 0.02
+_FLOCK = struct.Struct("hhqqi")
+
+
+class Leases:
+    """Leases within one process."""
+
+    def __init__(self) -> None:
+        self._held: set[str] = set()
+        self._guard = threading.Lock()
+
+    def take(self, thread_id: str) -> object | None:
+        """Take the lease now; None if another holds it."""
+        with self._guard:
+            if thread_id in self._held:
+                return None
+            self._held.add(thread_id)
+            return thread_id
+
+    def give_back(self, token: object) -> None:
+        """End a lease that `take` gave."""
+        with self._guard:
+            self._held.discard(str(token))
+
+    @contextmanager
+    def lease(self, thread_id: str, *, wait: float) -> Iterator[None]:
+        """Hold the lease; `ThreadBusy` if another still holds it after `wait` seconds."""
+        deadline = time.monotonic() + wait
+        while (token := self.take(thread_id)) is None:
+            _give_up_after(deadline, thread_id, wait)
+            time.sleep(_POLL_S)
+        try:
+            yield
+        finally:
+            self.give_back(token)
+
+    @asynccontextmanager
+    async def alease(self, thread_id: str, *, wait: float) -> AsyncIterator[None]:
+        """Async twin of `lease`."""
+        deadline = time.monotonic() + wait
+        while (token := await asyncio.to_thread(self.take, thread_id)) is None:
+            _give_up_after(deadline, thread_id, wait)
+            await asyncio.sleep(_POLL_S)
+        try:
+            yield
+        finally:
+            self.give_back(token)
+
+
+class FileLeases(Leases):
+    """Leases among all processes that use one database file."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__()
+        self._path = path
+
+    def take(self, thread_id: str) -> object | None:
+        """Take the lease now; None if another holds it."""
+        if _SET_LOCK is None:  # pragma: no cover
+            return super().take(thread_id)
+        try:
+            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise StorageUnavailable(f"the lock file {self._path} cannot be opened ({error}): check that it may be written") from error
+        try:
+            fcntl.fcntl(descriptor, _SET_LOCK, _byte_of(thread_id, fcntl.F_WRLCK))
+        except BlockingIOError:
+            os.close(descriptor)
+            return None
+        except BaseException:
+            os.close(descriptor)
+            raise
+        return descriptor, thread_id
+
+    def give_back(self, token: object) -> None:
+        """End a lease that `take` gave."""
+        if not isinstance(token, tuple):  # pragma: no cover
+            super().give_back(token)
+            return
+        descriptor, thread_id = token
+        assert _SET_LOCK is not None
+        try:
+            fcntl.fcntl(descriptor, _SET_LOCK, _byte_of(thread_id, fcntl.F_UNLCK))
+        finally:
+            os.close(descriptor)
+
+
+def _byte_of(thread_id: str, kind: int) -> bytes:
+    """A `struct flock` for the one byte that stands for a thread."""
+    offset = int.from_bytes(hashlib.blake2b(thread_id.encode("utf-8", "surrogatepass"), digest_size=7).digest(), "big")
+    return _FLOCK.pack(kind, os.SEEK_SET, offset, 1, 0)
+
+
+def _give_up_after(deadline: float, thread_id: str, wait: float) -> None:
+    if time.monotonic() >= deadline:
+        raise ThreadBusy(f"thread {thread_id!r} is being driven by another caller (waited {wait:g} s): try again when its turn has ended")

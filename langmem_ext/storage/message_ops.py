@@ -1,0 +1,225 @@
+"""Operations on items: find the item of each message, store the new ones, read those that a manifest names.
+
+Ids come late. A message usually has no id when a node returns it and one in the checkpoint that follows, and either may arrive first. Bytes
+without an id that equal an unnamed item's *are* that item; bytes with an id that equal it but for the id name it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from langmem_ext.errors import DamagedRow, LangmemExtError
+from langmem_ext.messages.manifest import Runs, numbers_of, ranges_of, runs_of
+from langmem_ext.storage import statements as sql
+from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Batch, Op, Row, fetch
+from langmem_ext.storage.ids import decode_id, encode_id
+from langmem_ext.storage.index import KnownList, ThreadIndex
+from langmem_ext.storage.thread_ops import ThreadRow
+from langmem_ext.types import Codec, ItemRow, Snapshot
+
+CATCH_UP: Final = 1024
+"""How many of the newest unseen rows are read before a write: what another process or an earlier run of this one stored lately. A message
+that is older than these and in no list that was read is stored again, at worst."""
+
+
+@dataclass(slots=True)
+class Writer:
+    """The rows that one operation adds to a thread; written together by `flush`."""
+
+    thread: ThreadRow
+    index: ThreadIndex
+    codec: Codec
+    now: int
+    items: list[dict[str, Any]] = field(default_factory=list)
+    values: list[dict[str, Any]] = field(default_factory=list)
+    words: list[dict[str, Any]] = field(default_factory=list)
+    added_items: int = 0
+    added_tokens: int = 0
+
+    def add_item(self, packed: Snapshot) -> int:
+        """Queue a new item; its number."""
+        row, tokens = self.codec.item_row(packed)
+        number = self.thread.next_item
+        self.thread.next_item = self.index.items_end = number + 1
+        self.items.append(
+            {
+                "key": sql.row_key(self.thread.number, number),
+                "message_id": None if row.message_id is None else encode_id(row.message_id),
+                "role": row.role,
+                "name": row.name,
+                "text": row.text,
+                "tool_call_id": row.tool_call_id,
+                "created_at": self.now,
+                "tokens": tokens,
+                "rest": row.rest,
+            }
+        )
+        self.added_items += 1
+        self.added_tokens += tokens
+        self.index.learn_item(number, packed, row.message_id)
+        if row.message_id is not None:
+            self.index.learn_recent(number, packed, self.codec)
+        return number
+
+    def add_value(self, body: bytes) -> int:
+        """Queue a new value row; its number."""
+        number = self.thread.next_value
+        self.thread.next_value = number + 1
+        self.values.append({"key": sql.row_key(self.thread.number, number), "body": body})
+        return number
+
+    def intern(self, body: bytes) -> int:
+        """The number of a word, queued if it is new."""
+        number = self.index.words.get(body)
+        if number is None:
+            number = self.thread.next_word
+            self.thread.next_word = self.index.words_end = number + 1
+            self.words.append({"thread": self.thread.number, "number": number, "body": body})
+            self.index.learn_word(number, body)
+        return number
+
+    def flush(self) -> Op[None]:
+        """Write what is queued."""
+        for statement, queue in ((sql.INSERT_ITEM, self.items), (sql.INSERT_VALUE, self.values), (sql.INSERT_WORD, self.words)):
+            if queue:
+                yield Batch(statement, tuple(queue))
+                queue.clear()
+
+
+def catch_up(index: ThreadIndex, thread: ThreadRow, codec: Codec) -> Op[None]:
+    """Read the newest rows that this process has not seen."""
+    if index.items_end < thread.next_item:
+        first = max(index.items_end, thread.next_item - CATCH_UP)
+        yield from load_items(index, codec, first, thread.next_item)
+        for number in range(max(first, thread.next_item - 16), thread.next_item):
+            if number in index.content and number not in index.unnamed:
+                index.learn_recent(number, index.content[number], codec)
+        index.items_end = thread.next_item
+    if index.words_end < thread.next_word:
+        first = max(index.words_end, thread.next_word - CATCH_UP)
+        for number, body in (yield from fetch(sql.SELECT_WORDS_FROM, thread=thread.number, first=first)):
+            index.learn_word(number, bytes(body))
+        index.words_end = thread.next_word
+
+
+def load_items(index: ThreadIndex, codec: Codec, first: int, end: int) -> Op[None]:
+    """Read a range of items into the index."""
+    low = sql.row_key(index.number, first)
+    rows = yield from fetch(sql.SELECT_ITEMS, low=low, high=low + end - first)
+    for count, row in enumerate(rows, start=1):
+        number = row[0] - sql.row_key(index.number, 0)
+        packed, message_id = decode_item(row, codec)
+        index.learn_item(number, packed, message_id)
+        if count % PAUSE_EVERY == 0:
+            yield PAUSE
+
+
+def decode_item(row: Row, codec: Codec) -> tuple[Snapshot, str | None]:
+    """The exact bytes and the id of an item, from its row.
+
+    Raises:
+        DamagedRow: The row does not decode.
+    """
+    key, raw_id, role, name, text, tool_call_id, rest = row
+    try:
+        message_id = None if raw_id is None else decode_id(raw_id)
+        return codec.snapshot_of(ItemRow(message_id, role, name, text, tool_call_id, rest)), message_id
+    except LangmemExtError:
+        raise
+    except Exception as error:
+        number = key & (1 << sql.KEY_BITS) - 1
+        raise DamagedRow(
+            f"message {number} of thread number {key >> sql.KEY_BITS} is damaged ({error}): other threads stay readable;"
+            " restore this one from a copy, or delete it"
+        ) from error
+
+
+def resolve(writer: Writer, packed: Sequence[Snapshot], known: KnownList | None = None) -> Op[tuple[Runs, tuple[int, ...]]]:
+    """The item of each message, stored where there is none yet.
+
+    Args:
+        writer: Where new items go.
+        packed: The messages' exact bytes.
+        known: The list as it last stood, if it is one: what it begins with needs no look.
+
+    Returns:
+        The runs of items, and the positions of messages that have no id.
+    """
+    runs: Runs = ()
+    nameless: tuple[int, ...] = ()
+    start = 0
+    if known is not None and len(known.packed) <= len(packed) and packed[: len(known.packed)] == known.packed:
+        runs, nameless, start = known.runs, known.nameless, len(known.packed)
+    numbers = []
+    bare = list(nameless)
+    by_content = writer.index.by_content
+    for position in range(start, len(packed)):
+        number = by_content.get(packed[position])
+        if number is None:
+            number = yield from _admit(writer, packed[position])
+        if number < 0:
+            number = ~number
+            bare.append(position)
+        numbers.append(number)
+    return runs_of(numbers, runs), tuple(bare)
+
+
+def _admit(writer: Writer, packed: Snapshot) -> Op[int]:
+    """The item of a message that is not known to the byte: an unnamed one that gets its id, a named one met without it, or a new one.
+
+    Returns `~number` for a message without an id.
+    """
+    index, codec = writer.index, writer.codec
+    message_id = codec.id_of(packed)
+    if message_id is None:
+        number = index.recent.get(packed)
+        if number is None:
+            number = writer.add_item(packed)
+        index.by_content[packed] = ~number
+        return ~number
+    bare = codec.renamed(packed, None)
+    unnamed = index.by_content.get(bare)
+    if unnamed is not None and ~unnamed in index.unnamed:
+        yield from writer.flush()
+        key = sql.row_key(writer.thread.number, ~unnamed)
+        if (yield from fetch(sql.NAME_ITEM, key=key, message_id=encode_id(message_id))):
+            index.learn_item(~unnamed, packed, message_id)
+            return ~unnamed
+        # Another process gave it another id meanwhile.
+        yield from load_items(index, codec, ~unnamed, ~unnamed + 1)
+    return writer.add_item(packed)
+
+
+def read_messages(index: ThreadIndex, codec: Codec, runs: Runs, nameless: tuple[int, ...]) -> Op[list[Snapshot]]:
+    """The exact bytes of the messages that a manifest names, in its order.
+
+    Raises:
+        DamagedRow: An item is missing or does not decode.
+    """
+    content = index.content
+    for first, end in ranges_of(runs):
+        missing = [number for number in range(first, end) if number not in content]
+        if missing:
+            yield from load_items(index, codec, missing[0], missing[-1] + 1)
+    numbers = numbers_of(runs)
+    if not index.unnamed.isdisjoint(numbers):
+        yield from _reload_named(index, codec, numbers, set(nameless))
+    try:
+        packed = [content[number] for number in numbers]
+    except KeyError as error:
+        raise DamagedRow(
+            f"message {error} of thread number {index.number} is missing: restore the thread from a copy, or delete it"
+        ) from None
+    for position in nameless:
+        if numbers[position] not in index.unnamed:
+            packed[position] = codec.renamed(packed[position], None)
+    return packed
+
+
+def _reload_named(index: ThreadIndex, codec: Codec, numbers: list[int], nameless: set[int]) -> Op[None]:
+    """Read again what is held without an id although the reference was made to a message that has one: another process named it."""
+    for position, number in enumerate(numbers):
+        if number in index.unnamed and position not in nameless:
+            yield from load_items(index, codec, number, number + 1)

@@ -1,0 +1,53 @@
+"""Bringing a database's schema up to this release: each migration and its record in one transaction."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Callable
+from typing import Any
+
+from langmem_ext.errors import NotADatabase, SchemaTooNew
+from langmem_ext.storage.schema import APPLICATION_ID, MIGRATION_TABLE, MIGRATIONS
+
+Again = Callable[[Callable[[], Any]], Any]
+
+
+def migrate(connection: sqlite3.Connection, again: Again) -> None:
+    """Apply what is missing; never undoes, never skips.
+
+    Args:
+        connection: The open database.
+        again: Calls its argument until another process's lock is gone.
+
+    Raises:
+        SchemaTooNew: The database has a migration that this release does not know; nothing was changed.
+        NotADatabase: It holds another program's tables under our names.
+    """
+    if not _pending(connection):
+        return
+    again(lambda: connection.execute("BEGIN IMMEDIATE"))
+    try:
+        # Looked at again under the lock: another process may have migrated meanwhile.
+        for migration in _pending(connection):
+            connection.execute(MIGRATION_TABLE)
+            for statement in migration.sqlite:
+                connection.execute(statement)
+            connection.execute("INSERT INTO langmem_migration (name, applied_at) VALUES (?, ?)", (migration.name, int(time.time())))
+        if not connection.execute("PRAGMA application_id").fetchone()[0]:
+            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.execute("COMMIT")
+    except BaseException as error:
+        connection.execute("ROLLBACK")
+        if isinstance(error, sqlite3.OperationalError) and "already exists" in str(error):
+            raise NotADatabase(f"the database holds another program's tables under our names ({error}): use a file of its own") from error
+        raise
+
+
+def _pending(connection: sqlite3.Connection) -> list[Any]:
+    exists = connection.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'langmem_migration'").fetchone()
+    applied = [name for (name,) in connection.execute("SELECT name FROM langmem_migration")] if exists else []
+    unknown = sorted(set(applied) - {migration.name for migration in MIGRATIONS})
+    if unknown:
+        raise SchemaTooNew(f"the database was written by a newer release (it has {', '.join(unknown)}): upgrade langmem-ext to open it")
+    return [migration for migration in MIGRATIONS if migration.name not in applied]

@@ -1,0 +1,255 @@
+"""Operations that read checkpoints: one, a page of them, or what one channel contributed along the ancestors of one.
+
+They return bytes; whoever asked builds the objects, outside the transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from langmem_ext.errors import DamagedRow
+from langmem_ext.storage import statements as sql
+from langmem_ext.storage.checkpoint_ops import decode_writes, header_of, read_word
+from langmem_ext.storage.effects import Op, Row, fetch, fetch_one
+from langmem_ext.storage.header import Header, ValueRef
+from langmem_ext.storage.ids import decode_id, encode_id
+from langmem_ext.storage.index import Indexes, KnownList, ThreadIndex
+from langmem_ext.storage.message_ops import read_messages
+from langmem_ext.storage.thread_ops import find_thread
+from langmem_ext.types import Codec, DeltaHistory, PackedValue, StoredCheckpoint, StoredWrite, ThreadKey
+
+
+@dataclass(slots=True)
+class _Reader:
+    """One thread being read, with the value rows that were read already."""
+
+    thread_id: str
+    index: ThreadIndex
+    codec: Codec
+    bodies: dict[int, bytes] = field(default_factory=dict)
+
+
+def get_checkpoint(
+    key: ThreadKey, namespace: str, checkpoint_id: str | None, *, indexes: Indexes, codec: Codec
+) -> Op[StoredCheckpoint | None]:
+    """A checkpoint with its pending writes; the newest where no id is given; None where there is none."""
+    thread = yield from find_thread(key)
+    if thread is None:
+        return None
+    reader = _Reader(key.id, indexes.of(thread.number, codec), codec)
+    space = yield from _find_namespace(reader.index, namespace)
+    if space is None:
+        return None
+    where = {"thread": thread.number, "namespace": space}
+    if checkpoint_id is None:
+        row = yield from fetch_one(sql.SELECT_LATEST_CHECKPOINT, **where)
+    else:
+        row = yield from fetch_one(sql.SELECT_CHECKPOINT, **where, id=encode_id(checkpoint_id))
+    if row is None:
+        return None
+    writes = yield from fetch(sql.SELECT_WRITES, **where, checkpoint=row[0])
+    stored = yield from _assemble(reader, namespace, space, row, writes)
+    indexes.trim()
+    return stored
+
+
+def _find_namespace(index: ThreadIndex, name: str) -> Op[int | None]:
+    if name not in index.namespaces:
+        row = yield from fetch_one(sql.SELECT_NAMESPACE, thread=index.number, name=name)
+        if row is None:
+            return None
+        index.namespaces[name] = row[0]
+    return index.namespaces[name]
+
+
+def _assemble(reader: _Reader, namespace: str, space: int, row: Row, write_rows: Sequence[Row]) -> Op[StoredCheckpoint]:
+    checkpoint, parent, step, label, _, _ = row
+    header = reader.index.headers.get((space, checkpoint))
+    if header is None:
+        header = yield from header_of(reader.index, space, row)
+    values: dict[str, PackedValue] = {}
+    for channel, ref in header.values.items():
+        values[channel] = yield from _read_value(reader, ref, (space, channel))
+    return StoredCheckpoint(
+        thread=reader.thread_id,
+        namespace=namespace,
+        id=decode_id(checkpoint),
+        parent=None if parent is None else decode_id(parent),
+        v=header.v,
+        ts=header.ts,
+        versions=header.versions,
+        seen=header.seen,
+        updated=header.updated,
+        values=values,
+        extra=header.extra,
+        label=(yield from read_word(reader.index, label)),
+        step=step,
+        details=header.details,
+        writes=(yield from _read_writes(reader, write_rows)),
+    )
+
+
+def _read_value(reader: _Reader, ref: ValueRef, place: tuple[int, str] | None = None) -> Op[PackedValue]:
+    index = reader.index
+    if ref.body is None and ref.row is None:
+        known = index.lists.get(place) if place is not None else None
+        if known is not None and known.runs == ref.runs and known.nameless == ref.nameless:
+            return PackedValue(messages=known.packed)
+        packed = yield from read_messages(index, reader.codec, ref.runs, ref.nameless)
+        if place is not None:
+            index.lists[place] = KnownList(packed, ref.runs, ref.nameless)
+        return PackedValue(messages=packed)
+    packed = (yield from read_messages(index, reader.codec, ref.runs, ref.nameless)) if ref.runs else []
+    body = ref.body if ref.row is None else (yield from _read_body(reader, ref.row))
+    return PackedValue(messages=packed, body=body)
+
+
+def _read_body(reader: _Reader, number: int) -> Op[bytes]:
+    if number not in reader.bodies:
+        row = yield from fetch_one(sql.SELECT_VALUE, key=sql.row_key(reader.index.number, number))
+        if row is None:
+            raise DamagedRow(f"value {number} of thread {reader.thread_id!r} is missing: restore the thread from a copy, or delete it")
+        reader.bodies[number] = row[0]
+    return reader.bodies[number]
+
+
+def _read_writes(reader: _Reader, rows: Sequence[Row], channels: set[str] | None = None) -> Op[list[StoredWrite]]:
+    """Pending writes in LangGraph's order: by task path, task id and index. With `channels`, only those of these channels."""
+    found: list[tuple[tuple[str, str, int], str, ValueRef]] = []
+    for task, path_number, body in rows:
+        task_id = decode_id(task)
+        try:
+            entries, long_path = decode_writes(body)
+        except Exception as error:
+            raise DamagedRow(
+                f"the pending writes of task {task_id} in thread {reader.thread_id!r} are damaged ({error}): other threads stay readable;"
+                " fork from an earlier checkpoint, or delete the thread"
+            ) from error
+        path = long_path if long_path is not None else (yield from read_word(reader.index, path_number)).decode("utf-8", "surrogatepass")
+        found += [((path, task_id, at), channel, ref) for at, channel, ref in entries if channels is None or channel in channels]
+    found.sort(key=lambda entry: entry[0])
+    writes: list[StoredWrite] = []
+    for (_, task_id, _), channel, ref in found:
+        writes.append(StoredWrite(task_id, channel, (yield from _read_value(reader, ref))))
+    return writes
+
+
+# -- pages -------------------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """Which checkpoints a list is asked for.
+
+    Attributes:
+        thread: The thread; None for all that the owner may see.
+        owner: The caller's owner; None: any.
+        namespace: The namespace; None for all.
+        checkpoint_id: This checkpoint only.
+        before: Checkpoints with a lower id only.
+        labels: Scalars that the metadata must hold, by plain name.
+        step: The metadata's step, if it is asked for.
+    """
+
+    thread: str | None = None
+    owner: str | None = None
+    namespace: str | None = None
+    checkpoint_id: str | None = None
+    before: str | None = None
+    labels: Mapping[str, str | int | float | None] = field(default_factory=dict)
+    step: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """The last checkpoint of a page: ids repeat across threads and namespaces, so all three are needed."""
+
+    id: bytes
+    thread: int
+    namespace: int
+
+
+def list_page(
+    query: Query, cursor: Cursor | None, limit: int, *, indexes: Indexes, codec: Codec
+) -> Op[tuple[list[StoredCheckpoint], Cursor | None]]:
+    """A page of checkpoints, newest id first, and where the next begins (None: this was the last)."""
+    statement, params = _page_statement(query, cursor)
+    rows = yield from fetch(statement, **params, limit=limit)
+    readers: dict[int, _Reader] = {}
+    page: list[StoredCheckpoint] = []
+    for thread, thread_id, space, *row in rows:
+        if thread not in readers:
+            readers[thread] = _Reader(thread_id, indexes.of(thread, codec), codec)
+            for number, name in (yield from fetch(sql.SELECT_NAMESPACES, thread=thread)):
+                readers[thread].index.namespaces[name] = number
+        reader = readers[thread]
+        namespace = next(name for name, number in reader.index.namespaces.items() if number == space)
+        writes = yield from fetch(sql.SELECT_WRITES, thread=thread, namespace=space, checkpoint=row[0])
+        page.append((yield from _assemble(reader, namespace, space, tuple(row), writes)))
+    indexes.trim()
+    following = Cursor(id=rows[-1][3], thread=rows[-1][0], namespace=rows[-1][2]) if len(rows) == limit else None
+    return page, following
+
+
+def _page_statement(query: Query, cursor: Cursor | None) -> tuple[str, dict[str, Any]]:
+    encoded = {"checkpoint_id": query.checkpoint_id, "before": query.before}
+    params: dict[str, Any] = {
+        "thread": query.thread,
+        "owner": query.owner,
+        "namespace": query.namespace,
+        "step": query.step,
+        **{name: None if text is None else encode_id(text) for name, text in encoded.items()},
+    }
+    wheres = [condition for name, condition in sql.PAGE_CONDITIONS.items() if params[name] is not None]
+    if query.namespace == "":
+        wheres[wheres.index(sql.PAGE_CONDITIONS["namespace"])] = "checkpoint.namespace = 0"
+    for position, (name, value) in enumerate(query.labels.items()):
+        extract = f"json_extract(CAST(word.body AS TEXT), :path{position})"
+        wheres.append(f"{extract} IS NULL" if value is None else f"{extract} = :value{position}")
+        params |= {f"path{position}": f'$."{name}"', f"value{position}": value}
+    if cursor is not None:
+        wheres.append(sql.PAGE_AFTER)
+        params |= {"at": cursor.id, "at_thread": cursor.thread, "at_namespace": cursor.namespace}
+    condition = f" WHERE {' AND '.join(wheres)}" if wheres else ""
+    return sql.SELECT_CHECKPOINT_PAGE.format(where=condition), params
+
+
+# -- delta channels ----------------------------------------------------------------------------------------------------------------------
+
+
+def get_delta_history(
+    key: ThreadKey, namespace: str, checkpoint_id: str | None, channels: Sequence[str], *, indexes: Indexes, codec: Codec
+) -> Op[dict[str, DeltaHistory]]:
+    """What each channel contributed along the ancestors of a checkpoint: the writes after the nearest stored value, and that value."""
+    history = {channel: DeltaHistory() for channel in channels}
+    thread = yield from find_thread(key)
+    if thread is None:
+        return history
+    reader = _Reader(key.id, indexes.of(thread.number, codec), codec)
+    space = yield from _find_namespace(reader.index, namespace)
+    if space is None:
+        return history
+    where = {"thread": thread.number, "namespace": space}
+    if checkpoint_id is None:
+        target = yield from fetch_one(sql.SELECT_LATEST_CHECKPOINT, **where)
+    else:
+        target = yield from fetch_one(sql.SELECT_CHECKPOINT, **where, id=encode_id(checkpoint_id))
+    open_channels = set(channels)
+    at = target[1] if target is not None else None
+    while at is not None and open_channels:
+        row = yield from fetch_one(sql.SELECT_CHECKPOINT, **where, id=at)
+        if row is None:
+            break
+        header: Header = reader.index.headers.get((space, at)) or (yield from header_of(reader.index, space, row))
+        writes = yield from fetch(sql.SELECT_WRITES, **where, checkpoint=at)
+        for write in reversed((yield from _read_writes(reader, writes, open_channels))):
+            history[write.channel].writes.append(write)
+        for channel in open_channels & header.values.keys():
+            history[channel].seed = yield from _read_value(reader, header.values[channel])
+        open_channels -= header.values.keys()
+        at = row[1]
+    for entry in history.values():
+        entry.writes.reverse()
+    return history

@@ -1,0 +1,132 @@
+"""The tables, and the named migrations that make them.
+
+Invariants:
+- A message stands in exactly one row of `item` per thread. Checkpoints and pending writes refer to it by number.
+- Rows of `item`, `value` and `word` are never changed (but for an item that gets its id late) nor renumbered.
+- `thread.next_*` are the counters of its rows; `thread.items` and `thread.tokens` count its items. They are written with the rows.
+- A released migration is never edited; a later one follows it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+APPLICATION_ID: Final = 0x6C6D6578
+"""SQLite's `application_id` of our databases: "lmex"."""
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """A step of the schema.
+
+    Attributes:
+        name: Recorded in the database when it is applied.
+        sqlite: Its statements, in order.
+    """
+
+    name: str
+    sqlite: tuple[str, ...]
+
+
+MIGRATION_TABLE: Final = "CREATE TABLE IF NOT EXISTS langmem_migration (name TEXT PRIMARY KEY, applied_at INTEGER NOT NULL) WITHOUT ROWID"
+
+_M001_TABLES = (
+    # One row per conversation. The number keys every other table; AUTOINCREMENT never gives one away twice, so nothing remembered of a
+    # deleted thread can match a later one.
+    """CREATE TABLE thread (
+        number INTEGER PRIMARY KEY AUTOINCREMENT,
+        id TEXT NOT NULL UNIQUE,
+        owner TEXT,
+        title TEXT,
+        status TEXT NOT NULL,
+        created_at INTEGER NOT NULL,
+        updated_at INTEGER NOT NULL,
+        expires_at INTEGER,
+        items INTEGER NOT NULL,
+        tokens INTEGER NOT NULL,
+        head_messages INTEGER,
+        cost REAL,
+        forked_from TEXT,
+        waiting_for TEXT,
+        metadata TEXT,
+        next_item INTEGER NOT NULL,
+        next_value INTEGER NOT NULL,
+        next_word INTEGER NOT NULL,
+        next_namespace INTEGER NOT NULL,
+        key_id TEXT
+    )""",
+    "CREATE INDEX thread_by_owner ON thread (owner, updated_at)",
+    # A subgraph's checkpoint namespace; the root is number 0 and has no row.
+    """CREATE TABLE namespace (
+        thread INTEGER NOT NULL, number INTEGER NOT NULL, name TEXT NOT NULL, PRIMARY KEY (thread, number)
+    ) WITHOUT ROWID""",
+    # What repeats from checkpoint to checkpoint: names of a graph's channels and nodes, task paths, metadata (as JSON text).
+    """CREATE TABLE word (
+        thread INTEGER NOT NULL, number INTEGER NOT NULL, body BLOB NOT NULL, PRIMARY KEY (thread, number)
+    ) WITHOUT ROWID""",
+    # A message. role: position in messages.identity.CLASSES; NULL for a message kept whole in rest. created_at: Unix milliseconds.
+    """CREATE TABLE item (
+        key INTEGER PRIMARY KEY,
+        message_id BLOB,
+        role INTEGER,
+        name TEXT,
+        text TEXT,
+        tool_call_id TEXT,
+        created_at INTEGER NOT NULL,
+        tokens INTEGER NOT NULL,
+        rest BLOB,
+        nonce BLOB
+    )""",
+    "CREATE TABLE value (key INTEGER PRIMARY KEY, body BLOB NOT NULL, nonce BLOB)",
+    """CREATE TABLE checkpoint (
+        thread INTEGER NOT NULL,
+        namespace INTEGER NOT NULL,
+        id BLOB NOT NULL,
+        parent BLOB,
+        step INTEGER,
+        label INTEGER NOT NULL,
+        shape INTEGER NOT NULL,
+        body BLOB NOT NULL,
+        nonce BLOB,
+        PRIMARY KEY (thread, namespace, id)
+    ) WITHOUT ROWID""",
+    """CREATE TABLE pending_write (
+        thread INTEGER NOT NULL,
+        namespace INTEGER NOT NULL,
+        checkpoint BLOB NOT NULL,
+        task BLOB NOT NULL,
+        path INTEGER NOT NULL,
+        body BLOB NOT NULL,
+        nonce BLOB,
+        PRIMARY KEY (thread, namespace, checkpoint, task)
+    ) WITHOUT ROWID""",
+    "CREATE TABLE setting (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
+    "INSERT INTO setting (name, value) VALUES ('token_counter', 'langchain-core/approximate')",
+    # For people: the conversation as the sqlite3 shell or Datasette shows it.
+    """CREATE VIEW conversation AS
+        SELECT
+            thread.id AS thread_id,
+            item.key & 4294967295 AS number,
+            CASE item.role
+                WHEN 0 THEN 'human' WHEN 1 THEN 'ai' WHEN 2 THEN 'system' WHEN 3 THEN 'tool' WHEN 4 THEN 'function' WHEN 5 THEN 'chat'
+                WHEN 6 THEN 'human' WHEN 7 THEN 'ai' WHEN 8 THEN 'system' WHEN 9 THEN 'tool' WHEN 10 THEN 'function' WHEN 11 THEN 'chat'
+            END AS role,
+            item.name AS name,
+            item.text AS text,
+            item.tool_call_id AS tool_call_id,
+            CASE length(item.message_id)
+                WHEN 16 THEN lower(
+                    substr(hex(item.message_id), 1, 8) || '-' || substr(hex(item.message_id), 9, 4) || '-'
+                    || substr(hex(item.message_id), 13, 4) || '-' || substr(hex(item.message_id), 17, 4) || '-'
+                    || substr(hex(item.message_id), 21)
+                )
+                ELSE rtrim(CAST(item.message_id AS TEXT), char(0))
+            END AS message_id,
+            datetime(item.created_at / 1000, 'unixepoch') AS created_at,
+            item.tokens AS tokens
+        FROM thread JOIN item ON item.key >= thread.number << 32 AND item.key < (thread.number + 1) << 32
+        ORDER BY item.key""",
+)
+
+MIGRATIONS: Final[tuple[Migration, ...]] = (Migration("m001_threads_items_checkpoints", _M001_TABLES),)

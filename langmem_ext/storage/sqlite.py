@@ -1,0 +1,242 @@
+"""SQLite: operations on one file, or in memory, from any thread and any event loop of many processes.
+
+Invariants:
+- One connection, one lock. An operation holds the lock from BEGIN to COMMIT; nothing else does.
+- Write operations begin with BEGIN IMMEDIATE, so they never fail half-way for a lock; only BEGIN is tried again.
+- Async operations run whole on the driver's own worker thread: one hop, whatever the number of statements, and no tie to an event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import sqlite3
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from pathlib import Path
+from typing import Literal, TypeVar
+
+from langmem_ext.errors import ConnectionInUse, NotADatabase, StorageError, StorageUnavailable
+from langmem_ext.storage.effects import Batch, Effect, Op, Pause, Rows
+from langmem_ext.storage.lease import FileLeases, Leases
+from langmem_ext.storage.migrate import migrate
+
+T = TypeVar("T")
+
+Synchronous = Literal["full", "normal"]
+
+BUSY_TIMEOUT_MS = 5_000
+"""How long SQLite itself waits for another process's lock, in milliseconds."""
+
+LOCK_DEADLINE_S = 60.0
+"""How long an operation keeps trying to begin before it gives up, in seconds."""
+
+
+class SqliteDriver:
+    """Runs operations on one SQLite database.
+
+    Args:
+        path: A file's path, or `:memory:`.
+        connection: A connection to use instead, opened with `check_same_thread=False`; it is not closed with the driver.
+        synchronous: `full` (default): what was acknowledged survives power loss. `normal`: it survives the process being killed; the last
+            commits may be lost with the machine's power.
+
+    Raises:
+        StorageUnavailable: The file cannot be opened or written.
+        NotADatabase: It is something else.
+        SchemaTooNew: A newer release wrote it.
+        ConnectionInUse: The passed connection is inside a transaction.
+    """
+
+    def __init__(self, path: str = "", *, connection: sqlite3.Connection | None = None, synchronous: Synchronous = "full") -> None:
+        self.path = path if connection is None else _path_of(connection)
+        self._owned = connection is None
+        self._lock = threading.RLock()
+        self._closed = False
+        self._forget: list[Callable[[], None]] = []
+        self._worker: ThreadPoolExecutor | None = None
+        self._connection = _connect(path) if connection is None else _adopt(connection)
+        try:
+            self._prepare(synchronous)
+        except BaseException:
+            if self._owned:
+                self._connection.close()
+            raise
+        on_disk = bool(self.path) and self.path != ":memory:"
+        self._leases = FileLeases(f"{self.path}-lock") if on_disk else Leases()
+
+    def _prepare(self, synchronous: Synchronous) -> None:
+        try:
+            if self._owned:
+                self._connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
+                # Takes effect only in a file that has no table yet; lets space be given back without rewriting the file.
+                self._connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+                self._connection.execute(f"PRAGMA synchronous = {synchronous.upper()}")
+            self._begin_again(lambda: self._connection.execute("PRAGMA journal_mode = WAL").fetchall())
+            migrate(self._connection, self._begin_again)
+        except sqlite3.Error as error:
+            raise storage_error(error, self.path) from error
+
+    # -- running -------------------------------------------------------------------------------------------------------------------------
+
+    def run(self, op: Op[T], *, write: bool) -> T:
+        """Run `op` in the calling thread, as one transaction."""
+        with self._lock:
+            if self._closed:
+                raise StorageUnavailable(f"the database {self.path} is closed: open it again")
+            if self._connection.in_transaction:
+                raise ConnectionInUse("the connection is inside a transaction that this package did not begin: commit or roll it back")
+            try:
+                self._begin_again(lambda: self._connection.execute("BEGIN IMMEDIATE" if write else "BEGIN"))
+                result = self._drive(op)
+                self.commit()
+            except BaseException as error:
+                op.close()
+                self._roll_back()
+                if isinstance(error, sqlite3.Error):
+                    raise storage_error(error, self.path) from error
+                raise
+            return result
+
+    async def arun(self, op: Op[T], *, write: bool) -> T:
+        """Async twin of `run`."""
+        return await self.acall(lambda: self.run(op, write=write))
+
+    def call(self, function: Callable[[], T]) -> T:
+        """Run `function` in the calling thread."""
+        return function()
+
+    async def acall(self, function: Callable[[], T]) -> T:
+        """Run `function` on the driver's worker thread."""
+        if self._worker is None:
+            with self._lock:
+                if self._worker is None:
+                    self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="langmem-sqlite")
+        return await asyncio.get_running_loop().run_in_executor(self._worker, function)
+
+    def _drive(self, op: Op[T]) -> T:
+        try:
+            effect = next(op)
+            while True:
+                effect = op.send(self.execute(effect))
+        except StopIteration as done:
+            result: T = done.value
+            return result
+
+    def execute(self, effect: Effect) -> Rows:
+        """Carry out one effect inside the open transaction."""
+        if isinstance(effect, Pause):
+            time.sleep(0)
+            return ()
+        if isinstance(effect, Batch):
+            self._connection.executemany(effect.sql, effect.params)
+            return ()
+        cursor = self._connection.cursor()
+        cursor.row_factory = None
+        return cursor.execute(effect.sql, effect.params).fetchall()
+
+    def commit(self) -> None:
+        """End the open transaction; what it did is stored when this returns."""
+        self._connection.execute("COMMIT")
+
+    def _roll_back(self) -> None:
+        try:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+        finally:
+            for forget in self._forget:
+                forget()
+
+    def _begin_again(self, begin: Callable[[], T]) -> T:
+        """Try `begin` until another process's lock is gone, with jitter, up to a deadline."""
+        deadline = time.monotonic() + LOCK_DEADLINE_S
+        while True:
+            try:
+                return begin()
+            except sqlite3.OperationalError as error:
+                if not _is_busy(error) or time.monotonic() > deadline:
+                    raise
+            time.sleep(random.uniform(0.001, 0.02))
+
+    def on_rollback(self, forget: Callable[[], None]) -> None:
+        """Have `forget` called whenever an operation has failed, before the next begins."""
+        self._forget.append(forget)
+
+    # -- leases and closing --------------------------------------------------------------------------------------------------------------
+
+    def lease(self, thread_id: str, *, wait: float) -> AbstractContextManager[None]:
+        """Hold the right to drive a thread."""
+        return self._leases.lease(thread_id, wait=wait)
+
+    def alease(self, thread_id: str, *, wait: float) -> AbstractAsyncContextManager[None]:
+        """Async twin of `lease`."""
+        return self._leases.alease(thread_id, wait=wait)
+
+    def close(self) -> None:
+        """Finish running operations and close the connection, if the driver opened it; idempotent."""
+        worker, self._worker = self._worker, None
+        if worker is not None:
+            worker.shutdown(wait=True)
+        with self._lock:
+            if not self._closed:
+                self._closed = True
+                if self._owned:
+                    self._connection.close()
+
+    async def aclose(self) -> None:
+        """Async twin of `close`."""
+        await asyncio.to_thread(self.close)
+
+
+def storage_error(error: sqlite3.Error, path: str) -> StorageError:
+    """SQLite's error as one of ours, with what to do next."""
+    text = str(error)
+    place = path or "the database"
+    code = getattr(error, "sqlite_errorname", "") or ""
+    if code.startswith("SQLITE_NOTADB") or "not a database" in text:
+        return NotADatabase(f"{place} is not a SQLite database: give the path of a database, or of a file that does not exist yet")
+    if code.startswith("SQLITE_CORRUPT") or "malformed" in text:
+        return StorageError(f"{place} is damaged ({text}): restore it from a copy, or read what is left with sqlite3's .recover")
+    if code.startswith(("SQLITE_CANTOPEN", "SQLITE_READONLY", "SQLITE_PERM")) or "unable to open" in text:
+        return StorageUnavailable(f"{place} cannot be opened for writing ({text}): check that its directory exists and may be written")
+    if code.startswith("SQLITE_FULL"):
+        return StorageUnavailable(f"there is no room left for {place} ({text}): free some space and try again")
+    if _is_busy(error):
+        return StorageUnavailable(f"{place} has been locked by another program for over {LOCK_DEADLINE_S:.0f} s: end it and try again")
+    if "created in a thread" in text:
+        return StorageUnavailable("the passed connection belongs to one thread: open it with sqlite3.connect(…, check_same_thread=False)")
+    if isinstance(error, sqlite3.ProgrammingError) and "closed" in text:
+        return StorageUnavailable(f"the connection to {place} is closed: open it again")
+    return StorageError(f"{place} refused an operation ({text}); nothing was changed")
+
+
+def _is_busy(error: sqlite3.Error) -> bool:
+    return "locked" in str(error) or (getattr(error, "sqlite_errorname", "") or "").startswith("SQLITE_BUSY")
+
+
+def _connect(path: str) -> sqlite3.Connection:
+    try:
+        return sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=BUSY_TIMEOUT_MS / 1000)
+    except sqlite3.Error as error:
+        raise storage_error(error, path) from error
+
+
+def _adopt(connection: sqlite3.Connection) -> sqlite3.Connection:
+    if connection.in_transaction:
+        raise ConnectionInUse(
+            "the passed connection is inside a transaction: commit or roll it back first (a connection opened with autocommit=False"
+            " always is: open it without)"
+        )
+    return connection
+
+
+def _path_of(connection: sqlite3.Connection) -> str:
+    """The file of a passed connection; empty for a database in memory."""
+    try:
+        rows = connection.cursor().execute("PRAGMA database_list").fetchall()
+    except sqlite3.Error as error:
+        raise storage_error(error, "the passed connection") from error
+    return str(Path(rows[0][2])) if rows and rows[0][2] else ""

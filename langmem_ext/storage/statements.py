@@ -1,0 +1,112 @@
+"""Every SQL statement, by name.
+
+Written once, in the SQL that SQLite and PostgreSQL share, with named parameters. `thread` is a thread's number. Items and values are keyed
+by one integer, `thread << 32 | number`: a thread's rows are one range of the table, and no second index is needed.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+KEY_BITS: Final = 32
+
+
+def row_key(thread: int, number: int) -> int:
+    """The key of a thread's item or value row."""
+    return thread << KEY_BITS | number
+
+
+# -- threads -----------------------------------------------------------------------------------------------------------------------------
+
+SELECT_THREAD = "SELECT number, owner, next_item, next_value, next_word, next_namespace FROM thread WHERE id = :id"
+INSERT_THREAD = (
+    "INSERT INTO thread (id, owner, status, created_at, updated_at, next_item, next_value, next_word, next_namespace, items, tokens)"
+    " VALUES (:id, :owner, 'active', :now, :now, 0, 0, 0, 1, 0, 0)"
+    " RETURNING number, owner, next_item, next_value, next_word, next_namespace"
+)
+UPDATE_THREAD = (
+    "UPDATE thread SET updated_at = :now, next_item = :next_item, next_value = :next_value, next_word = :next_word,"
+    " next_namespace = :next_namespace, items = items + :items, tokens = tokens + :tokens WHERE number = :thread"
+)
+UPDATE_THREAD_HEAD = (
+    "UPDATE thread SET updated_at = :now, next_item = :next_item, next_value = :next_value, next_word = :next_word,"
+    " next_namespace = :next_namespace, items = items + :items, tokens = tokens + :tokens,"
+    " head_messages = :head_messages, waiting_for = :waiting_for WHERE number = :thread"
+)
+SELECT_THREADS_AFTER = (
+    "SELECT number, id FROM thread WHERE number > :after AND (:owner IS NULL OR owner = :owner) ORDER BY number LIMIT :limit"
+)
+DELETE_THREAD = (
+    "DELETE FROM item WHERE key >= :low AND key < :high",
+    "DELETE FROM value WHERE key >= :low AND key < :high",
+    "DELETE FROM checkpoint WHERE thread = :thread",
+    "DELETE FROM pending_write WHERE thread = :thread",
+    "DELETE FROM word WHERE thread = :thread",
+    "DELETE FROM namespace WHERE thread = :thread",
+    "DELETE FROM thread WHERE number = :thread",
+)
+
+# -- namespaces and words ----------------------------------------------------------------------------------------------------------------
+
+SELECT_NAMESPACES = "SELECT number, name FROM namespace WHERE thread = :thread ORDER BY number"
+SELECT_NAMESPACE = "SELECT number FROM namespace WHERE thread = :thread AND name = :name"
+INSERT_NAMESPACE = "INSERT INTO namespace (thread, number, name) VALUES (:thread, :number, :name)"
+SELECT_WORDS_FROM = "SELECT number, body FROM word WHERE thread = :thread AND number >= :first ORDER BY number"
+SELECT_WORD = "SELECT body FROM word WHERE thread = :thread AND number = :number"
+INSERT_WORD = "INSERT INTO word (thread, number, body) VALUES (:thread, :number, :body)"
+
+# -- items and values --------------------------------------------------------------------------------------------------------------------
+
+ITEM_COLUMNS = "key, message_id, role, name, text, tool_call_id, rest"
+SELECT_ITEMS = f"SELECT {ITEM_COLUMNS} FROM item WHERE key >= :low AND key < :high ORDER BY key"
+INSERT_ITEM = (
+    "INSERT INTO item (key, message_id, role, name, text, tool_call_id, created_at, tokens, rest)"
+    " VALUES (:key, :message_id, :role, :name, :text, :tool_call_id, :created_at, :tokens, :rest)"
+)
+NAME_ITEM = "UPDATE item SET message_id = :message_id WHERE key = :key AND message_id IS NULL RETURNING key"
+INSERT_VALUE = "INSERT INTO value (key, body) VALUES (:key, :body)"
+SELECT_VALUE = "SELECT body FROM value WHERE key = :key"
+
+# -- checkpoints and pending writes ------------------------------------------------------------------------------------------------------
+
+CHECKPOINT_COLUMNS = "id, parent, step, label, shape, body"
+UPSERT_CHECKPOINT = (
+    "INSERT INTO checkpoint (thread, namespace, id, parent, step, label, shape, body)"
+    " VALUES (:thread, :namespace, :id, :parent, :step, :label, :shape, :body)"
+    " ON CONFLICT (thread, namespace, id) DO UPDATE SET parent = excluded.parent, step = excluded.step, label = excluded.label,"
+    " shape = excluded.shape, body = excluded.body"
+)
+SELECT_CHECKPOINT = f"SELECT {CHECKPOINT_COLUMNS} FROM checkpoint WHERE thread = :thread AND namespace = :namespace AND id = :id"
+SELECT_LATEST_CHECKPOINT = (
+    f"SELECT {CHECKPOINT_COLUMNS} FROM checkpoint WHERE thread = :thread AND namespace = :namespace ORDER BY id DESC LIMIT 1"
+)
+SELECT_LATEST_ID = "SELECT max(id) FROM checkpoint WHERE thread = :thread AND namespace = :namespace"
+SELECT_WRITES = "SELECT task, path, body FROM pending_write WHERE thread = :thread AND namespace = :namespace AND checkpoint = :checkpoint"
+INSERT_WRITES = (
+    "INSERT INTO pending_write (thread, namespace, checkpoint, task, path, body)"
+    " VALUES (:thread, :namespace, :checkpoint, :task, :path, :body)"
+    " ON CONFLICT (thread, namespace, checkpoint, task) DO NOTHING RETURNING 1"
+)
+SELECT_TASK_WRITES = (
+    "SELECT path, body FROM pending_write WHERE thread = :thread AND namespace = :namespace AND checkpoint = :checkpoint AND task = :task"
+)
+UPDATE_WRITES = (
+    "UPDATE pending_write SET path = :path, body = :body"
+    " WHERE thread = :thread AND namespace = :namespace AND checkpoint = :checkpoint AND task = :task"
+)
+SELECT_CHECKPOINT_PAGE = (
+    "SELECT checkpoint.thread, thread.id, checkpoint.namespace, checkpoint.id, checkpoint.parent, checkpoint.step, checkpoint.label,"
+    " checkpoint.shape, checkpoint.body"
+    " FROM checkpoint JOIN thread ON thread.number = checkpoint.thread"
+    " LEFT JOIN word ON word.thread = checkpoint.thread AND word.number = checkpoint.label{where}"
+    " ORDER BY checkpoint.id DESC, checkpoint.thread, checkpoint.namespace LIMIT :limit"
+)
+PAGE_CONDITIONS: Final = {
+    "thread": "thread.id = :thread",
+    "owner": "thread.owner = :owner",
+    "namespace": "checkpoint.namespace = (SELECT number FROM namespace WHERE thread = checkpoint.thread AND name = :namespace)",
+    "checkpoint_id": "checkpoint.id = :checkpoint_id",
+    "before": "checkpoint.id < :before",
+    "step": "checkpoint.step = :step",
+}
+PAGE_AFTER = "(checkpoint.id < :at OR checkpoint.id = :at AND (checkpoint.thread, checkpoint.namespace) > (:at_thread, :at_namespace))"

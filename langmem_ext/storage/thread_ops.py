@@ -1,0 +1,58 @@
+"""Operations on a thread's own row: find it, make it at its first write, delete it with everything it has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from langmem_ext.errors import ThreadNotFound
+from langmem_ext.storage import statements as sql
+from langmem_ext.storage.effects import Op, fetch, fetch_one
+from langmem_ext.storage.index import Indexes
+from langmem_ext.types import ThreadKey
+
+
+@dataclass(slots=True)
+class ThreadRow:
+    """A thread's number, owner and counters; an operation that adds rows moves the counters and writes them back."""
+
+    number: int
+    owner: str | None
+    next_item: int
+    next_value: int
+    next_word: int
+    next_namespace: int
+
+
+def find_thread(key: ThreadKey) -> Op[ThreadRow | None]:
+    """The thread; None where there is none, or it is not the caller's."""
+    row = yield from fetch_one(sql.SELECT_THREAD, id=key.id)
+    if row is None or (key.owner is not None and row[1] != key.owner):
+        return None
+    return ThreadRow(*row)
+
+
+def ensure_thread(key: ThreadKey, *, now: int) -> Op[ThreadRow]:
+    """The thread, made if there is none.
+
+    Raises:
+        ThreadNotFound: It belongs to another owner.
+    """
+    row = yield from fetch_one(sql.SELECT_THREAD, id=key.id)
+    if row is None:
+        [row] = yield from fetch(sql.INSERT_THREAD, id=key.id, owner=key.owner, now=now)
+    elif key.owner is not None and row[1] != key.owner:
+        raise ThreadNotFound(f"there is no thread {key.id!r} for this owner: use an id of the owner's own")
+    return ThreadRow(*row)
+
+
+def delete_thread(key: ThreadKey, indexes: Indexes) -> Op[bool]:
+    """Delete a thread with everything it has; whether there was one."""
+    thread = yield from find_thread(key)
+    if thread is None:
+        return False
+    low, high = sql.row_key(thread.number, 0), sql.row_key(thread.number + 1, 0)
+    for statement in sql.DELETE_THREAD:
+        params = {"low": low, "high": high} if ":low" in statement else {"thread": thread.number}
+        yield from fetch(statement, **params)
+    indexes.forget_thread(thread.number)
+    return True

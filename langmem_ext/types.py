@@ -1,0 +1,155 @@
+"""Values and protocols shared across layers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeAlias
+
+Snapshot: TypeAlias = bytes
+
+
+@dataclass(frozen=True, slots=True)
+class PackedValue:
+    """A value ready to be stored, with its messages lifted out.
+
+    Attributes:
+        messages: The exact bytes of each message in it, in the order in which `body` refers to them.
+        body: The rest; None for a plain list of messages.
+    """
+
+    messages: Sequence[Snapshot] = ()
+    body: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PackedCheckpoint:
+    """A checkpoint ready to be stored: plain values only.
+
+    Attributes:
+        id: Checkpoint id.
+        parent: Id of the checkpoint that it follows, or None.
+        v, ts, versions, seen, updated: As LangGraph gave them.
+        values: The channels whose values are new.
+        carried: Channels whose values stand unchanged in the parent, each with a way to pack the value where the parent has none.
+        order: All channels that have a value, in their order.
+        extra: Further keys of the checkpoint, encoded.
+        label: The scalar part of its metadata, as JSON text.
+        step: The metadata's step, or None.
+        details: The rest of its metadata, encoded.
+        head_messages: Length of its longest list of messages, or None.
+        waiting_for: Name of the parameter that it waits for, or None.
+    """
+
+    id: str
+    parent: str | None
+    v: int
+    ts: str
+    versions: Mapping[str, str | int | float]
+    seen: Mapping[str, Mapping[str, str | int | float]]
+    updated: Sequence[str] | None
+    values: Mapping[str, PackedValue]
+    carried: Mapping[str, Callable[[], PackedValue]]
+    order: Sequence[str]
+    extra: bytes | None
+    label: bytes
+    step: int | None
+    details: bytes | None
+    head_messages: int | None = None
+    waiting_for: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PackedWrite:
+    """One pending write: its place among its task's writes (negative for LangGraph's special ones), channel and value."""
+
+    index: int
+    channel: str
+    value: PackedValue
+
+
+@dataclass(frozen=True, slots=True)
+class StoredWrite:
+    """A pending write as it is read."""
+
+    task: str
+    channel: str
+    value: PackedValue
+
+
+@dataclass(frozen=True, slots=True)
+class StoredCheckpoint:
+    """A checkpoint as it is read: plain values only, shared with nothing that changes."""
+
+    thread: str
+    namespace: str
+    id: str
+    parent: str | None
+    v: int
+    ts: str
+    versions: Mapping[str, str | int | float]
+    seen: Mapping[str, Mapping[str, str | int | float]]
+    updated: Sequence[str] | None
+    values: Mapping[str, PackedValue]
+    extra: bytes | None
+    label: bytes
+    step: int | None
+    details: bytes | None
+    writes: Sequence[StoredWrite] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ItemRow:
+    """A message as its row holds it, but for key, time and token count.
+
+    Attributes:
+        message_id: The message's id as text, or None.
+        role: Its class's code, or None for a message kept whole in `rest`.
+        name, text, tool_call_id: Readable columns.
+        rest: What the columns do not hold, encoded; None where there is nothing.
+    """
+
+    message_id: str | None
+    role: int | None
+    name: str | None
+    text: str | None
+    tool_call_id: str | None
+    rest: bytes | None
+
+
+class Codec(Protocol):
+    """What storage needs to know of messages and values. `storage/` sees bytes; this is how it reads the little that it must."""
+
+    key: str
+    """Rows written under one key are read under the same; it keeps the caches of two serializers apart."""
+
+    def item_row(self, packed: Snapshot) -> tuple[ItemRow, int]:
+        """The row of a message, and its token count."""
+
+    def snapshot_of(self, row: ItemRow) -> Snapshot:
+        """The message's exact bytes, from its row."""
+
+    def id_of(self, packed: Snapshot) -> str | None:
+        """The message's id."""
+
+    def renamed(self, packed: Snapshot, message_id: str | None) -> Snapshot:
+        """The same message with another id."""
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadKey:
+    """A thread as a caller names it: its id, and the owner that the caller speaks for (None: any)."""
+
+    id: str
+    owner: str | None = None
+
+
+@dataclass(slots=True)
+class DeltaHistory:
+    """What one channel contributed along the ancestors of a checkpoint."""
+
+    writes: list[StoredWrite] = field(default_factory=list)
+    seed: PackedValue | None = None
+
+
+Json: TypeAlias = Any
