@@ -87,13 +87,13 @@ def rows(path: str | Path) -> Iterator[Row]:
     for number, record in enumerate(records, start=1):
         name = _text(record, "slot")
         requested = _texts(record, "requested_slots_in_prompt") or _texts(record, "requested_slots") or list(together[_turn(record)])
-        others = [schema.get((_text(record, "service"), other), Slot(other)) for other in requested if other != name]
+        others = [schema.get((_text(record, "service"), other), Slot(other)) for other in dict.fromkeys(requested) if other != name]
         suggested = _texts(record, "suggested_values")
         yield Row(
             number=number,
             slot=_slot(record),
             others=tuple(others),
-            prompt=_text(record, "system_prompt") or " ".join(f"What is the {slot.replace('_', ' ')}?" for slot in requested),
+            prompt=_text(record, "system_prompt") or _question(requested),
             utterance=_text(record, "user_utterance"),
             gold=_gold(record),
             suggested=suggested[0] if len(suggested) == 1 else None,
@@ -115,6 +115,13 @@ def _slot(record: Record) -> Slot:
     return Slot(_text(record, "slot"), _text(record, "slot_description"), tuple(_texts(record, "possible_values")))
 
 
+def _question(requested: Sequence[str]) -> str:
+    """A question for slots where the file has no wording; a slot listed twice was asked for again, so the question is for it."""
+    count = Counter(requested)
+    again = [slot for slot in count if count[slot] == max(count.values())]
+    return " ".join(f"What is the {slot.replace('_', ' ')}?" for slot in again)
+
+
 def _turn(record: Record) -> tuple[str, ...]:
     """What rows of one question share, in files that do not list what it asked for; of its own otherwise."""
     return tuple(_text(record, key) for key in ("task_id", "trial", "msg", "system_prompt", "user_utterance"))
@@ -122,7 +129,12 @@ def _turn(record: Record) -> tuple[str, ...]:
 
 def _gold(record: Record) -> frozenset[str]:
     keys = ("gold_value", "gold_canonical", "gold_all_values", "gold_all")
-    return frozenset(value.strip().lower() for key in keys for value in _texts(record, key) if value.strip())
+    return frozenset(_plain(value) for key in keys for value in _texts(record, key) if _plain(value))
+
+
+def _plain(text: str) -> str:
+    """As it is compared: letter case and closing punctuation aside."""
+    return text.strip().rstrip(".,!?").lower()
 
 
 def params_of(row: Row) -> list[Param]:
@@ -148,14 +160,14 @@ def reply_of(row: Row, *, now: datetime = NOW) -> Reply:
 
 
 def judge(row: Row, extraction: Extraction) -> Verdict:
-    """Whether an extraction agrees with a row: its raw words or its value equal a gold form, letter case aside."""
+    """Whether an extraction agrees with a row: its raw words or its value equal a gold form, letter case and closing punctuation aside."""
     if not row.gold:
         return "filled" if extraction.status == "filled" else "abstained"
     if row.gold == {"dontcare"}:
         return {"dontcare": "right", "filled": "wrong"}.get(extraction.status, "abstained")  # type: ignore[return-value]
     if extraction.status != "filled":
         return "abstained"
-    given = {extraction.raw.strip().lower(), str(extraction.value).strip().lower()}
+    given = {_plain(extraction.raw), _plain(str(extraction.value))}
     return "right" if given & row.gold else "wrong"
 
 

@@ -29,7 +29,7 @@ from langmem_ext.waiting.extract import (
 from langmem_ext.waiting.extract import (
     text as free_text,
 )
-from langmem_ext.waiting.extract.attitude import asks_back, does_not_care, lacks, puts_off, says_no, says_yes
+from langmem_ext.waiting.extract.attitude import asks_back, asks_preference, does_not_care, has_none, lacks, puts_off, says_no, says_yes
 from langmem_ext.waiting.extract.candidate import Candidate, best
 from langmem_ext.waiting.extract.reply import Reply
 from langmem_ext.waiting.extract.validity import is_valid
@@ -84,7 +84,7 @@ def extract(param: Param, reply: Reply) -> Extraction:
     if chosen:
         raw = reply.text[chosen.start : chosen.end]
         return Extraction("filled", chosen.value, raw, (chosen.start, chosen.end), round(chosen.confidence, 2), chosen.reason)
-    return Extraction("abstained", reason="no marked value") if reply.strict else _stance(reply.text)
+    return Extraction("abstained", reason="no marked value") if reply.strict else _stance(reply)
 
 
 def find(param: Param, text: str, *, now: datetime, others: Sequence[Param] = ()) -> Extraction:
@@ -134,10 +134,13 @@ def _suggestion(param: Param, reply: Reply, chosen: Candidate | None) -> Extract
     return None
 
 
-def _stance(text: str) -> Extraction:
-    """Why a reply holds no value."""
+def _stance(reply: Reply) -> Extraction:
+    """Why a reply holds no value; to be without one, or "no", when asked for a preference is to have none."""
+    text = reply.text
     if does_not_care(text):
         return Extraction("dontcare", confidence=0.8, reason="no preference")
+    if asks_preference(reply.prompt) and (has_none(text) or (says_no(text) and not puts_off(text))):
+        return Extraction("dontcare", confidence=0.6, reason="none in mind")
     if lacks(text) or puts_off(text):
         return Extraction("declined", confidence=0.7, reason="does not have or give it")
     if asks_back(text) or text.rstrip().endswith("?"):

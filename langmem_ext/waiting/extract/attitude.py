@@ -27,7 +27,7 @@ LATER = re.compile(
 )
 _DONTCARE = re.compile(
     r"\b(?:(?:do(?:n['’]?t| not)|dont|doesn['’]?t|does not|wouldn['’]?t) (?:really |actually |particularly |much )?(?:care|mind(?! (?:a|the|if|shar))|matter)"
-    r"|no (?:real |special |strong |big |particular |specific )?(?:preference|preferences|particular|specific|issue|requirements?|restrictions?)|"
+    r"|no (?:real |special |strong |big |particular |specific )?(?:preference|preferences|particular|specific|certain|issue|requirements?|restrictions?)\b|"
     r"(?:don['’]?t|do not|dont) have (?:a |any |a particular |a specific |much )?(?:\w+ )?preferences?|not (?:particular|picky|fussy|important)|irrelevant"
     r"|(?:any(?:thing|where|time|one|body)?|either|whichever|whatever|whoever|wherever|whenever)\b(?! (?:else|other|in|is|with|of (?:these|them|those) in|\w+ in)\b)"
     r"(?= *(?:$|[.,!?;]|one\b|is\b|will\b|would\b|works?\b|you\b|do(?:es)?\b|sounds?\b|goes\b|kind|type|part|area|sort|range|price|of (?:them|those)|food|cuisine|city|place|please|that (?:is|works|you)|day|time|\w+ (?:is|will|would|works?|please|range|of)\b|\w+\W*$))"
@@ -51,6 +51,8 @@ _ASKS = re.compile(
     re.I,
 )
 _SOFT = re.compile(r"^\W*(?:\w+\W+){0,3}?(?:can|could|may|would|will) (?:i|we|you|it)\b", re.I)
+_PREFERENCE = re.compile(r"\b(?:prefer\w*|in mind|particular|specific|certain|any (?!other)|interested in|looking for|would you like|favou?rite)\b", re.I)
+_NONE = re.compile(r"\b(?:(?:do not|don['’]?t|dont) (?:really )?have (?:an?y?|one)\b|no (?:certain|price|particular|specific)\b|none\b)", re.I)
 _OTHER_WISH = re.compile(
     r"^\W*(?:(?:please|well|ok(?:ay)?|actually|no|sorry|hey|oh|wait|now|also|and|but|first|then|hi|hello|can you|could you|would you|will you|i want to|i wanna|i(?:'d| would) like to|i need to"
     r"|let(?:'s| us)|i|to|just)\b\W*)*"
@@ -81,6 +83,16 @@ def puts_off(text: str) -> bool:
 def does_not_care(text: str) -> bool:
     """Whether any value will do for the user."""
     return _DONTCARE.search(text) is not None
+
+
+def asks_preference(prompt: str) -> bool:
+    """Whether a question asks what the user would like, and not for a fact."""
+    return _PREFERENCE.search(prompt) is not None
+
+
+def has_none(text: str) -> bool:
+    """Whether the user has none of what was asked for."""
+    return _NONE.search(text) is not None
 
 
 def lacks(text: str) -> bool:

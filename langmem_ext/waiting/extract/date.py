@@ -29,7 +29,7 @@ MONTH = (
     r"|nov(?:ember)?|dec(?:ember)?)\b\.?"
 )
 _WORD_DAY = "|".join(sorted(_ORDINAL_DAYS, key=len, reverse=True))
-_DAY = rf"(?P<day>\d{{1,2}}(?=\s*(?:st|nd|rd|th)\b)|\d{{1,2}}(?![\d:.,]\d|\s*[ap]\.?m|\d)|{_WORD_DAY})(?:\s*(?:st|nd|rd|th)\b)?"
+_DAY = rf"(?P<day>\d{{1,2}}(?=\s*(?:st|nd|rd|th)\b)|\d{{1,2}}(?![\d:.]\d|,\d(?!\d{{3}}\b)|\s*[ap]\.?m|\d)|{_WORD_DAY})(?:\s*(?:st|nd|rd|th)\b)?"
 _NTH = rf"(?P<day>\d{{1,2}}(?=\s?(?:st|nd|rd|th)\b)|(?:{_WORD_DAY}))(?:\s?(?:st|nd|rd|th)\b)?"
 _YEAR = r"(?:,?\s*(?:of\s+)?(?P<year>(?:19|20)\d{2})\b(?!\s*[:.]\d))?"
 _WEEKDAY = r"(?P<weekday>mon(?:day)?|tue(?:s(?:day)?)?|wed(?:nesday)?|thu(?:rs?(?:day)?)?|fri(?:day)?|sat(?:urday)?|sun(?:day)?)\b\.?"
@@ -130,7 +130,8 @@ def _weekday(match: re.Match[str], today: Day) -> Day | None:
 
 _NOT_A_DAY = (
     r"(?!\s*(?:one|option|time|floor|choice|class|person|result|suggestion|street|st\b|avenue|ave\b|road|rd\b|blvd|name|row|flight|thing"
-    r"|place|restaurant|hotel|movie|event|half|quarter|party)\b)"
+    r"|place|restaurant|hotel|movie|event|half|quarter|party|week|of\b|in\b|"
+    rf"{_LONG_WEEKDAY})\b)"
 )
 _GRAMMAR: tuple[tuple[re.Pattern[str], Maker, float, str], ...] = tuple(
     (re.compile(source, re.I), maker, confidence, reason)
@@ -146,8 +147,15 @@ _GRAMMAR: tuple[tuple[re.Pattern[str], Maker, float, str], ...] = tuple(
         ),
         (r"(?<![\d/.:-])(?P<a>\d{1,2})(?P<sep>/)(?P<b>\d{1,2})(?P<year>)(?![\d/]|[.:]\d)", _numeric, 0.6, "numeric date without a year"),
         (rf"\b{_LEAD}{_NTH}\s+(?:day\s+)?of\s+(?P<which>this|next|the next|the following|the)\s+month\b", _of_month, 0.95, "day of a month"),
-        (rf"\b(?:the|{_LONG_WEEKDAY})\s+{_NTH}(?!\w){_NOT_A_DAY}", _nth, 0.9, "day of the month"),
+        (rf"\b{_LONG_WEEKDAY},?\s+(?:the\s+)?{_NTH}(?!\w){_NOT_A_DAY}", _nth, 0.9, "weekday and day of the month"),
+        (rf"(?<=\bthe\s){_NTH}(?!\w){_NOT_A_DAY}", _nth, 0.9, "day of the month"),
         (r"(?<![\w#-])(?P<day>\d{1,2})(?:st|nd|rd|th)(?!\w)" + _NOT_A_DAY, _nth, 0.85, "day of the month"),
+        (
+            rf"\b(?P<nth>first|second|third|fourth|last)\s+(?P<weekday>{_LONG_WEEKDAY})\s+(?:of|in)\s+(?:{MONTH}|(?P<which>this|next|the)\s+month)",
+            lambda match, today: _nth_weekday(match, today),
+            0.9,
+            "weekday of a month",
+        ),
         (
             r"\b(?:the\s+)?day after tomorrow\b|\b(?:tomorrow|tommorow|tommorrow|tomorow|tmrw|tmr|today|tonight|tonite|yesterday)\b"
             r"|\bthis (?:morning|afternoon|evening)\b",
@@ -156,7 +164,7 @@ _GRAMMAR: tuple[tuple[re.Pattern[str], Maker, float, str], ...] = tuple(
             "relative day",
         ),
         (
-            rf"\bin\s+(?P<count>\d{{1,3}}|an?|{WORDS})\s+(?P<unit>days?|weeks?|months?)(?:'?s? time)?\b",
+            rf"\bin\s+(?P<count>\d{{1,3}}|an?|{WORDS})\s+(?:more\s+)?(?P<unit>days?|weeks?|months?)(?:'?s? time)?\b",
             _ahead,
             0.9,
             "days ahead",
@@ -183,6 +191,19 @@ _GRAMMAR: tuple[tuple[re.Pattern[str], Maker, float, str], ...] = tuple(
         ),
     )
 )
+
+
+def _nth_weekday(match: re.Match[str], today: Day) -> Day | None:
+    month, year = today.month, today.year
+    if match["month"]:
+        month = next(n for n, name in enumerate(_MONTHS, start=1) if name.startswith(match["month"].lower()[:3]))
+        year += month < today.month
+    elif match["which"].lower() == "next":
+        year, month = year + month // 12, month % 12 + 1
+    wanted = next(n for n, name in enumerate(_DAYS) if name.startswith(match["weekday"].lower()[:3]))
+    days = [day for number in range(1, 32) if (day := _safe(year, month, number)) and day.weekday() == wanted]
+    place = {"first": 0, "second": 1, "third": 2, "fourth": 3, "last": -1}[match["nth"].lower()]
+    return days[place]
 
 
 def _short_weekday(match: re.Match[str], today: Day) -> Day | None:

@@ -9,6 +9,7 @@ from functools import lru_cache
 from langmem_ext.errors import InvalidInput
 from langmem_ext.waiting.extract.candidate import Candidate
 from langmem_ext.waiting.extract.email import emails
+from langmem_ext.waiting.extract.lexicon import FUNCTION_WORDS
 from langmem_ext.waiting.extract.reply import Reply
 from langmem_ext.waiting.extract.vocabulary import split_name, stem
 from langmem_ext.waiting.param import Param, ParamType
@@ -19,9 +20,9 @@ _WIDTH = 4
 """Neighbouring pieces that may be one spelled identifier: `o - 1 2345`."""
 _PIECES = 400
 """Pieces of a message that are searched."""
-_CUE = re.compile(r"([A-Za-z]+?)s?(?:[\s_-]*(?:ids?|numbers?|codes?|no|nr|#|references?|ref|username|login|handle))?\b\W*(?:is|are|was|of|being|with|ids?|[:=#])?\W*$", re.I)
-_KINDS = frozenset("id ids number code reference ref name identifier no nr key handle login".split())
-_GENERIC = frozenset("it this that one is am im i i'm my the id number code sure yes ok okay here and".split())
+_KINDS = frozenset("id ids number numbers code codes reference ref name identifier no nr key handle login".split())
+_SPEAKER = frozenset("i im username login".split())
+_PEOPLE = frozenset(("user", "custom", "memb", "profil", "login", "account", "client", "employe"))
 
 
 @lru_cache(maxsize=256)
@@ -96,11 +97,24 @@ def _nouns(param: Param) -> set[str]:
     return {stem(word) for word in split_name(param.name) if word not in _KINDS}
 
 
-def _cue(text: str, start: int) -> str:
-    """The noun before an identifier that says whose it is; empty when there is none."""
-    before = re.split(r"[.;!?,]\s|\bbut\b|\band (?:my|the)\b", text[:start])[-1]
-    words = [word for word in re.findall(r"[A-Za-z]+", before) if word.lower() not in ("is", "are", "ids", "id", "number", "numbers", "code", "of", "with", "the", "my", "it", "being", "as")]
-    return words[-1].lower() if words else ""
+def _owner(segment: str, own: set[str], theirs: Sequence[set[str]], *, alone: bool) -> int:
+    """Whose an identifier is by the words before it, the nearest first.
+
+    2: its own noun; 1: only "my id is" or nothing, and it alone was asked for; -1: another's, or nobody's.
+    """
+    words = [word.lower() for word in re.findall(r"[A-Za-z]+", re.split(r"[.!?]\s+(?!it\b|that\b)", segment, flags=re.I)[-1])]
+    for at in range(len(words) - 1, -1, -1):
+        word = words[at]
+        if _about(word, own):
+            return 2
+        followed = at + 1 < len(words) and words[at + 1] in _KINDS
+        if any(_about(word, other) for other in theirs) or (followed and word not in FUNCTION_WORDS | _KINDS):
+            return -1
+        if word in _SPEAKER and own & _PEOPLE and at >= len(words) - 3:
+            return 2
+    if not own:
+        return 1
+    return 1 if alone and not set(words) & {"flight", "room", "gate", "version"} else -1
 
 
 def _about(noun: str, nouns: set[str]) -> bool:
@@ -125,31 +139,20 @@ def by_looks(param: Param, reply: Reply) -> list[Candidate]:
     theirs = [_nouns(other) for other in reply.others if other.type == ParamType.IDENTIFIER and other.name != param.name]
     taken = [(mail.start, mail.end) for mail in emails(reply.text)]
     found: list[Candidate] = []
+    reached = 0
     for match in _PIECE.finditer(reply.text):
         start, end = list(_edges(reply.text, match.start(), match.end()))[-1]
-        noun = _cue(reply.text, start)
-        cued = bool(noun) and _about(noun, own)
-        listed = found and found[-1].fit == 2 and re.fullmatch(r"\W*(?:and|or|,|&)?\W*", reply.text[found[-1].end : start])
-        written = reply.text[start:end]
-        if any(s < end and start < e for s, e in taken) or not _looks(written, cued=cued or bool(listed)):
+        if any(s < end and start < e for s, e in taken):
             continue
-        fit = _owner(noun, cued or bool(listed), own, theirs, reply)
+        segment, written = reply.text[reached:start], reply.text[start:end]
+        listed = bool(found) and found[-1].fit == 2 and re.fullmatch(r"\W*(?:and|or|&)?\W*", segment) is not None
+        fit = 2 if listed else _owner(segment, own, theirs, alone=not theirs)
+        if not _looks(written, cued=fit == 2):
+            continue
+        reached = end
         if fit >= (2 if reply.strict else 0):
             found.append(Candidate(start, end, written, 0.8 if fit == 2 else 0.5, fit, "looks like an identifier"))
     return found
-
-
-def _owner(noun: str, cued: bool, own: set[str], theirs: Sequence[set[str]], reply: Reply) -> int:
-    """2: its own noun stands before it; 1: nothing says whose it is and it alone was asked for; -1: it is another's."""
-    if cued:
-        return 2
-    if any(_about(noun, other) for other in theirs) or re.search(rf"\b{re.escape(noun)}\s+(?:ids?|numbers?|codes?)\b", reply.text, re.I):
-        return -1
-    if noun in ("i", "m", "im", "am", "me", "s", "username", "login") and not own & {"user", "custom", "memb", "profil", "login", "account"}:
-        return -1
-    if not theirs:
-        return 1
-    return 1 if noun in ("i", "m", "im", "am", "me", "username", "login") else -1
 
 
 def read(param: Param, reply: Reply) -> list[Candidate]:

@@ -18,7 +18,7 @@ PREPOSITIONS = frozenset(
 )
 CONJUNCTIONS = frozenset("and or but if so because then also too either nor while though although plus".split())
 POLITENESS = frozenset(
-    "yes yeah yep yup yea no nope nah ok okay k sure please thanks thank thx hi hello hey well hmm um uh oh great perfect fine good nice "
+    "yes yeah yep yup yea no nope nah ok okay k sure please thanks thank thx hi hello hey well hmm um umm uh uhh oh ah ahh aw wow however besides otherwise moreover anyway unfortunately currently thankyou great perfect fine good nice "
     "cool awesome alright right correct absolutely definitely certainly exactly actually sorry maybe perhaps probably just only really "
     "kindly course bye goodbye excellent wonderful sounds super not now later today again instead still already".split()
 )

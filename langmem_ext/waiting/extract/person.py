@@ -20,10 +20,11 @@ _CUE = re.compile(
 )
 _SURE = re.compile(r"\b(?:name(?:'s| is|:)|named|called|call me|under(?: the)?(?: name)?(?: of)?)\W*$", re.I)
 _FIRST_NAMED = re.compile(r"\b(?:first|given|fore)\s*-?\s*name(?:'s| is|:)?\s*(?:is\s+)?$", re.I)
-_LAST_NAMED = re.compile(r"\b(?:(?:last|family|sur)\s*-?\s*name)(?:'s| is|:)?\s*(?:is\s+)?$", re.I)
+_LAST_NAMED = re.compile(r"\b(?:(?:last|family|sur|second)\s*-?\s*name)(?:'s| is|:)?\s*(?:is\s+)?$", re.I)
 _LOOSE_NAME = re.compile(r"[^\W\d_]+(?:['’.-][^\W\d_]+)*\.?")
 _KIN = frozenset("mom mum mother dad father aunt uncle cousin brother sister grandma grandpa grandmother grandfather son daughter nephew niece".split())
 _AFTER_CUE = re.compile(r"\b(?:to|for|with|name is|named|call me|i'm|i am|this is|it's)\s+(?:my\s+|mr\.?\s+|mrs\.?\s+|dr\.?\s+)?(?=[a-z])", re.I)
+_REMARK = re.compile(r"\W*(?:that'?s|that is|this is|you|you're|what a|how)\s+[a-z]", re.I)
 _TITLES = frozenset(("mr", "mrs", "ms", "miss", "dr", "doctor", "sir", "madam"))
 
 
@@ -35,7 +36,7 @@ def _part(param: Param) -> str:
     return "last" if words & {"last", "family", "surname", "lastname"} else ""
 
 
-def _fit(before: str, part: str, *, strict: bool) -> int:
+def _fit(before: str, part: str) -> int:
     if _FIRST_NAMED.search(before):
         return -1 if part == "last" else 3
     if _LAST_NAMED.search(before):
@@ -45,8 +46,8 @@ def _fit(before: str, part: str, *, strict: bool) -> int:
     return 1 if _CUE.search(before) else 0
 
 
-def _groups(reply: Reply, masked: Sequence[tuple[int, int]]) -> list[tuple[list[Token], int]]:
-    """The names of a reply as words, each with its fit before the part is chosen; written small when no capitals stand there."""
+def _groups(reply: Reply, masked: Sequence[tuple[int, int]]) -> list[list[Token]]:
+    """The capitalised names of a reply, as words, without titles."""
     words = tokens(reply.text)
     found: list[list[Token]] = []
     for run in runs(reply.text, words, masked):
@@ -58,12 +59,12 @@ def _groups(reply: Reply, masked: Sequence[tuple[int, int]]) -> list[tuple[list[
             found[-1].extend(group)
         else:
             found.append(group)
-    return [(group, 0) for group in found]
+    return found
 
 
 def _small(reply: Reply, masked: Sequence[tuple[int, int]]) -> list[Token]:
     """A name written small: the whole answer, of up to three words that could be a name's."""
-    if is_no_answer(reply.text):
+    if is_no_answer(reply.text) or _REMARK.match(reply.text):
         return []
     start, end = answer_span(reply.text)
     group = [word for word in tokens(reply.text) if word.start >= start and word.end <= end]
@@ -89,31 +90,38 @@ def _words_after(text: str, start: int) -> list[Token]:
     return group
 
 
-def _chosen(group: Sequence[Token], part: str, reply: Reply, param: Param) -> Sequence[Token]:
+def _chosen(group: Sequence[Token], part: str, reply: Reply) -> Sequence[Token]:
     """The words of a name that the parameter asks for; none when it holds only the other part."""
+    if part and len(group) == 1:
+        return group if _asked_first(part, reply) else ()
     if part == "first":
         return group[:1]
     if part == "last":
-        if len(group) > 1:
-            return group[-1:]
-        first_too = any(other.type == ParamType.PERSON and _part(other) == "first" for other in reply.others)
-        return () if first_too else group
+        return group[-1:]
     return group
+
+
+def _asked_first(part: str, reply: Reply) -> bool:
+    """Whether a lone name is this part: when both parts are asked for, it is the one that the question names first."""
+    if not any(other.type == ParamType.PERSON and _part(other) not in ("", part) for other in reply.others):
+        return True
+    named = [match[1].lower() for match in re.finditer(r"\b(first|given|last|family|sur|second)\s*-?\s*name", reply.prompt, re.I)]
+    return ("first" if not named or named[0] in ("first", "given") else "last") == part
 
 
 def read(param: Param, reply: Reply) -> list[Candidate]:
     """The names of people in a reply, or their first or last parts."""
     masked = closed_spans(param, reply)
     part, text = _part(param), reply.text
-    groups = [group for group, _ in _groups(reply, masked)]
+    groups = _groups(reply, masked)
     confidence = 0.75
     if not groups and not reply.strict:
         small = _small(reply, masked)
         groups, confidence = ([small], 0.5) if small else ([], confidence)
     found = []
     for group in groups:
-        fit = _fit(text[: group[0].start], part, strict=reply.strict)
-        words = group if fit == 3 else _chosen(group, part, reply, param)
+        fit = _fit(text[: group[0].start], part)
+        words = group if fit == 3 else _chosen(group, part, reply)
         if words:
             start, end = words[0].start, words[-1].end
             if re.search(r"['’]s$", text[start:end]):

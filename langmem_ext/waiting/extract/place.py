@@ -17,7 +17,7 @@ from langmem_ext.waiting.extract.tokens import Run, Token, runs, tokens
 from langmem_ext.waiting.param import Param, ParamType
 
 _IN = re.compile(
-    r"\b(?:in|near|around|from|to|into|towards?|within|outside|of|for|at|leaving|departing|depart|visit|visiting|check|via|about|over)"
+    r"\b(?:in|near|around|from|to|into|towards?|within|outside|of|for|at|leaving|departing|depart|visit|visiting|check|via)"
     r"(?:\s+or\s+(?:around|near))?(?:\s+(?:the|a|an|city of|town of|area of|city|somewhere|someplace|in|downtown|central|like|maybe|either))*\s+$",
     re.I,
 )
@@ -27,6 +27,10 @@ _REGION = re.compile(
     r"|\s+((?!I\b|OK\b|AM\b|PM\b)[A-Z]{2})(?=\W|$)"
 )
 _OPENERS = frozenset("san santa santo los las el la new fort port mount saint st mt ft north south east west lake".split())
+_PARTS = frozenset("side part end of area region".split())
+_PART = re.compile(r"\s+(?:side|part|end|area|region)(?:\s+of(?:\s+(?:the\s+)?\w+)?)?$", re.I)
+_KIND_AFTER = re.compile(r"\s+(?:food|cuisine|restaurants?|movies?|films?|music|style|dishes|events?|airlines?|airways|hotels?)\b", re.I)
+_DEMONYM = re.compile(r"\w+(?:ese|ish|ian|ean|ndian|can)$", re.I)
 _GEOGRAPHY = re.compile(r"\s+(?:hills?|city|park|beach|valley|springs|lakes?|creek|heights|view|island|grove|bay|falls|harbou?r|village|point|rock|mountain|river)\b", re.I)
 _LOWER = re.compile(
     r"\b(?:in|near|around|from|to|into|towards?|for|at|leaving|departing|visit|of|check|via)\s+"
@@ -52,6 +56,9 @@ def _capitals(param: Param, reply: Reply, words: Sequence[Token], masked: Sequen
         end = reached = _region(text, _lengthened(text, words, run), masked)
         start, end = _without_article(text, run), _unpossessed(text, run.start, end)
         fit = 2 if named_before(param, text, start) else _cued(text[:start], reply)
+        if not fit and (_KIND_AFTER.match(text, end) or (run.last - run.first == 1 and _DEMONYM.fullmatch(text[start:end]))):
+            continue
+        end = start + len(_PART.sub("", text[start:end]))
         found.append(Candidate(start, end, text[start:end], 0.85 if fit else 0.6, fit, "capitalised name"))
     return found
 
@@ -71,7 +78,7 @@ def _lengthened(text: str, words: Sequence[Token], run: Run) -> int:
         if geography:
             return geography.end()
         after = words[run.last] if run.last < len(words) else None
-        if words[run.first].low in _OPENERS and after and not text[run.end : after.start].strip() and after.low not in NEVER_NAMES:
+        if words[run.first].low in _OPENERS and after and after.low not in _PARTS and not text[run.end : after.start].strip() and after.low not in NEVER_NAMES:
             return after.end
     return run.end
 
@@ -128,6 +135,10 @@ def _whole(reply: Reply, masked: Sequence[tuple[int, int]]) -> list[Candidate]:
     if not 1 <= len(words) <= 5 or any(start < stop and begin < end for begin, stop in masked):
         return []
     end = start + words[-1].end
+    end = start + len(_PART.sub("", reply.text[start:end]))
+    words = tokens(reply.text[start:end])
+    if _KIND_AFTER.search(reply.text[start:end]) or (len(words) == 1 and _DEMONYM.fullmatch(words[0].text)):
+        return []
     if any(word.low in STOPS_NAME - {"the"} or word.text.isdigit() for word in words) or all(word.low in GENERIC_NOUNS for word in words):
         return []
     return [Candidate(start, end, reply.text[start:end], 0.5, 0, "the whole answer")]

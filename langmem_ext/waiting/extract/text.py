@@ -16,9 +16,13 @@ from langmem_ext.waiting.extract.tokens import Token, runs, sentences, tokens, t
 from langmem_ext.waiting.extract.vocabulary import own_stems, split_name, stem
 from langmem_ext.waiting.param import Param
 
+_EMPTY = frozenset("the of particular specific certain different special various available any particular regular general preferred more most".split())
 _KINDS = frozenset("genre type kind category cuisine style sort food range class mood color colour flavour flavor".split())
 _REASON = re.compile(r"\b(?:because(?: of)?|due to|since|the reason (?:is|being)(?: that)?|reason:)\s+", re.I)
 _HEADS = frozenset(stem(word) for word in (*GENERIC_NOUNS, *"food cuisine dishes stuff genre flick options type category kind style section fan lover addict specials joint spot".split()))
+_BUT = re.compile(r",?\s+(?:but|however|although)\s+", re.I)
+_OFFER = re.compile(r"\W*(?:(?:is|are) there|any|do (?:you|they)|have you|can|could|tell me|give me|please)\b", re.I)
+_PRICE = re.compile(r"\b(?:cheap(?:er|est)?|inexpensive(?:ly)?|expensive|pricey|costly|affordable|moderate(?:ly)?|mid-?range|budget|upscale|high-?end|low-?cost|economical|luxury|luxurious)\b", re.I)
 _LONGEST = 4_000
 """Characters of a free answer that are kept."""
 
@@ -56,7 +60,7 @@ def _modifies(text: str, words: Sequence[Token], at: int, masked: Sequence[tuple
     if not free or text[word.end : after.start].strip() or _head(word, heads) or word.text[0].isdigit() or word.low.endswith("priced"):
         return False
     title = word.capitalised and at > 0 and words[at - 1].low in ("a", "an", "the", "some", "any") and word.low in VERBS
-    return title or word.low not in STOPS_NAME | {"the", "of"}
+    return title or word.low not in STOPS_NAME | _EMPTY
 
 
 def _short(reply: Reply, masked: Sequence[tuple[int, int]], bounds: tuple[int, int]) -> list[Candidate]:
@@ -74,14 +78,40 @@ def _short(reply: Reply, masked: Sequence[tuple[int, int]], bounds: tuple[int, i
     return [Candidate(start, end, reply.text[start:end], 0.45, 1, "a short answer")]
 
 
-def _kind(param: Param, reply: Reply) -> list[Candidate]:
-    masked = closed_spans(param, reply)
-    found = _modifiers(param, reply, masked)
-    found += _served(reply, masked)
-    for bounds in sentences(reply.text):
-        if not is_no_answer(reply.text[slice(*bounds)]):
-            found += [short for short in _short(reply, masked, bounds) if not any(short.overlaps(c.start, c.end) for c in found)]
+def _clauses(text: str) -> list[tuple[int, int]]:
+    """The sentences of `text`, cut at "but" as well."""
+    found = []
+    for start, end in sentences(text):
+        cuts = [start, *(match.end() + start for match in _BUT.finditer(text[start:end])), end]
+        found += [(begin, stop) for begin, stop in zip(cuts, cuts[1:], strict=False) if begin < stop]
     return found
+
+
+def _kind(param: Param, reply: Reply) -> list[Candidate]:
+    """The words that name a kind; a question ("Are there any thai restaurants?") gives only what stands before the parameter's own noun."""
+    masked = closed_spans(param, reply)
+    named = [*_modifiers(param, reply, masked), *_served(reply, masked)]
+    found: list[Candidate] = []
+    for start, end in _clauses(reply.text):
+        clause = reply.text[start:end]
+        inside = [candidate for candidate in named if start <= candidate.start and candidate.end <= end]
+        if is_no_answer(clause):
+            found += [candidate for candidate in inside if candidate.fit == 2 and _OFFER.match(clause)]
+            continue
+        short = _short(reply, masked, (start, end))
+        found += [*inside, *(c for c in short if not any(c.overlaps(n.start, n.end) for n in inside))]
+    return _by_price(param, reply.text, found)
+
+
+def _by_price(param: Param, text: str, found: list[Candidate]) -> list[Candidate]:
+    """Words of price are values of a price range and of nothing else."""
+    if "pric" in own_stems(param):
+        return [Candidate(m.start(), m.end(), _plain(m.group()), 0.7, 2, "a word of price") for m in _PRICE.finditer(text)]
+    return [candidate for candidate in found if not _PRICE.fullmatch(text[candidate.start : candidate.end])]
+
+
+def _plain(word: str) -> str:
+    return word.lower().removesuffix("ly") if word.lower().endswith(("ately", "ively")) else word
 
 
 def _served(reply: Reply, masked: Sequence[tuple[int, int]]) -> list[Candidate]:
@@ -119,7 +149,6 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
         return by_pattern(param, reply.text)
     if reply.strict or not re.search(r"\w", reply.text):
         return []
-    first = sentences(reply.text)[0]
-    if is_no_answer(reply.text[slice(*first)]) and not (is_kind(param) and len(sentences(reply.text)) > 1):
-        return []
-    return _kind(param, reply) if is_kind(param) else _free(reply)
+    if is_kind(param):
+        return _kind(param, reply)
+    return [] if is_no_answer(reply.text[slice(*sentences(reply.text)[0])]) else _free(reply)

@@ -25,7 +25,7 @@ _GRAMMAR = tuple(
     (re.compile(source, re.I), confidence, reason)
     for source, confidence, reason in (
         (rf"\b{_BEFORE}(?P<past>half|quarter|{_MINUTE_WORDS}|\d{{1,2}})(?:\s*(?:minutes|mins?))?\s+(?P<side>past|after|to|before|till)\s+{_HOUR}\b(?!\s*(?:people|persons|of\b|days|:|\d))(?:\s*{_CLOCK})?{_AFTER}", 0.95, "time in words"),
-        (rf"(?<![\d:.])\b{_BEFORE}{_HOUR}\s?:\s?(?P<minute>\d{{2}})(?!\d|:\d){_AFTER}", 0.97, "clock time"),
+        (rf"(?<![\d:.])\b{_BEFORE}{_HOUR}\s?:\s?(?P<minute>\d{{2}})(?!\d|:\d)(?:\s?-?ish\b)?{_AFTER}", 0.97, "clock time"),
         (rf"(?<![\d:.$€£])\b{_BEFORE}{_HOUR}[.](?P<minute>\d{{2}})(?!\d)\s*{_MERIDIEM}", 0.95, "clock time"),
         (rf"(?<![\d:.$€£])\b{_BEFORE}(?P<hour>\d{{1,2}})(?P<minute>\d{{2}})\s*{_MERIDIEM}", 0.9, "clock time"),
         (rf"(?<![\d:.])\b{_HOUR}\s*h(?:rs?|ours?)?\s?(?P<minute>\d{{2}})?(?!\w)(?<!hour)(?<!hours)(?<!r h)", 0.85, "clock time"),
@@ -38,10 +38,11 @@ _GRAMMAR = tuple(
 _AHEAD = re.compile(
     rf"\bin\s+(?:about\s+)?(?P<count>\d{{1,3}}|an?|half an|{WORDS})\s+(?P<unit>minutes?|mins?|hours?|hrs?)\b(?:\s+time)?", re.I
 )
+_BARE_WORD = "|".join(sorted((word for word, value in UNITS.items() if value), key=len, reverse=True))
 _BARE = re.compile(
-    rf"(?:^\W*|\b(?:at|around|about|by|approximately|say|maybe|it|for|is|be|before|after|till|until|from|to|past|like|please|roughly|than|yes|ok|okay|sure|no)[,.]?\s+)"
-    rf"(?:(?P<hour>\d{{1,2}})(?:[.](?P<minute>[0-5]\d))?|(?P<military>\d{{4}})|(?P<word>{_HOUR_WORD})(?:[\s-]+(?P<minute_words>{_MINUTE_WORDS}))?)"
-    r"(?:\s*(?:hours|hrs?|ish))?(?![\w:/]|[.,]\d|-\w)(?!\s+(?:people|persons?|of\s+us|guests|tickets?|seats?|days?|nights?|weeks?|pax|adults?|kids|children|friends|[%$€£]|dollars|bucks))",
+    rf"(?:^\W*|\b(?:u+m+|u+h+|do|near|closer to|have|make|preferably|at|around|about|by|approximately|say|maybe|it|for|is|be|before|after|till|until|from|to|past|like|please|roughly|than|yes|ok|okay|sure|no)[,.]?\s+)"
+    rf"(?:(?P<hour>\d{{1,2}})(?:[.](?P<minute>[0-5]\d))?|(?P<military>\d{{4}})|(?P<word>{_BARE_WORD})(?:[\s-]+(?P<minute_words>{_MINUTE_WORDS}))?)"
+    r"(?:\s*(?:hours|hrs?)|(?P<ish>\s?-?ish))?(?![\w:/]|[.,]\d|-\w)(?!\s+(?:people|persons?|members?|others?|pax|of\s+us|guests|tickets?|seats?|days?|nights?|weeks?|pax|adults?|kids|children|friends|[%$€£]|dollars|bucks))",
     re.I,
 )  # fmt: skip
 
@@ -122,7 +123,7 @@ def _bare(text: str) -> list[Candidate]:
             name, hour, minute = "hour", int(match["hour"]), int(match["minute"] or 0)
         value = _clock(hour, minute, "", "")
         if value:
-            end = max(match.end(name), match.end("minute"), match.end("minute_words"))
+            end = max(match.end(name), match.end("minute"), match.end("minute_words"), match.end("ish"))
             found.append(Candidate(match.start(name), end, value, 0.7, reason="hour alone"))
     return found
 
