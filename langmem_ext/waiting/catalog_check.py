@@ -19,6 +19,16 @@ from langmem_ext.waiting.tool_schema import ToolArgument, field_error, step_argu
 RESULT = "result"
 """In a reply template, `{result.key}` is what the last tool returned."""
 
+_NUMERIC = frozenset((ParamType.INTEGER, ParamType.NUMBER, ParamType.MONEY))
+_WORDED = frozenset((ParamType.DATE, ParamType.TIME, ParamType.PLACE, ParamType.PERSON, ParamType.NAME, ParamType.ADDRESS, ParamType.EMAIL))
+_REFUSES: Mapping[object, frozenset[ParamType]] = {
+    "string": _NUMERIC | {ParamType.BOOLEAN},
+    "integer": _WORDED,
+    "number": _WORDED,
+    "boolean": _WORDED | _NUMERIC,
+}
+"""For each JSON type of an argument, the parameters that never give one. Text and identifiers may look like anything."""
+
 
 def check_parts(catalog: CatalogFields, params: Collection[str], intents: Collection[str]) -> Iterator[Problem]:
     """What is wrong with the catalog by itself.
@@ -134,7 +144,7 @@ def check_tools(catalog: CatalogFields, tools: Mapping[str, BaseTool], arguments
                 continue
             yield from _check_mapping(intent, tool, arguments[tool])
             yield from _check_coverage(intent, index, arguments[tool])
-            yield from _check_values(intent, tools[tool], catalog.params)
+            yield from _check_values(intent, tools[tool], arguments[tool], catalog.params)
         if intent.tool and all(tool in arguments for tool in intent.tool):
             yield from _check_sources(intent, catalog.params)
 
@@ -148,11 +158,16 @@ def _check_sources(intent: Intent, params: Mapping[str, Param]) -> Iterator[Prob
                 yield Problem(("intents", intent.id, key, index), message)
 
 
-def _check_values(intent: Intent, tool: BaseTool, params: Mapping[str, Param]) -> Iterator[Problem]:
-    """Values of an enum that the tool would refuse whenever a user chose them."""
+def _check_values(intent: Intent, tool: BaseTool, arguments: Mapping[str, ToolArgument], params: Mapping[str, Param]) -> Iterator[Problem]:
+    """Parameters whose values the tool would refuse, whatever a user said."""
     for argument, name in step_arguments(intent, tool).items():
         param = params.get(name)
-        for value in param.enum if param else ():
+        if param is None:
+            continue
+        kind = arguments[argument].schema.get("type")
+        if kind in _REFUSES and param.type in _REFUSES[kind]:
+            yield Problem(("params", name, "type"), f"{param.type.value} does not fit: tool {tool.name!r} takes {argument!r} as {kind}")
+        for value in param.enum:
             if reason := field_error(tool, argument, value):
                 yield Problem(("params", name, "enum", value), f"tool {tool.name!r} does not accept it for {argument!r}: {reason}")
 

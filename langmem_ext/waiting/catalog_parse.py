@@ -74,13 +74,19 @@ def parse_catalog(data: object) -> Parsed:
 def _parse_parts(parsed: Parsed, data: Mapping[object, object]) -> None:
     intents = tuple(_intents(parsed, data.get("intents", ())))
     params = dict(_params(parsed, data.get("params")))
-    replies = _model(parsed, Replies, data.get("replies"), ("replies",)) or Replies()
-    redaction = _model(parsed, Redaction, data.get("redaction"), ("redaction",)) or Redaction()
+    replies = _model(parsed, Replies, _section(data, "replies"), ("replies",)) or Replies()
+    redaction = _model(parsed, Redaction, _section(data, "redaction"), ("redaction",)) or Redaction()
     escalate_to = data.get("escalate_to")
     if escalate_to is not None and not isinstance(escalate_to, str):
         parsed.problems.append(Problem(("escalate_to",), "must be the id of an intent"))
         escalate_to = None
     parsed.fields = CatalogFields(intents=intents, params=params, replies=replies, escalate_to=escalate_to, redaction=redaction)
+
+
+def _section(data: Mapping[object, object], key: str) -> object:
+    """What stands under `key`; a key with nothing under it declares nothing."""
+    value = data.get(key)
+    return {} if value is None else value
 
 
 def _intents(parsed: Parsed, value: object) -> Iterator[Intent]:
@@ -180,8 +186,6 @@ def _text(value: object) -> object:
 
 def _model(parsed: Parsed, model: type[M], raw: object, place: DataPath) -> M | None:
     """The declaration; None when it has mistakes, which are noted."""
-    if raw is None:
-        return None
     try:
         return model.model_validate(raw)
     except ValidationError as exc:

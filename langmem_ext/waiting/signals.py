@@ -78,17 +78,11 @@ _CORRECTED = tuple(
 )
 """Where the new value begins, the surest way to say so first."""
 
-_CORRECTING = frozenset(
-    map(
-        stem,
-        re.findall(
-            r"\w+",
-            """mean meant wrong incorrect mistake typo typed misread misspelled mistyped mixed correction correct change update fix
-            switch set make wait hold hang scratch said say told gave entered wrote rather instead oops bad previous earlier old new read one number
-            value""",
-        ),
-    )
+_CORRECTING_WORDS = (
+    "mean meant wrong incorrect mistake typo typed misread misspelled mistyped mixed correction correct change update fix switch set make "
+    "wait hold hang scratch said say told gave entered wrote rather instead oops bad previous earlier old new read one number value"
 )
+_CORRECTING = frozenset(map(stem, _CORRECTING_WORDS.split()))
 """Words of a correction that are no request by themselves."""
 
 

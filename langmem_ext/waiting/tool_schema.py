@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import jsonschema  # type: ignore[import-untyped]  # ships no types
 from langchain_core.tools import BaseTool
 from pydantic import BaseModel, JsonValue, ValidationError
+from pydantic.errors import PydanticInvalidForJsonSchema
 
 from langmem_ext.errors import InvalidInput
 from langmem_ext.waiting.inference import infer_type
@@ -22,6 +23,13 @@ Schema: TypeAlias = Mapping[str, Any]
 
 _TYPES = {"integer": ParamType.INTEGER, "number": ParamType.NUMBER, "boolean": ParamType.BOOLEAN}
 _FORMATS = {"date": ParamType.DATE, "time": ParamType.TIME, "email": ParamType.EMAIL, "idn-email": ParamType.EMAIL}
+_AS_TEXT = {
+    ParamType.INTEGER: ParamType.IDENTIFIER,
+    ParamType.NUMBER: ParamType.IDENTIFIER,
+    ParamType.MONEY: ParamType.TEXT,
+    ParamType.BOOLEAN: ParamType.TEXT,
+}
+"""What an argument that takes text is, though its name and description speak of a number: "number of the order" is an identifier."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +53,13 @@ def tool_arguments(tool: BaseTool) -> dict[str, ToolArgument]:
     Raises:
         InvalidInput: The tool's arguments cannot be described as JSON schema.
     """
-    schema = _call_schema(tool)
+    called = _call_schema(tool)
+    schema = _full_schema(tool) or called
     required = schema.get("required", ())
     return {
         name: ToolArgument(name, name in required, _resolved(argument, schema))
         for name, argument in schema.get("properties", {}).items()
-        if isinstance(argument, Mapping)
+        if isinstance(argument, Mapping) and name in called.get("properties", {})
     }
 
 
@@ -88,10 +97,9 @@ def _type(schema: Schema, name: str, description: str, values: list[str]) -> Par
     kind = schema.get("type")
     if kind in _TYPES:
         return _TYPES[kind]
-    whole = [value for value in _enum(schema) if isinstance(value, int) and not isinstance(value, bool)]
-    if whole:
+    if any(isinstance(value, int) for value in _enum(schema)):
         return ParamType.INTEGER
-    return _FORMATS.get(str(schema.get("format"))) or infer_type(name, description)
+    return _FORMATS.get(str(schema.get("format"))) or _AS_TEXT.get(inferred := infer_type(name, description), inferred)
 
 
 def _enum(schema: Schema) -> list[JsonValue]:
@@ -141,6 +149,16 @@ def _call_schema(tool: BaseTool) -> Schema:
     except Exception as exc:  # pydantic has several errors for types that have no JSON schema
         raise InvalidInput(f"the arguments of tool {tool.name!r} cannot be described as JSON schema: {type(exc).__name__}") from exc
     return schema
+
+
+def _full_schema(tool: BaseTool) -> Schema | None:
+    """The schema of all arguments: it keeps examples, which the schema for callers loses; None where injected ones have no schema."""
+    if not (isinstance(tool.args_schema, type) and issubclass(tool.args_schema, BaseModel)):
+        return None
+    try:
+        return tool.args_schema.model_json_schema()
+    except PydanticInvalidForJsonSchema:
+        return None
 
 
 def _resolved(schema: Schema, root: Schema) -> Schema:

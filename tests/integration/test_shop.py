@@ -1,0 +1,142 @@
+"""The order desk's tools act once for one key, refuse in words for the customer, and leave the database whole."""
+
+from __future__ import annotations
+
+import multiprocessing
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.tools import BaseTool, ToolException
+
+from graphs import shop
+from langmem_ext.waiting.catalog import IntentCatalog, tool_arguments
+
+CATALOG_FILE = Path(shop.__file__).with_name("intents.yaml")
+
+
+@pytest.fixture(autouse=True)
+def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = tmp_path / "data" / "shop.db"
+    monkeypatch.setenv(shop.DATABASE_VARIABLE, str(path))
+    return path
+
+
+def call(tool: BaseTool, key: str = "", **arguments: Any) -> Any:
+    return tool.invoke({**arguments, "idempotency_key": key} if key else arguments)
+
+
+def rows(path: Path, sql: str) -> list[tuple[Any, ...]]:
+    with closing(sqlite3.connect(path)) as connection:
+        return connection.execute(sql).fetchall()
+
+
+def test_the_shop_is_made_once_at_the_first_call(database: Path) -> None:
+    assert call(shop.check_order, order_id="O-12345") == {
+        "order_id": "O-12345",
+        "status": "processing",
+        "items": "1 × desk lamp, 3 × light bulb",
+        "total": 53.4,
+    }
+    call(shop.cancel_order, order_id="O-12345")
+    assert call(shop.check_order, order_id="O-12345")["status"] == "cancelled"
+    assert rows(database, "SELECT count(*) FROM orders") == [(len(shop.ORDERS),)]
+
+
+def test_the_catalog_fits_the_tools() -> None:
+    catalog = IntentCatalog.from_yaml(CATALOG_FILE).with_tools(shop.TOOLS)
+    assert {intent.id for intent in catalog.intents} == {"check_order", "cancel_order", "change_address", "refund", "talk_to_human"}
+    assert catalog.escalate_to == "talk_to_human"
+    assert catalog.is_sensitive("address")
+    assert catalog.param("order_id").keep == "plan"
+    assert all("idempotency_key" not in tool_arguments(tool) for tool in shop.TOOLS)
+    assert list(catalog.param("reason").enum) == ["damaged", "wrong_item", "late", "not_wanted"]
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "effect"),
+    [
+        (shop.cancel_order, {"order_id": "O-12345"}, "SELECT count(*) FROM orders WHERE status = 'cancelled' AND order_id = 'O-12345'"),
+        (
+            shop.change_address,
+            {"order_id": "O-12345", "address": "9 Hill Road"},
+            "SELECT count(*) FROM orders WHERE address = '9 Hill Road'",
+        ),
+        (shop.refund_order, {"order_id": "O-777", "reason": "late", "amount": 5}, "SELECT count(*) FROM orders WHERE refunded_cents = 500"),
+        (shop.talk_to_human, {"topic": "a lamp"}, "SELECT count(*) FROM ticket"),
+    ],
+    ids=lambda value: getattr(value, "name", None),
+)
+def test_a_key_acts_once_and_gives_the_same_result(tool: BaseTool, arguments: dict[str, Any], effect: str, database: Path) -> None:
+    first = call(tool, "key-1", **arguments)
+    assert call(tool, "key-1", **arguments) == first
+    assert rows(database, effect) == [(1,)]
+    assert rows(database, "SELECT idempotency_key, tool FROM effect") == [("key-1", tool.name)]
+
+
+def test_another_key_acts_again(database: Path) -> None:
+    call(shop.talk_to_human, "key-1")
+    call(shop.talk_to_human, "key-2")
+    call(shop.talk_to_human)
+    call(shop.talk_to_human)
+    assert rows(database, "SELECT count(*) FROM ticket") == [(4,)]
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "words"),
+    [
+        (shop.check_order, {"order_id": "O-404"}, "I cannot find an order O-404"),
+        (shop.cancel_order, {"order_id": "O-404"}, "I cannot find an order O-404"),
+        (shop.cancel_order, {"order_id": "O-12346"}, "Order O-12346 has been shipped already, so it can no longer be cancelled"),
+        (shop.cancel_order, {"order_id": "O-779"}, "Order O-779 has been cancelled already"),
+        (shop.change_address, {"order_id": "O-777", "address": "9 Hill Road"}, "its address can no longer be changed"),
+        (shop.refund_order, {"order_id": "O-12345", "reason": "late"}, "I can pay it back once it is delivered or cancelled"),
+        (shop.refund_order, {"order_id": "O-777", "reason": "late", "amount": 1000}, "I can pay back 27.50 for order O-777 at most"),
+    ],
+)
+def test_a_refusal_is_worded_for_the_customer_and_changes_nothing(
+    tool: BaseTool, arguments: dict[str, Any], words: str, database: Path
+) -> None:
+    call(shop.check_order, order_id="O-777")
+    before = rows(database, "SELECT * FROM orders")
+    with pytest.raises(ToolException, match=words):
+        call(tool, "key-1", **arguments)
+    assert rows(database, "SELECT * FROM orders") == before
+    assert rows(database, "SELECT * FROM effect") == []
+
+
+def test_no_more_is_paid_back_than_was_paid(database: Path) -> None:
+    assert call(shop.refund_order, order_id="O-777", reason="late", amount=20)["refunded"] == "20.00"
+    assert call(shop.refund_order, order_id="O-777", reason="late")["refunded"] == "7.50"
+    with pytest.raises(ToolException, match="has been paid back already"):
+        call(shop.refund_order, order_id="O-777", reason="late")
+    assert rows(database, "SELECT refunded_cents FROM orders WHERE order_id = 'O-777'") == [(2750,)]
+
+
+async def test_the_tools_work_from_an_event_loop() -> None:
+    assert (await shop.check_order.ainvoke({"order_id": "O-778"}))["items"] == "5 × notebook"
+
+
+def test_many_processes_may_act_at_once(database: Path) -> None:
+    """They find no shop, make it together, and act once for the key that they share and once for each key of their own."""
+    with multiprocessing.get_context("spawn").Pool(3) as pool:
+        tickets = pool.map(open_tickets, range(3))
+    shared = {first for first, _ in tickets}
+    own = {second for _, second in tickets}
+    assert len(shared) == 1
+    assert len(own) == 3
+    assert rows(database, "SELECT count(*) FROM ticket") == [(4,)]
+    assert rows(database, "PRAGMA integrity_check") == [("ok",)]
+
+
+def open_tickets(worker: int) -> tuple[str, str]:
+    return call(shop.talk_to_human, "shared")["ticket"], call(shop.talk_to_human, f"own-{worker}")["ticket"]
+
+
+def test_without_a_setting_the_shop_stands_with_the_users_data(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv(shop.DATABASE_VARIABLE)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    monkeypatch.setenv("LOCALAPPDATA", str(tmp_path))
+    assert shop.database_path() == tmp_path / "langmem-ext" / "shop.db"
