@@ -90,15 +90,20 @@ values = st.recursive(
     ),
     max_leaves=5,
 )
+# Values that are equal and yet not the same: what compares by `==` alone misses a change from one to the other.
+ones = st.sampled_from([True, 1, 1.0])
+keys = st.sampled_from([f"key{n}" for n in range(14)])
 tables = st.one_of(
-    st.dictionaries(st.sampled_from([f"key{n}" for n in range(14)]), json_values, max_size=3),
-    st.builds(lambda value, n: {f"key{i}": value for i in range(n)}, json_values, st.integers(8, 14)),
+    st.dictionaries(keys, st.one_of(ones, json_values), max_size=3),
+    st.builds(lambda values, n: {f"key{i}": values[i % len(values)] for i in range(n)}, st.lists(ones, min_size=2), st.integers(8, 14)),
+    st.builds(lambda value, n: {f"key{i}": [value, i] for i in range(n)}, json_values, st.integers(8, 14)),
 )
+lists = st.lists(st.one_of(ones, json_values), max_size=3)
 
 
 # -- messages ------------------------------------------------------------------------------------------------------------------------
 
-BLOCKS = (
+BLOCKS: tuple[list[Any], ...] = (
     [],
     ["plain", "plain"],
     [{"type": "text", "text": "one"}, {"type": "text", "text": "two", "cache_control": {"type": "ephemeral"}}],
@@ -107,7 +112,7 @@ BLOCKS = (
 )
 USAGE = {"input_tokens": 3, "output_tokens": 4, "total_tokens": 7}
 CALLS = [{"name": "find", "args": {"q": "x", "flags": [True, 1, 1.0]}, "id": "call-1", "type": "tool_call"}]
-EXTRAS = {
+EXTRAS: dict[str, tuple[dict[str, Any], ...]] = {
     "human": ({}, {"name": "ann"}, {"additional_kwargs": {"flag": True, "deep": {"n": [1, {"m": 1.0}]}}}, {"example": True}),
     "ai": (
         {},
@@ -220,6 +225,16 @@ class Write:
 
 
 @dataclass(frozen=True)
+class Tweak:
+    """Write a dict that differs from the channel's in one key: it gets a value, moves to the end with it, or (None) goes."""
+
+    channel: str
+    key: str
+    value: Any
+    move: bool
+
+
+@dataclass(frozen=True)
 class Quote:
     """Put the very object that stands in the message list into another channel as well."""
 
@@ -238,12 +253,12 @@ class Fail:
     """Raise, the first time that the node comes here in this step."""
 
 
-Action = Say | Remove | Replace | Rearrange | Edit | Twist | Write | Quote | Ask | Fail
+Action = Say | Remove | Replace | Rearrange | Edit | Twist | Write | Tweak | Quote | Ask | Fail
 
 channel_writes = st.one_of(
     st.builds(Write, st.just("value"), values),
     st.builds(Write, st.just("files"), tables),
-    st.builds(Write, st.just("log"), st.lists(json_values, max_size=3)),
+    st.builds(Write, st.just("log"), lists),
     st.builds(Write, st.just("table"), tables),
     st.builds(Write, st.just("total"), st.sampled_from([0, 1, 2])),
     st.builds(Write, st.just("best"), st.sampled_from(TEXTS)),
@@ -259,6 +274,7 @@ quiet_actions = st.one_of(
     st.builds(Rearrange, st.integers(0, 5), st.integers(0, 2)),
     channel_writes,
     channel_writes,
+    st.builds(Tweak, st.sampled_from(["files", "files", "value"]), keys, st.one_of(st.none(), ones, json_values), st.booleans()),
     st.builds(Quote, st.sampled_from(["value", "log", "files", "table"]), st.integers(0, 9)),
     st.builds(Ask, json_values, st.integers(1, 2)),
     st.just(Fail()),
@@ -270,11 +286,11 @@ mutations = st.one_of(
         st.sampled_from(["content", "flag", "flag", "deep", "deep", "metadata", "call", "name", "attribute"]),
         st.booleans(),
     ),
-    st.builds(Twist, st.sampled_from(["value", "files", "log", "table"]), st.booleans()),
+    st.builds(Twist, st.sampled_from(["value", "files", "files", "log", "log", "table"]), st.booleans()),
 )
 worker_actions = st.one_of(
     st.builds(Say, st.lists(said, min_size=1, max_size=2).map(tuple)),
-    st.builds(Write, st.just("log"), st.lists(json_values, max_size=2)),
+    st.builds(Write, st.just("log"), lists),
     st.builds(Write, st.just("table"), tables),
     st.builds(Ask, json_values),
     st.just(Fail()),

@@ -18,11 +18,12 @@ from langchain_core.messages import BaseMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base.id import uuid6
 from langgraph.types import Interrupt, Overwrite, Send
-from programs import Said, said, tables, values
+from programs import Said, Tweak, lists, said, tables, values
 from savers import Calls, Mode, ReferenceShelf, Shelf
-from sessions import edit, spoil, twist
+from sessions import edit, spoil, tweaked, twist
 
 CHANNELS = ("messages", "files", "value", "log")
+EDITS = ("flag", "deep", "content", "metadata")
 NAMESPACES = ("", "child:1", "child:1|deep:2")
 
 
@@ -87,8 +88,8 @@ class Meddle:
     pass
 
 
-threads = st.sampled_from(["t1", "t1", "t1", "t2"])
-namespaces = st.sampled_from(["", "", "", *NAMESPACES])
+threads = st.sampled_from(["t1"] * 7 + ["t2"])
+namespaces = st.sampled_from([""] * 6 + [*NAMESPACES])
 # Texts that a message's content has, too: what is found by content must not be taken for something else.
 written_values = st.one_of(
     st.lists(st.builds(Said, st.sampled_from(["human", "ai"]), st.sampled_from(["a", "b"])), max_size=2),
@@ -105,39 +106,44 @@ writes = st.lists(
 ).map(tuple)
 changes = st.builds(
     Change,
-    st.sampled_from(["messages", "messages", *CHANNELS]),
-    st.sampled_from(["append", "append", "drop", "replace", "turn", "in place", "in place", "set", "clear", "absent"]),
+    st.sampled_from(["messages", "messages", "files", *CHANNELS]),
+    st.sampled_from(
+        ["append", "append", "append", "drop", "replace", "turn", *["in place"] * 4, "tweak", "tweak", "set", "clear", "absent"]
+    ),
     said,
-    st.one_of(values, tables),
+    st.one_of(values, lists, tables, tables),
     st.integers(0, 5),
     st.sampled_from([True, True, True, False]),
 )
-calls = st.one_of(
-    st.builds(
-        Put,
-        threads,
-        namespaces,
-        st.sampled_from([0, 0, 0, 0, 1, 2, 5, None]),
-        st.lists(changes, max_size=3).map(tuple),
-        st.sampled_from([{}, {"note": "nul \x00"}, {"flag": True, "n": 1, "f": 1.0}, {"deep": {"a": [None, 1.5, (1, 2)]}}]),
-        st.booleans(),
-        st.booleans(),
-    ),
-    st.builds(
-        PutWrites,
-        threads,
-        namespaces,
-        st.sampled_from([-1, 0, 0, 0, 1, 3]),
-        st.integers(0, 3),
-        st.sampled_from(["", "~a", "~b", "~b, 1"]),
-        writes,
-    ),
+puts = st.builds(
+    Put,
+    threads,
+    namespaces,
+    st.sampled_from([0] * 8 + [1, 2, 5, None]),
+    st.lists(changes, min_size=1, max_size=3).map(tuple),
+    st.sampled_from([{}, {"note": "nul \x00"}, {"flag": True, "n": 1, "f": 1.0}, {"deep": {"a": [None, 1.5, (1, 2)]}}]),
+    st.booleans(),
+    st.booleans(),
+)
+put_writes = st.builds(
+    PutWrites,
+    threads,
+    namespaces,
+    st.sampled_from([-1, 0, 0, 0, 1, 3]),
+    st.integers(0, 3),
+    st.sampled_from(["", "~a", "~b", "~b, 1"]),
+    writes,
+)
+others = st.one_of(
     st.builds(PutAgain, threads, namespaces, st.integers(0, 3)),
     st.builds(Delete, threads),
     st.just(Reopen()),
+    st.just(Reopen()),
+    st.just(Meddle()),
     st.just(Meddle()),
 )
-call_lists = st.builds(lambda first, rest: [*first, *rest], st.lists(calls, min_size=5, max_size=8), st.lists(calls, max_size=16))
+calls = st.one_of(puts, puts, puts, put_writes, put_writes, others)
+call_lists = st.builds(lambda first, rest: [*first, *rest], st.lists(calls, min_size=10, max_size=10), st.lists(calls, max_size=20))
 
 
 Call = Put | PutWrites | PutAgain | Delete | Reopen | Meddle
@@ -254,11 +260,12 @@ class Branch:
         listed = value if isinstance(value, list) else []
         which = change.which % len(listed) if listed else 0
         ways: dict[str, Callable[[], Any]] = {
-            "append": lambda: [*listed, change.said.message()],
+            "append": lambda: [*listed, self._said(change)],
             "drop": lambda: [*listed[:which], *listed[which + 1 :]],
-            "replace": lambda: [*listed[:which], change.said.message(), *listed[which + 1 :]],
+            "replace": lambda: [*listed[:which], self._said(change), *listed[which + 1 :]],
             "turn": lambda: [*listed[which:], *listed[:which]],
-            "in place": lambda: changed_in_place(value, which),
+            "in place": lambda: changed_in_place(value, which, EDITS[change.said.extra]),
+            "tweak": lambda: tweaked(value, Tweak(change.channel, f"key{change.which}", change.value, change.told)),
             "set": lambda: deepcopy(change.value),
             "clear": lambda: [],
         }
@@ -267,6 +274,13 @@ class Branch:
             return True
         live.values[change.channel] = ways[change.how]()
         return change.told or change.channel not in live.versions
+
+    def _said(self, change: Change) -> BaseMessage:
+        """Give a change's message; most have an id when they come into a channel, as a reducer gives them one."""
+        message = change.said.message()
+        if change.which:
+            self._name([message])
+        return message
 
     async def _put_writes(self, call: PutWrites) -> None:
         live = self._live(call.thread, call.namespace)
@@ -324,10 +338,10 @@ def built(value: Any) -> Any:
     return deepcopy(value)
 
 
-def changed_in_place(value: Any, which: int) -> Any:
+def changed_in_place(value: Any, which: int, how: str) -> Any:
     """Change the object that stands there, and give the same object."""
     if isinstance(value, list) and value and isinstance(value[which], BaseMessage):
-        edit(value[which], ("flag", "deep", "content", "metadata", "call", "name")[which % 6])
+        edit(value[which], how)
     else:
         twist(value)
     return value

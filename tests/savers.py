@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +18,8 @@ from langgraph.checkpoint.base import (
     DeltaChannelHistory,
 )
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.checkpoint.sqlite import SqliteSaver
+
+from langmem_ext.checkpoint import DeltaSaver
 
 Mode = Literal["sync", "async"]
 MODES: tuple[Mode, ...] = ("sync", "async")
@@ -27,16 +27,9 @@ Saver = BaseCheckpointSaver[Any]
 T = TypeVar("T")
 
 
-class StockSaver(SqliteSaver):
-    """Stand-in until DeltaSaver is there."""
-
-    def close(self) -> None:
-        self.conn.close()
-
-
 def open_saver(url: str) -> Any:
-    """Open the saver under test. This is the one line to change for another subject."""
-    return StockSaver(sqlite3.connect(url, check_same_thread=False))
+    """Open the saver under test: the one line to change for another subject."""
+    return DeltaSaver.open(url)
 
 
 @dataclass(frozen=True)
@@ -135,9 +128,7 @@ class Shelf:
         self.saver = self._open()
 
     def _open(self) -> Saver:
-        saver = open_saver(self.url)
-        if self.mode == "async" and isinstance(saver, StockSaver):
-            return SyncAsAsync(saver)
+        saver: Saver = open_saver(self.url)
         return saver
 
     async def reopen(self) -> Saver:
@@ -149,7 +140,7 @@ class Shelf:
 
     async def close(self) -> None:
         """Close the saver by the way of closing that fits the mode."""
-        saver = self.saver.saver if isinstance(self.saver, SyncAsAsync) else self.saver
+        saver: Any = self.saver
         if self.mode == "async" and hasattr(saver, "aclose"):
             await saver.aclose()
         else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Annotated, Any, TypedDict
@@ -36,6 +36,7 @@ from programs import (
     Say,
     Script,
     Step,
+    Tweak,
     Twist,
     Update,
     Write,
@@ -89,7 +90,7 @@ def edit(message: BaseMessage, how: str) -> None:
     match how:
         case "content" if isinstance(message.content, str):
             message.content += "!"
-        case "content":
+        case "content" if isinstance(message.content, list):
             message.content.append({"type": "text", "text": "more"})
         case "flag":
             message.additional_kwargs["flag"] = next_kind_of_one(message.additional_kwargs.get("flag"))
@@ -107,53 +108,57 @@ def edit(message: BaseMessage, how: str) -> None:
             message.usage_metadata["input_tokens"] += 1
 
 
-def twist(value: Any) -> None:
-    """Change a value in place, as deep inside as it goes."""
-    inner: Sequence[Any] = ()
+def parts(value: Any) -> list[Any]:
+    """Give what is directly inside a value."""
     if isinstance(value, dict):
-        inner = list(value.values())
-        for key, item in value.items():
-            if not isinstance(item, str | bytes) and item == 1:
-                value[key] = next_kind_of_one(item)
-    elif isinstance(value, list):
-        inner = list(value)
-        value[:] = [next_kind_of_one(item) if type(item) in (int, float, bool) and item == 1 else item for item in value]
-    if isinstance(value, Order):
-        value.lines.append(len(value.lines))
-    elif isinstance(value, Address):
-        value.extra["twisted"] = next_kind_of_one(value.extra.get("twisted"))
-    elif isinstance(value, BaseMessage):
-        edit(value, "flag")
-    deeper = [item for item in inner if isinstance(item, list | dict | Order | Address | BaseMessage)]
-    if deeper:
+        return list(value.values())
+    if isinstance(value, list | tuple):
+        return list(value)
+    return list(value.__dict__.values()) if isinstance(value, BaseMessage | Order | Address) else []
+
+
+def twist(value: Any) -> None:
+    """Change a value in place, at the top and as deep inside as it goes."""
+    match value:
+        case dict():
+            value.update({key: next_kind_of_one(item) for key, item in value.items() if is_one(item)})
+            value["twisted"] = next_kind_of_one(value.get("twisted"))
+        case list():
+            value[:] = [next_kind_of_one(item) if is_one(item) else item for item in value] + [1]
+        case Order():
+            value.lines.append(len(value.lines))
+        case Address():
+            value.extra["twisted"] = next_kind_of_one(value.extra.get("twisted"))
+        case BaseMessage():
+            edit(value, "flag")
+    deeper = [part for part in parts(value) if isinstance(part, list | dict | Order | Address | BaseMessage)]
+    if deeper and not isinstance(value, BaseMessage):
         twist(deeper[-1])
-    elif isinstance(value, dict):
-        value["twisted"] = next_kind_of_one(value.get("twisted"))
-    elif isinstance(value, list):
-        value.append(1)
+
+
+def tweaked(value: Any, tweak: Tweak) -> dict[Any, Any]:
+    """Give a dict like `value`, but for one key; what it holds is the same objects."""
+    kept = value if isinstance(value, dict) else {}
+    rest = {key: item for key, item in kept.items() if key != tweak.key}
+    return rest if tweak.value is None else {**(rest if tweak.move else kept), tweak.key: deepcopy(tweak.value)}
+
+
+def is_one(value: Any) -> bool:
+    """Say whether a value is one of those that are equal to 1."""
+    return type(value) in (bool, int, float) and value == 1
 
 
 def spoil(value: Any) -> None:
     """Change everything inside a value that can be changed: what a careless caller may do with what it was given."""
+    for part in parts(value):
+        spoil(part)
     if isinstance(value, BaseMessage):
-        for part in list(value.__dict__.values()):
-            spoil(part)
         value.content = "spoiled"
         value.id = "spoiled"
-    elif isinstance(value, Order | Address):
-        for part in list(value.__dict__.values()):
-            spoil(part)
     elif isinstance(value, dict):
-        for part in list(value.values()):
-            spoil(part)
         value["spoiled"] = "spoiled"
     elif isinstance(value, list):
-        for part in value:
-            spoil(part)
         value.append("spoiled")
-    elif isinstance(value, tuple):
-        for part in value:
-            spoil(part)
 
 
 @dataclass
@@ -196,7 +201,7 @@ class Session:
     def _compiled(self) -> Any:
         return self.builder.compile(checkpointer=self.shelf.saver)
 
-    def _node(self, name: str) -> Callable[[dict[str, Any]], Any]:
+    def _node(self, name: str) -> Any:
         def node(state: dict[str, Any]) -> Any:
             return self._act(name, state)
 
@@ -237,8 +242,16 @@ class Session:
                     raise NodeFailure(f"{node} fails once")
             case Write(channel, _):
                 built = written(action)
-                joined = {"log": lambda: update.get("log", []) + built, "table": lambda: {**update.get("table", {}), **built}}
-                update[channel] = joined[channel]() if channel in joined else built
+                joined = (
+                    [*update.get("log", []), *built]
+                    if channel == "log"
+                    else {**update.get("table", {}), **built}
+                    if channel == "table"
+                    else built
+                )
+                update[channel] = joined
+            case Tweak(channel):
+                update[channel] = tweaked(state.get(channel), action)
             case Twist(channel, touch):
                 twist(state.get(channel))
                 if touch and channel in state:
@@ -384,7 +397,7 @@ class Session:
         by_namespace: dict[str, list[Any]] = {}
         for found in listed:
             by_namespace.setdefault(found.config["configurable"]["checkpoint_ns"], []).append(found)
-        groups = sorted(by_namespace.values(), key=lambda group: (group[0].config["configurable"]["checkpoint_ns"] != "", ids_of(group)))
+        groups = sorted(by_namespace.values(), key=by_age)
         singles = [
             await self.calls.call(self.shelf.saver, "get_tuple", group[i].config) for group in groups for i in (0, len(group) // 2, -1)
         ]
@@ -407,9 +420,10 @@ class Session:
             assert Names(keep=True).snapshot(snapshot) == form, "a state that was read earlier has changed since"
 
 
-def ids_of(group: Sequence[Any]) -> list[str]:
-    """Give the checkpoint ids of a listing: they order the namespaces of a thread by age."""
-    return [found.config["configurable"]["checkpoint_id"] for found in reversed(group)]
+def by_age(group: Sequence[Any]) -> tuple[bool, list[str]]:
+    """Order the namespaces of a thread: the root first, then by the ids of their checkpoints, oldest first."""
+    places = [found.config["configurable"] for found in reversed(group)]
+    return (places[0]["checkpoint_ns"] != "", [place["checkpoint_id"] for place in places])
 
 
 def names_of(config: RunnableConfig) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from comparison import assert_same
-from hypothesis import given
+from hypothesis import given, settings
 from programs import Program, programs
 from puts import Branch, Call, call_lists, new_ids
 from savers import Backend, Mode, ReferenceShelf, Shelf, run_without_loop
@@ -58,6 +58,7 @@ def test_random_programs_read_back_as_on_the_in_memory_saver(program: Program, b
     run(compare(program, backend, mode, folder), mode)
 
 
+@settings(max_examples=4 * settings().max_examples)
 @given(calls=call_lists)
 def test_random_calls_read_back_exactly_as_on_the_in_memory_saver(calls: list[Call], backend: Backend, mode: Mode, folder: Path) -> None:
     run(compare_calls(calls, backend, mode, folder), mode)

@@ -1,0 +1,34 @@
+"""LangGraph's own conformance suite passes, on every kind of database and for the sync methods as well as for the async ones."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from pathlib import Path
+from typing import Any
+
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.conformance import validate
+from langgraph.checkpoint.conformance.capabilities import BASE_CAPABILITIES
+from langgraph.checkpoint.conformance.initializer import RegisteredCheckpointer
+from savers import Backend, Mode, Shelf, SyncAsAsync
+
+# What release 0.0.2 of the suite holds; a suite that finds fewer tests than this has skipped some.
+BASE_TESTS = 58
+
+
+async def test_all_base_capabilities_pass_and_none_is_skipped(backend: Backend, mode: Mode, folder: Path) -> None:
+    async def factory() -> AsyncGenerator[BaseCheckpointSaver[Any], None]:
+        shelf = Shelf(backend, mode, folder)
+        try:
+            # The suite calls async methods only: through the adapter they are the sync ones.
+            yield SyncAsAsync(shelf.saver) if mode == "sync" else shelf.saver
+        finally:
+            await shelf.close()
+
+    report = await validate(RegisteredCheckpointer(name=f"{backend.name} {mode}", factory=factory))
+    results = {capability.value: report.results[capability.value] for capability in BASE_CAPABILITIES}
+    assert {name: result.failures for name, result in results.items() if result.failures} == {}
+    assert [name for name, result in results.items() if not result.detected or result.passed is not True] == []
+    assert sum(result.tests_passed for result in results.values()) >= BASE_TESTS
+    failed_extensions = {name: result.failures for name, result in report.results.items() if result.detected and not result.passed}
+    assert failed_extensions == {}
