@@ -78,7 +78,7 @@ class IntentCatalog(CatalogFields):
             raise CatalogError(source, render(document.problems, document.lines))
         parsed = parse_catalog(document.data)
         lines = document.lines | named_lines(document.lines, parsed.places)
-        found = check_parts(parsed.fields, parsed.param_names, parsed.intent_ids)
+        found = check_parts(parsed.fields, parsed.param_names, parsed.intent_ids, complete=False)
         _refuse(source, lines, [*document.problems, *parsed.problems, *found])
         catalog = cls(**dict(parsed.fields))
         catalog._source, catalog._lines, catalog._given = source, lines, parsed.given
@@ -102,7 +102,7 @@ class IntentCatalog(CatalogFields):
         intents = tuple(with_tool_params(intent, arguments) for intent in self.intents)
         params = params_with_tools(intents, self.params, self._given, arguments)
         catalog = self.model_copy(update={"intents": intents, "params": params})
-        found = check_parts(catalog, [*params], [intent.id for intent in intents])
+        found = check_parts(catalog, [*params], [intent.id for intent in intents], complete=True)
         _refuse(self._source, self._lines, [*found, *check_tools(catalog, by_name, arguments)])
         return catalog
 

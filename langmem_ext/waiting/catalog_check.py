@@ -30,13 +30,14 @@ _REFUSES: Mapping[object, frozenset[ParamType]] = {
 """For each JSON type of an argument, the parameters that never give one. Text and identifiers may look like anything."""
 
 
-def check_parts(catalog: CatalogFields, params: Collection[str], intents: Collection[str]) -> Iterator[Problem]:
+def check_parts(catalog: CatalogFields, params: Collection[str], intents: Collection[str], *, complete: bool) -> Iterator[Problem]:
     """What is wrong with the catalog by itself.
 
     Args:
         catalog: The declarations.
-        params: Every declared parameter; those made from tools come later.
+        params: Every declared parameter.
         intents: Every declared intent.
+        complete: Whether these parameters are all; else the tools may bring more.
     """
     for intent in catalog.intents:
         yield from _check_intent(intent, params)
@@ -45,8 +46,7 @@ def check_parts(catalog: CatalogFields, params: Collection[str], intents: Collec
     for key, template in catalog.replies.model_dump().items():
         yield from _check_template(("replies", key), template, params)
     for index, name in enumerate(catalog.redaction.params):
-        tools = any(intent.tool for intent in catalog.intents)
-        if name not in params and (not tools or nearest(name, params)):
+        if name not in params and (complete or not _from_tools(catalog, name, params)):
             yield Problem(("redaction", "params", index), f"no parameter is called {name!r}; {instead_of(name, params)}")
     if catalog.escalate_to is not None and catalog.escalate_to not in intents:
         yield Problem(("escalate_to",), f"no intent is called {catalog.escalate_to!r}; {instead_of(catalog.escalate_to, intents)}")
@@ -79,6 +79,12 @@ def _check_references(intent: Intent, params: Collection[str]) -> Iterator[Probl
             if name not in params and (not intent.tool or (near and _is_slip(name, near))):
                 known = unused if near else params
                 yield Problem(("intents", intent.id, key, index), f"no parameter is called {name!r}; {instead_of(name, known)}")
+
+
+def _from_tools(catalog: CatalogFields, name: str, params: Collection[str]) -> bool:
+    """Whether the tools may bring a parameter of this name: it does not look like a declared one, misspelt."""
+    near = nearest(name, params)
+    return any(intent.tool for intent in catalog.intents) and not (near and _is_slip(name, near))
 
 
 def _is_slip(name: str, other: str) -> bool:

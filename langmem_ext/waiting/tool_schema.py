@@ -13,6 +13,8 @@ import jsonschema  # type: ignore[import-untyped]  # ships no types
 from langchain_core.tools import BaseTool
 from pydantic import BaseModel, JsonValue, ValidationError
 from pydantic.errors import PydanticInvalidForJsonSchema
+from referencing import Registry
+from referencing.exceptions import Unresolvable
 
 from langmem_ext.errors import InvalidInput
 from langmem_ext.waiting.inference import infer_type
@@ -129,26 +131,33 @@ def _model_error(model: type[BaseModel], argument: str, value: JsonValue) -> str
         for error in exc.errors(include_url=False, include_context=False, include_input=False):
             if error["loc"][:1] == (argument,):
                 return error["msg"]
+    except Exception:  # a validator of all arguments that misses the others: the call itself will judge
+        return None
     return None
 
 
 def _schema_error(schema: Schema, argument: str, value: JsonValue) -> str | None:
-    validator = jsonschema.Draft202012Validator(schema, format_checker=jsonschema.Draft202012Validator.FORMAT_CHECKER)
-    for error in validator.iter_errors({argument: value}):
-        if list(error.absolute_path)[:1] == [argument]:
-            return f"does not meet {error.validator}: {error.validator_value}"
+    kind = jsonschema.Draft202012Validator
+    validator = kind(schema, format_checker=kind.FORMAT_CHECKER, registry=Registry())  # an own registry: references are never fetched
+    try:
+        for error in validator.iter_errors({argument: value}):
+            if list(error.absolute_path)[:1] == [argument]:
+                return f"does not meet {error.validator}: {error.validator_value}"
+    except Unresolvable:  # a reference to another document: the tool itself will judge
+        return None
     return None
 
 
 def _call_schema(tool: BaseTool) -> Schema:
-    described = tool.tool_call_schema
-    if isinstance(described, dict):
-        return described
+    """The JSON schema of what a caller gives to the tool, known to be one."""
     try:
-        schema: dict[str, Any] = described.model_json_schema() if issubclass(described, BaseModel) else described.schema()
+        described = tool.tool_call_schema
+        if not isinstance(described, dict):
+            return described.model_json_schema() if issubclass(described, BaseModel) else described.schema()
+        jsonschema.Draft202012Validator.check_schema(described)
     except Exception as exc:  # pydantic has several errors for types that have no JSON schema
         raise InvalidInput(f"the arguments of tool {tool.name!r} cannot be described as JSON schema: {type(exc).__name__}") from exc
-    return schema
+    return described
 
 
 def _full_schema(tool: BaseTool) -> Schema | None:

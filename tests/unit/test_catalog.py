@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool, InjectedToolArg, StructuredTool, tool
-from pydantic import BaseModel, EmailStr, Field, SecretStr, field_validator
+from pydantic import BaseModel, EmailStr, Field, SecretStr, field_validator, model_validator
 
 from langmem_ext.errors import CatalogError, InvalidInput
 from langmem_ext.waiting.catalog import IntentCatalog, field_error, step_arguments, template_fields, tool_arguments
@@ -382,6 +382,14 @@ params:
     ]
 
 
+def test_a_redacted_name_that_is_no_parameter_is_a_mistake() -> None:
+    data = {"intents": {"greet": {"tool": "greet"}}, "redaction": {"params": ["name", "pasword"]}}
+    with pytest.raises(CatalogError, match="no parameter is called 'pasword'"):
+        IntentCatalog.from_dict(data).with_tools([greet])
+    with pytest.raises(CatalogError, match="did you mean 'password'"):
+        IntentCatalog.from_dict({**data, "params": {"password": {}}})
+
+
 def test_a_later_step_may_take_what_an_earlier_one_returned() -> None:
     @tool
     def find_customer(email: str) -> dict[str, str]:
@@ -463,6 +471,26 @@ def test_a_value_is_judged_by_the_tools_own_field(subject: BaseTool) -> None:
 
 def test_a_fields_own_validator_has_its_say() -> None:
     assert field_error(BY_MODEL, "code", "T1") == "Value error, the first table is taken"
+
+
+def test_a_tool_with_odd_arguments_is_refused_or_judges_for_itself() -> None:
+    def odd(schema: Any) -> BaseTool:
+        return StructuredTool.from_function(_run, name="odd", description="x", args_schema=schema)
+
+    class Pair(BaseModel):
+        low: int
+        high: int
+
+        @model_validator(mode="before")
+        @classmethod
+        def ordered(cls, data: dict[str, int]) -> dict[str, int]:
+            assert data["low"] < data["high"]
+            return data
+
+    assert field_error(odd(Pair), "low", 3) is None
+    assert field_error(odd({"type": "object", "properties": {"a": {"$ref": "#/$defs/missing"}}}), "a", 3) is None
+    with pytest.raises(InvalidInput, match="the arguments of tool 'odd' cannot be described"):
+        tool_arguments(odd({"type": "object", "properties": {"a": {"type": "strng"}}}))
 
 
 def test_examples_come_from_the_tool() -> None:
