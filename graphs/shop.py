@@ -25,7 +25,7 @@ DATABASE_VARIABLE = "LANGMEM_EXT_SHOP_DB"
 BUSY_SECONDS = 10.0
 """How long a call waits for another process that is writing."""
 
-Row: TypeAlias = dict[str, str | int | float | None]
+Row: TypeAlias = dict[str, str]
 OrderId = Annotated[str, Field(pattern=r"^O-\d{3,6}$", description="Order ID", examples=["O-12345"])]
 Key = Annotated[str, InjectedToolArg]
 Reason: TypeAlias = Literal["damaged", "wrong_item", "late", "not_wanted"]
@@ -148,7 +148,7 @@ def check_order(order_id: OrderId) -> Row:
             "order_id": order_id,
             "status": row["status"],
             "items": ", ".join(f"{item['quantity']} × {item['name']}" for item in items),
-            "total": _total(connection, order_id) / 100,
+            "total": f"{_total(connection, order_id) / 100:.2f}",
         }
 
 

@@ -38,7 +38,7 @@ def test_the_shop_is_made_once_at_the_first_call(database: Path) -> None:
         "order_id": "O-12345",
         "status": "processing",
         "items": "1 × desk lamp, 3 × light bulb",
-        "total": 53.4,
+        "total": "53.40",
     }
     call(shop.cancel_order, order_id="O-12345")
     assert call(shop.check_order, order_id="O-12345")["status"] == "cancelled"
