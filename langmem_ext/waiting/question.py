@@ -80,7 +80,7 @@ def _wording(param: Param, asked: str, attempt: int) -> str:
     clarified = param.clarified_prompt or asked
     if attempt == 2 and param.clarified_prompt:
         return clarified
-    examples = " or ".join(_examples(param)[:4])
+    examples = " or ".join(example for example in _examples(param)[:4] if example not in clarified)
     return f"{clarified} For example: {examples}" if examples else clarified
 
 

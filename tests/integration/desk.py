@@ -7,6 +7,7 @@ the database, does one thing, closes it and exits, so every step of a conversati
 from __future__ import annotations
 
 import functools
+import itertools
 import json
 import os
 import sqlite3
@@ -225,25 +226,31 @@ def make_tools(shop: Shop) -> list[BaseTool]:
     return [check_order, cancel_order, change_address, refund, store_card, talk_to_human]
 
 
+COUNTER = Shop(":memory:")
+"""The shop that the tools of `BUILDER` act on; `make_graph` says which."""
+
+BUILDER = build_waiting_graph(IntentCatalog.from_dict(CATALOG), make_tools(COUNTER))
+"""The desk, made once: a process that is forked for one step has it already."""
+
+
 def make_graph(saver: BaseCheckpointSaver[Any], shop: Shop) -> Any:
-    """The desk's graph over `saver`."""
-    catalog = IntentCatalog.from_dict(CATALOG)
-    return build_waiting_graph(catalog, make_tools(shop)).compile(checkpointer=saver)
+    """The desk's graph over `saver`, acting on `shop`; one shop at a time in a process."""
+    COUNTER.path = shop.path
+    return BUILDER.compile(checkpointer=saver)
 
 
 def kill_at(saver: BaseCheckpointSaver[Any], call: int, when: str) -> None:
     """Make this process die without warning `when` ("before" or "after") the saver's `call`-th write, counted from 1."""
-    count = 0
+    numbers = itertools.count(1)
 
     def mortal(method: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(method)
         def run(*args: Any, **kwargs: Any) -> Any:
-            nonlocal count
-            count += 1
-            if count == call and when == "before":
+            own = next(numbers)  # writes may come from several threads
+            if own == call and when == "before":
                 os._exit(KILLED)
             result = method(*args, **kwargs)
-            if count == call:
+            if own == call:
                 os._exit(KILLED)
             return result
 

@@ -1,0 +1,41 @@
+"""The order desk as a graph: asks for what it still needs, waits, acts on the shop, answers.
+
+`graph` is compiled without a checkpointer, as the dev server and Studio want it: they bring their own. `make_graph` compiles it with yours.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from graphs.shop import TOOLS
+from langmem_ext.waiting.catalog import IntentCatalog
+from langmem_ext.waiting.graph import build_waiting_graph
+from langmem_ext.waiting.state import SessionInput, SessionState
+
+if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
+    from langgraph.checkpoint.base import BaseCheckpointSaver
+    from langgraph.graph.state import CompiledStateGraph
+
+    Graph: TypeAlias = CompiledStateGraph[SessionState, None, SessionInput, SessionState]
+
+SUMMARIZE_ABOVE = 12
+"""Messages kept out of the running summary: few, so that an example conversation shows it."""
+
+catalog = IntentCatalog.from_yaml(Path(__file__).with_name("intents.yaml"))
+
+
+def make_graph(checkpointer: BaseCheckpointSaver[Any] | None = None, *, model: BaseChatModel | str | None = None) -> Graph:
+    """The order desk, compiled with `checkpointer`.
+
+    Args:
+        checkpointer: Where its threads are stored; None where a server brings its own.
+        model: A chat model, or its name for `init_chat_model`, that classifies what the rules leave open.
+    """
+    return build_waiting_graph(catalog, TOOLS, model=model, summarize_above=SUMMARIZE_ABOVE).compile(
+        checkpointer=checkpointer, name="support"
+    )
+
+
+graph = make_graph()

@@ -1,0 +1,499 @@
+"""What users do while they are asked, each step in a process of its own; and the graph wherever LangGraph can run it."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Annotated, Any
+
+import desk
+import pytest
+from langchain_core.language_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+from langchain_core.tools import tool
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.message import add_messages
+from langgraph.types import Command
+from typing_extensions import TypedDict
+
+from langmem_ext.errors import CatalogError, InvalidInput
+from langmem_ext.waiting.catalog import IntentCatalog
+from langmem_ext.waiting.classify import Classification, ClassifyRequest, RuleClassifier
+from langmem_ext.waiting.converse import aconverse, converse
+from langmem_ext.waiting.graph import build_waiting_graph
+
+ORDER_ID = "What's your order ID?"
+ADDRESS = "What's the new address?"
+
+# -- what users do -----------------------------------------------------------------------------------------------------------------------
+
+
+def test_the_user_answers(talk: Any) -> None:
+    assert talk.say("I want to check my order")["reply"] == ORDER_ID
+    assert talk.say("It's O-12345")["reply"] == "Order O-12345 is on its way."
+    assert talk.shop.effects() == [("check_order", {"number": "O-12345"})]
+
+
+def test_the_user_answers_and_gives_other_parameters_too(talk: Any) -> None:
+    assert talk.say("I want a refund")["waiting_for"] == "order_id"
+    turn = talk.say("O-5, $12.50 please, as a voucher")
+    assert turn["waiting_for"] is None
+    assert talk.shop.effects() == [("refund", {"number": "O-5", "amount": 12.5, "method": "voucher"})]
+    assert turn["reply"] == "12.5 paid back by voucher for O-5, receipt R-1."
+
+
+def test_other_parameters_without_the_answer_are_kept_and_cost_no_attempt(talk: Any) -> None:
+    talk.say("I want a refund")
+    turn = talk.say("$12.50 please")
+    assert (turn["waiting_for"], turn["attempt"]) == ("order_id", 1)
+    assert turn["params_keys"] == ["amount"]
+    assert talk.say("O-5")["waiting_for"] == "method"
+
+
+def test_parameters_given_with_the_request_are_not_asked_for(talk: Any) -> None:
+    assert talk.say("I want to check my order O-77")["reply"] == "Order O-77 is on its way."
+
+
+def test_the_user_corrects_an_earlier_parameter(talk: Any) -> None:
+    talk.say("I want to change my delivery address")
+    assert talk.say("O-1")["waiting_for"] == "address"
+    turn = talk.say("sorry, I meant O-2")
+    assert (turn["waiting_for"], turn["attempt"]) == ("address", 1)
+    assert talk.state()["params"]["order_id"] == "O-2"
+    talk.say("12 Main Street, Springfield")
+    assert talk.shop.effects() == [("change_address", {"number": "O-2", "address": "12 Main Street, Springfield"})]
+
+
+def test_the_user_asks_for_something_else_and_comes_back(talk: Any) -> None:
+    talk.say("I want a refund")
+    talk.say("O-5")
+    turn = talk.say("first, where is my order O-6?")
+    assert turn["reply"].splitlines() == ["Order O-6 is on its way.", "Back to where we were.", "How much?"]
+    assert turn["waiting_for"] == "amount"
+    talk.say("$20")
+    talk.say("card")
+    assert talk.shop.effects() == [
+        ("check_order", {"number": "O-6"}),
+        ("refund", {"number": "O-5", "amount": 20, "method": "card"}),
+    ]
+
+
+def test_the_user_asks_for_something_else_that_asks_too(talk: Any) -> None:
+    talk.say("I want a refund")
+    turn = talk.say("no wait, I want to check my order")
+    assert (turn["waiting_for"], [entry["plan"]["intent_id"] for entry in talk.state()["suspended"]]) == ("order_id", ["refund"])
+    turn = talk.say("O-6")
+    assert turn["reply"].splitlines() == ["Order O-6 is on its way.", "Back to where we were.", ORDER_ID]
+    assert "order_id" not in turn["params_keys"], "the value belongs to the other request"
+
+
+def test_the_user_comes_back_to_a_suspended_request_by_asking_for_it(talk: Any) -> None:
+    talk.say("I want to change my delivery address")
+    talk.say("O-1")
+    talk.say("I want to check my order")
+    turn = talk.say("let's change my delivery address now")
+    assert (turn["waiting_for"], turn["reply"]) == ("address", ADDRESS)
+    assert [entry["plan"]["intent_id"] for entry in talk.state()["suspended"]] == ["check_order"]
+
+
+@pytest.mark.parametrize("text", ["cancel that please", "never mind", "Forget it!"])
+def test_the_user_cancels(talk: Any, text: str) -> None:
+    talk.say("I want to change my delivery address")
+    talk.say("O-1")
+    turn = talk.say(text)
+    assert (turn["reply"], turn["waiting_for"]) == ("Fine, I leave it.", None)
+    assert talk.state()["plan"] is None
+    assert talk.say("never mind")["reply"] == "There is nothing to cancel."
+    assert talk.shop.calls() == []
+
+
+def test_cancelling_one_request_goes_back_to_the_one_it_interrupted(talk: Any) -> None:
+    talk.say("I want to change my delivery address")
+    talk.say("I want to check my order")
+    assert talk.say("cancel that")["reply"].splitlines() == ["Fine, I leave it.", "Back to where we were.", ORDER_ID]
+    assert talk.say("cancel that")["reply"] == "Fine, I leave it."
+
+
+def test_the_user_starts_over(talk: Any) -> None:
+    talk.say("I want a refund")
+    talk.say("O-5")
+    turn = talk.say("start over")
+    assert (turn["reply"], turn["waiting_for"], turn["params_keys"]) == ("Let us start again.", None, [])
+    assert len(talk.state()["messages"]) == 6, "the log keeps what was said"
+
+
+@pytest.mark.parametrize("text", ["", "   ", "\n"])
+def test_the_user_says_nothing(talk: Any, text: str) -> None:
+    first = talk.say("I want to check my order")
+    messages = talk.state()["messages"]
+    assert talk.say(text) == first
+    assert talk.state()["messages"] == messages
+    assert talk.say("O-1")["reply"] == "Order O-1 is on its way."
+
+
+def test_the_user_answers_wrongly_three_times_and_somebody_takes_over(talk: Any) -> None:
+    turns = [talk.say(text) for text in ("I want to check my order", "banana", "a banana")]
+    assert [(turn["attempt"], turn["reply"]) for turn in turns] == [
+        (1, ORDER_ID),
+        (2, "I need the order ID, it stands on your receipt."),
+        (3, "I need the order ID, it stands on your receipt. For example: O-12345"),
+    ]
+    last = talk.say("banana!")
+    assert (last["waiting_for"], last["reply"]) == (None, "A colleague takes over.")
+    assert talk.shop.effects() == [("talk_to_human", {})]
+
+
+def test_a_value_that_the_tool_would_refuse_is_a_wrong_answer(talk: Any) -> None:
+    talk.say("I want a refund for O-5 by card")
+    turn = talk.say("$900")
+    assert (turn["waiting_for"], turn["attempt"]) == ("amount", 2)
+    assert talk.shop.calls() == []
+
+
+def test_an_exact_value_is_an_answer_even_if_it_could_be_something_else(talk: Any) -> None:
+    talk.say("I want a refund of $5 for O-5")
+    assert talk.say("credit card")["waiting_for"] is None
+    assert talk.shop.effects() == [("refund", {"number": "O-5", "amount": 5, "method": "card"})]
+
+
+# -- confirmation ------------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_confirmed_request_acts_after_a_yes(talk: Any) -> None:
+    turn = talk.say("cancel my order O-1")
+    assert turn["waiting_for"] == "confirmation"
+    assert "O-1" in turn["reply"]
+    assert talk.shop.calls() == []
+    assert talk.say("yes please")["reply"] == "Order O-1 is cancelled."
+
+
+def test_a_no_acts_not(talk: Any) -> None:
+    talk.say("cancel my order O-1")
+    assert talk.say("no")["reply"] == "Fine, I leave it."
+    assert talk.shop.calls() == []
+
+
+@pytest.mark.parametrize("text", ["sorry, I meant O-2", "O-2", "yes, but O-2"])
+def test_another_value_instead_of_a_yes_is_confirmed_anew(talk: Any, text: str) -> None:
+    talk.say("cancel my order O-1")
+    turn = talk.say(text)
+    assert turn["waiting_for"] == "confirmation"
+    assert "O-2" in turn["reply"]
+    talk.say("yes")
+    assert talk.shop.effects() == [("cancel_order", {"number": "O-2"})]
+
+
+# -- lifetimes ---------------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_request_that_refers_back_takes_the_values_of_the_last_one(talk: Any) -> None:
+    talk.say("where is my order O-1?")
+    assert "O-1" in talk.say("please cancel that order")["reply"]
+
+
+def test_a_request_that_does_not_refer_back_asks_for_its_own_values(talk: Any) -> None:
+    talk.say("where is my order O-1?")
+    assert talk.say("I want to cancel an order")["waiting_for"] == "order_id"
+
+
+def test_a_result_adds_parameters_and_overwrites_none(talk: Any) -> None:
+    talk.say("where is my order O-1?")
+    assert talk.state()["params"] == {"order_id": "O-1", "carrier": "Swift Post"}
+    assert talk.state()["last_result"] == {"status": "on its way", "carrier": "Swift Post"}
+
+
+def test_a_correction_of_an_answered_request_asks_for_it_again(talk: Any) -> None:
+    talk.say("where is my order O-1?")
+    assert talk.say("sorry, I meant O-2")["reply"] == "Order O-2 is on its way."
+
+
+# -- tools -------------------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_tools_own_words_reach_the_user_and_the_thread_goes_on(talk: Any) -> None:
+    assert talk.say("where is my order O-404?")["reply"] == "There is no order O-404."
+    assert talk.say("where is my order O-1?")["reply"] == "Order O-1 is on its way."
+
+
+def test_any_other_failure_is_told_in_general_words_and_the_thread_goes_on(talk: Any) -> None:
+    assert talk.say("where is my order O-500?")["reply"] == "Something went wrong on our side."
+    assert "hunter2" not in json.dumps([message.model_dump() for message in talk.state()["messages"]])
+    assert talk.say("where is my order O-1?")["reply"] == "Order O-1 is on its way."
+
+
+def test_every_tool_call_has_its_result(talk: Any) -> None:
+    for text in ("where is my order O-1?", "where is my order O-404?", "where is my order O-500?"):
+        talk.say(text)
+    messages = talk.state()["messages"]
+    for place, message in enumerate(messages):
+        if message.type == "ai" and message.tool_calls:
+            assert [messages[place + 1].tool_call_id] == [call["id"] for call in message.tool_calls]
+    assert sum(message.type == "tool" for message in messages) == 3
+
+
+def test_a_value_is_filled_into_a_reply_as_it_stands(talk: Any) -> None:
+    talk.say("I want to change my delivery address")
+    talk.say("O-1")
+    talk.edit({"params": {"order_id": "O-1", "address": "{order_id} {result} Street 5"}})
+    assert talk.say("")["reply"].endswith("Order O-1 goes to {order_id} {result} Street 5.")
+
+
+def test_two_steps_run_one_after_the_other_and_a_result_fills_the_next_call() -> None:
+    calls = []
+
+    @tool
+    def find_parcel(order_id: str) -> dict[str, str]:
+        """Find the parcel of an order."""
+        calls.append(("find_parcel", order_id))
+        return {"parcel": f"P-{order_id}"}
+
+    @tool
+    def trace_parcel(parcel: str) -> dict[str, str]:
+        """Find out where a parcel is."""
+        calls.append(("trace_parcel", parcel))
+        return {"place": "Hamburg"}
+
+    catalog = IntentCatalog.from_dict(
+        {
+            "intents": {
+                "trace": {
+                    "description": "Find a parcel",
+                    "patterns": ["trace"],
+                    "required": ["order_id"],
+                    "optional": ["parcel"],
+                    "tool": ["find_parcel", "trace_parcel"],
+                    "reply": "Parcel {parcel} of {order_id} is in {result.place}.",
+                }
+            },
+            "params": {"order_id": {"type": "identifier", "pattern": r"A\d+"}, "parcel": {"type": "identifier", "pattern": r"P-\w+"}},
+        }
+    )
+    graph = build_waiting_graph(catalog, [find_parcel, trace_parcel]).compile(checkpointer=InMemorySaver())
+    assert converse(graph, "trace it", thread_id="t").waiting_for == "order_id"
+    assert converse(graph, "A77", thread_id="t").reply == "Parcel P-A77 of A77 is in Hamburg."
+    assert calls == [("find_parcel", "A77"), ("trace_parcel", "P-A77")]
+
+
+# -- sensitive values ----------------------------------------------------------------------------------------------------------------------
+
+CARD = "4111111111111111"
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [["please save my card", "it's 4111 1111 1111 1111"], [f"please save my card {CARD}"], [CARD, "save my card", f"hm, {CARD}"]],
+)
+def test_every_message_that_holds_a_sensitive_value_is_marked(talk: Any, texts: list[str]) -> None:
+    for text in texts:
+        talk.say(text)
+    assert talk.shop.effects() == [("store_card", {"card": CARD})]
+    for message in talk.state()["messages"]:
+        text = message.text + json.dumps(getattr(message, "tool_calls", []))
+        if CARD in text.replace(" ", ""):
+            assert message.additional_kwargs["langmem_ext"]["sensitive"] == ["card"], message
+    assert CARD in talk.texts()[-1][1]
+
+
+def test_a_wrong_answer_to_a_sensitive_question_is_marked_too(talk: Any) -> None:
+    talk.say("please save my card")
+    talk.say("4111 1111")
+    [message] = [message for message in talk.state()["messages"] if message.text == "4111 1111"]
+    assert message.additional_kwargs["langmem_ext"]["sensitive"] == ["card"]
+
+
+# -- the running summary -------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_long_conversation_gets_a_running_summary_and_keeps_its_log(talk: Any) -> None:
+    graph = build_waiting_graph(IntentCatalog.from_dict(desk.CATALOG), desk.make_tools(talk.shop), summarize_above=6)
+    app = graph.compile(checkpointer=InMemorySaver())
+    said = 0
+    for number in range(1, 8):
+        converse(app, f"where is my order O-{number}?", thread_id="t")
+        said += 4
+        state = app.get_state({"configurable": {"thread_id": "t"}}).values
+        assert len(state["messages"]) == said
+    ids = [message.id for message in state["messages"]]
+    assert state["summary"]["text"].splitlines()[:3] == [
+        "Extract of the earlier conversation (extractive: sentences as they were said):",
+        "user: where is my order O-1?",
+        "tool: check_order: status on its way, carrier Swift Post",
+    ]
+    assert said - 6 <= ids.index(state["summary"]["through"]) + 1 < said
+
+
+# -- wherever LangGraph runs it ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def app(tmp_path: Path) -> Any:
+    """The desk's graph in this process, in memory."""
+    return desk.make_graph(InMemorySaver(), desk.Shop(tmp_path / "shop.db"))
+
+
+THREAD: Any = {"configurable": {"thread_id": "t"}}
+
+
+def said(values: dict[str, Any]) -> list[str]:
+    return [message.text for message in values["messages"] if message.type in ("human", "ai") and message.text]
+
+
+def test_it_runs_under_invoke_and_resumes_with_langgraphs_own_command(app: Any) -> None:
+    first = app.invoke({"messages": [("user", "I want to check my order")]}, THREAD)
+    assert first["__interrupt__"][0].value == {
+        "param": "order_id",
+        "prompt": ORDER_ID,
+        "attempt": 1,
+        "examples": ["O-12345"],
+        "schema": {"type": "string", "pattern": r"^(?:O-\d+)$", "description": "order number"},
+    }
+    assert said(app.invoke(Command(resume="O-1"), THREAD))[-1] == "Order O-1 is on its way."
+
+
+def test_a_new_input_while_a_question_waits_is_taken_as_its_answer(app: Any) -> None:
+    app.invoke({"messages": [("user", "I want to check my order")]}, THREAD)
+    assert said(app.invoke({"messages": [("user", "O-1")]}, THREAD))[-1] == "Order O-1 is on its way."
+
+
+async def test_it_runs_under_ainvoke(app: Any) -> None:
+    await app.ainvoke({"messages": [("user", "I want to check my order")]}, THREAD)
+    assert said(await app.ainvoke(Command(resume="O-1"), THREAD))[-1] == "Order O-1 is on its way."
+
+
+def test_it_runs_under_stream(app: Any) -> None:
+    first = [
+        next(iter(update)) for update in app.stream({"messages": [("user", "I want to check my order")]}, THREAD, stream_mode="updates")
+    ]
+    assert first == ["classify", "__interrupt__"]
+    then = [next(iter(update)) for update in app.stream(Command(resume="O-1"), THREAD, stream_mode="updates")]
+    assert then == ["ask_user", "classify", "call_tool", "respond"]
+
+
+async def test_it_runs_under_astream(app: Any) -> None:
+    steps = [
+        next(iter(update))
+        async for update in app.astream({"messages": [("user", "where is my order O-1?")]}, THREAD, stream_mode="updates")
+    ]
+    assert steps == ["classify", "call_tool", "respond"]
+
+
+class Outer(TypedDict):
+    """A bigger graph's state; it knows nothing of parameters."""
+
+    messages: Annotated[list[AnyMessage], add_messages]
+
+
+def bigger(shop: desk.Shop, saver: Any) -> Any:
+    """The desk inside another graph."""
+    graph = StateGraph(Outer)
+    inner = build_waiting_graph(IntentCatalog.from_dict(desk.CATALOG), desk.make_tools(shop)).compile()
+    graph.add_node("desk", inner)
+    graph.add_node("sign", lambda state: {"messages": [AIMessage("The order desk")]})
+    graph.add_edge(START, "desk")
+    graph.add_edge("desk", "sign")
+    graph.add_edge("sign", END)
+    return graph.compile(checkpointer=saver)
+
+
+def test_it_works_as_a_subgraph(tmp_path: Path) -> None:
+    app = bigger(desk.Shop(tmp_path / "shop.db"), InMemorySaver())
+    assert converse(app, "I want to check my order", thread_id="t").waiting_for == "order_id"
+    assert converse(app, "banana", thread_id="t").attempt == 2
+    turn = converse(app, "O-1", thread_id="t")
+    assert turn.reply == "Order O-1 is on its way.\nThe order desk"
+    assert said(app.get_state(THREAD).values)[-3:] == ["O-1", "Order O-1 is on its way.", "The order desk"]
+
+
+async def test_it_works_as_a_subgraph_of_an_async_graph_on_a_file(tmp_path: Path) -> None:
+    shop = desk.Shop(tmp_path / "shop.db")
+    app = bigger(shop, InMemorySaver())
+    assert (await aconverse(app, "I want to check my order", thread_id="t")).waiting_for == "order_id"
+    assert (await aconverse(app, "O-1", thread_id="t")).waiting_for is None
+    assert shop.effects() == [("check_order", {"number": "O-1"})]
+
+
+def test_a_fork_of_an_answered_question_asks_again(app: Any) -> None:
+    converse(app, "I want to check my order", thread_id="t")
+    old = app.get_state(THREAD)
+    converse(app, "O-1", thread_id="t")
+    app.update_state(old.config, {}, as_node="classify")
+    turn = converse(app, "O-2", thread_id="t")
+    assert turn.reply == "Order O-2 is on its way."
+    assert "O-1" not in said(app.get_state(THREAD).values)
+
+
+# -- making it -----------------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_catalog_that_names_a_missing_tool_is_refused() -> None:
+    with pytest.raises(CatalogError, match="refund"):
+        build_waiting_graph(IntentCatalog.from_dict(desk.CATALOG), [])
+
+
+def test_a_classifier_and_a_model_are_not_taken_together(tmp_path: Path) -> None:
+    tools = desk.make_tools(desk.Shop(tmp_path / "shop.db"))
+    model = GenericFakeChatModel(messages=iter([]))
+    with pytest.raises(InvalidInput, match="not both"):
+        build_waiting_graph(IntentCatalog.from_dict(desk.CATALOG), tools, classifier=RuleClassifier(), model=model)
+
+
+class ClassifierDouble:
+    """Stands in for a model: knows one sentence, and which of its two methods was called."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, str]] = []
+
+    def classify(self, request: ClassifyRequest) -> Classification:
+        self.asked.append(("classify", request.text))
+        return self._answer(request)
+
+    async def aclassify(self, request: ClassifyRequest) -> Classification:
+        self.asked.append(("aclassify", request.text))
+        return self._answer(request)
+
+    def _answer(self, request: ClassifyRequest) -> Classification:
+        return Classification("check_order" if "parcel" in request.text else None, {}, 0.9, "model")
+
+
+async def test_another_classifier_decides_and_is_awaited_in_async_runs(tmp_path: Path) -> None:
+    double = ClassifierDouble()
+    catalog, tools = IntentCatalog.from_dict(desk.CATALOG), desk.make_tools(desk.Shop(tmp_path / "shop.db"))
+    app = build_waiting_graph(catalog, tools, classifier=double).compile(checkpointer=InMemorySaver())
+    assert (await aconverse(app, "my parcel?", thread_id="a")).waiting_for == "order_id"
+    assert converse(app, "my parcel?", thread_id="b").waiting_for == "order_id"
+    assert double.asked == [("aclassify", "my parcel?"), ("classify", "my parcel?")]
+
+
+@pytest.fixture
+def orders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = tmp_path / "orders.db"
+    monkeypatch.setenv("LANGMEM_EXT_SHOP_DB", str(path))
+    return path
+
+
+def test_the_example_asks_waits_and_acts(orders: Path, tmp_path: Path) -> None:
+    from graphs.support import graph, make_graph  # noqa: PLC0415  # reads its catalog when it is imported
+
+    assert graph.checkpointer is None
+    for texts, expected in [
+        (["I want to check my order", "It's O-12345"], "Order O-12345 is processing"),
+        (["cancel order O-12345", "yes"], "Order O-12345 is cancelled."),
+    ]:
+        for text in texts:
+            saver = desk.open_saver(tmp_path / "memory.db")
+            turn = converse(make_graph(saver), text, thread_id="t")
+            desk.close_saver(saver)
+        assert turn.reply.startswith(expected)
+    with closing(sqlite3.connect(orders)) as connection:
+        assert connection.execute("SELECT status FROM orders WHERE order_id = 'O-12345'").fetchone() == ("cancelled",)
+
+
+def test_messages_of_any_origin_are_heard(app: Any) -> None:
+    """Content blocks and dictionaries, as clients send them."""
+    app.invoke({"messages": [{"role": "user", "content": [{"type": "text", "text": "where is my order O-1?"}]}]}, THREAD)
+    assert said(app.get_state(THREAD).values)[-1] == "Order O-1 is on its way."
+    app.invoke({"messages": [HumanMessage("")]}, THREAD)
+    assert said(app.get_state(THREAD).values)[-1] == "I can check, cancel or refund an order."
