@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         ThreadBusy,
         ThreadNotFound,
     )
+    from langmem_ext.history import ThreadChatMessageHistory
     from langmem_ext.log import MessageLog
     from langmem_ext.serde import DataSerializer
 
@@ -48,6 +49,7 @@ _HOMES = {
     "StorageError": "errors",
     "StorageUnavailable": "errors",
     "ThreadBusy": "errors",
+    "ThreadChatMessageHistory": "history",
     "ThreadNotFound": "errors",
 }
 
@@ -68,6 +70,7 @@ __all__ = [
     "StorageError",
     "StorageUnavailable",
     "ThreadBusy",
+    "ThreadChatMessageHistory",
     "ThreadNotFound",
 ]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import gc
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -103,6 +103,10 @@ class MessageCodec:
             return _restore_bytearray(code, data)
 
         return ormsgpack.unpackb(packed.body, ext_hook=restore_hook(self._policy, lifted), option=UNPACK_OPTIONS)
+
+    def pack_messages(self, messages: Sequence[BaseMessage]) -> list[Snapshot]:
+        """The exact bytes of each message, in order."""
+        return snapshots(messages, _default)
 
     def load_message(self, packed: Snapshot) -> Any:
         """A fresh message."""

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import sqlite3
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeVar
 from uuid import UUID
 
+from langgraph.checkpoint.base import LATEST_VERSION
+from langgraph.checkpoint.base.id import uuid6
+
 from langmem_ext.errors import InvalidInput, InvalidThreadId, StorageUnavailable
+from langmem_ext.storage.clock import now_ms
 from langmem_ext.storage.driver import Driver
 from langmem_ext.storage.effects import Op
+from langmem_ext.storage.header import MINOR_DIGITS
+from langmem_ext.storage.history_ops import Edit
 from langmem_ext.storage.index import Indexes
 from langmem_ext.storage.sqlite import SqliteDriver, Synchronous
 
@@ -100,6 +108,18 @@ def sqlite_path(url: str) -> str:
         raise InvalidInput(f"there is no database of kind {scheme!r}: use a path, ':memory:' or 'sqlite:///memory.db'")
     path = rest.removeprefix("/")
     return path or ":memory:"
+
+
+def new_edit(details: bytes | None) -> Edit:
+    """A new checkpoint's id and times, as LangGraph gives them; `details` is its encoded metadata."""
+    return Edit(
+        checkpoint_id=str(uuid6(clock_seq=-1)),
+        ts=datetime.now(UTC).isoformat(),
+        now=now_ms(),
+        random=random.randrange(MINOR_DIGITS),
+        v=LATEST_VERSION,
+        details=details,
+    )
 
 
 def thread_key(thread_id: object) -> str:

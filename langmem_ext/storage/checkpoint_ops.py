@@ -40,7 +40,7 @@ def put_checkpoint(key: ThreadKey, namespace: str, packed: PackedCheckpoint, *, 
     Raises:
         ThreadNotFound: The thread belongs to another owner.
     """
-    writer = yield from _open_writer(key, now=now, indexes=indexes, codec=codec)
+    writer = yield from open_writer(key, packed.parent, now=now, indexes=indexes, codec=codec)
     space = yield from ensure_namespace(writer, namespace)
     inherited = yield from _inherited(writer, space, packed)
     refs: dict[str, ValueRef] = {}
@@ -51,25 +51,34 @@ def put_checkpoint(key: ThreadKey, namespace: str, packed: PackedCheckpoint, *, 
             refs[channel] = inherited[channel]
         else:
             refs[channel] = yield from _store_value(writer, packed.carried[channel](), None)
-    checkpoint = encode_id(packed.id)
     header = Header(packed.v, packed.ts, packed.versions, packed.seen, packed.updated, refs, packed.extra, packed.details)
+    checkpoint = encode_id(packed.id)
+    parent = None if packed.parent is None else encode_id(packed.parent)
+    yield from store_header(writer, space, checkpoint, parent, header, step=packed.step, label=packed.label)
+    head = (checkpoint, packed.head_messages, packed.waiting_for) if space == 0 else None
+    yield from close_writer(writer, head)
+    indexes.trim()
+
+
+def store_header(
+    writer: Writer, space: int, checkpoint: bytes, parent: bytes | None, header: Header, *, step: int | None, label: bytes
+) -> Op[None]:
+    """Write a checkpoint's row, and before it what the writer has queued."""
     shape, body = encode_header(header, checkpoint, writer.intern)
-    label = writer.intern(packed.label)
+    label_word = writer.intern(label)
     yield from writer.flush()
     yield from fetch(
         sql.UPSERT_CHECKPOINT,
         thread=writer.thread.number,
         namespace=space,
         id=checkpoint,
-        parent=None if packed.parent is None else encode_id(packed.parent),
-        step=packed.step,
-        label=label,
+        parent=parent,
+        step=step,
+        label=label_word,
         shape=shape,
         body=body,
     )
     writer.index.learn_header(space, checkpoint, header)
-    yield from _close_writer(writer, packed if space == 0 else None)
-    indexes.trim()
 
 
 def put_writes(
@@ -92,7 +101,7 @@ def put_writes(
     Raises:
         ThreadNotFound: The thread belongs to another owner.
     """
-    writer = yield from _open_writer(key, now=now, indexes=indexes, codec=codec)
+    writer = yield from open_writer(key, checkpoint_id, now=now, indexes=indexes, codec=codec)
     space = yield from ensure_namespace(writer, namespace)
     entries: list[tuple[int, str, ValueRef]] = []
     for write in writes:
@@ -107,7 +116,7 @@ def put_writes(
         [(_, earlier)] = yield from fetch(sql.SELECT_TASK_WRITES, **where)
         merged = _merge_writes(decode_writes(earlier)[0], entries)
         yield from fetch(sql.UPDATE_WRITES, **where, path=path_word, body=_encode_writes(merged, long_path))
-    yield from _close_writer(writer, None)
+    yield from close_writer(writer, None)
     indexes.trim()
 
 
@@ -141,15 +150,23 @@ def decode_writes(body: bytes) -> tuple[list[tuple[int, str, ValueRef]], str | N
 # -- parts -------------------------------------------------------------------------------------------------------------------------------
 
 
-def _open_writer(key: ThreadKey, *, now: int, indexes: Indexes, codec: Codec) -> Op[Writer]:
+def open_writer(key: ThreadKey, checkpoint_id: str | None, *, now: int, indexes: Indexes, codec: Codec) -> Op[Writer]:
+    """What a write needs; `checkpoint_id` is the one that the write follows."""
     thread = yield from ensure_thread(key, now=now)
     index = indexes.of(thread.number, codec)
     yield from catch_up(index, thread, codec)
-    return Writer(thread=thread, index=index, codec=codec, now=now)
+    late = index.late_of(encode_id(checkpoint_id or ""))
+    return Writer(thread=thread, index=index, codec=codec, now=now, late=late)
 
 
-def _close_writer(writer: Writer, head: PackedCheckpoint | None) -> Op[None]:
-    """Write the thread's counters; with `head`, a root checkpoint that may now be the newest, also what the thread row says of it."""
+def close_writer(writer: Writer, head: tuple[bytes, int | None, str | None] | None) -> Op[None]:
+    """Write the thread's counters.
+
+    Args:
+        writer: What was written.
+        head: Id, longest list of messages and awaited parameter of a root checkpoint that was written: where it is now the newest, the
+            thread's row says so.
+    """
     thread = writer.thread
     counters = {
         "thread": thread.number,
@@ -163,8 +180,9 @@ def _close_writer(writer: Writer, head: PackedCheckpoint | None) -> Op[None]:
     }
     if head is not None:
         [(latest,)] = yield from fetch(sql.SELECT_LATEST_ID, thread=thread.number, namespace=0)
-        if latest == encode_id(head.id):
-            yield from fetch(sql.UPDATE_THREAD_HEAD, **counters, head_messages=head.head_messages, waiting_for=head.waiting_for)
+        checkpoint, head_messages, waiting_for = head
+        if latest == checkpoint:
+            yield from fetch(sql.UPDATE_THREAD_HEAD, **counters, head_messages=head_messages, waiting_for=waiting_for)
             return
     yield from fetch(sql.UPDATE_THREAD, **counters)
 

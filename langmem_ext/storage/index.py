@@ -15,8 +15,8 @@ from langmem_ext.messages.manifest import Runs
 from langmem_ext.storage.header import Header
 from langmem_ext.types import Codec, Snapshot
 
-RECENT: Final = 64
-"""How many of the newest named items can still be recognised by a copy of theirs that has no id."""
+STEPS: Final = 8
+"""For how many of the newest steps a copy without an id is still recognised that was taken before its message got one, and came late."""
 
 HEADERS: Final = 128
 """How many headers of a thread are remembered."""
@@ -44,7 +44,9 @@ class ThreadIndex:
         content: An item's exact bytes, by its number.
         by_content: An item's number, by its bytes; `~number` for bytes that have no id.
         unnamed: Items that have no id yet.
-        recent: Number of a lately stored item that has an id, by its bytes without it.
+        late: For each of the newest steps, by the checkpoint that it followed: its messages' numbers, by their bytes without an id. A
+            write for that checkpoint whose bytes are among them is the same message, caught earlier and stored later. An equal text in
+            another step is another message: people say "yes" more than once.
         words: Number of a word by its body; `bodies` the other way.
         namespaces: Number by name.
         headers: Lately used headers, by namespace and checkpoint id.
@@ -58,7 +60,7 @@ class ThreadIndex:
     content: dict[int, Snapshot] = field(default_factory=dict)
     by_content: dict[Snapshot, int] = field(default_factory=dict)
     unnamed: set[int] = field(default_factory=set)
-    recent: OrderedDict[Snapshot, int] = field(default_factory=OrderedDict)
+    late: OrderedDict[bytes, dict[Snapshot, int]] = field(default_factory=OrderedDict)
     words: dict[bytes, int] = field(default_factory=dict)
     bodies: dict[int, bytes] = field(default_factory=dict)
     namespaces: dict[str, int] = field(default_factory=lambda: {"": 0})
@@ -71,6 +73,8 @@ class ThreadIndex:
         known = self.content.get(number)
         if known is None:
             self.size += len(packed) + ENTRY_BYTES
+        elif self.by_content.get(known) == ~number:
+            del self.by_content[known]
         self.content[number] = packed
         if message_id is None:
             self.unnamed.add(number)
@@ -79,11 +83,12 @@ class ThreadIndex:
             self.unnamed.discard(number)
             self.by_content.setdefault(packed, number)
 
-    def learn_recent(self, number: int, packed: Snapshot, codec: Codec) -> None:
-        """Let a copy of a named item that has no id find it."""
-        self.recent[codec.renamed(packed, None)] = number
-        if len(self.recent) > RECENT:
-            self.recent.popitem(last=False)
+    def late_of(self, checkpoint: bytes) -> dict[Snapshot, int]:
+        """The messages of the step that followed a checkpoint, by their bytes without an id; to look in and to add to."""
+        late = self.late.setdefault(checkpoint, {})
+        if len(self.late) > STEPS:
+            self.late.popitem(last=False)
+        return late
 
     def learn_word(self, number: int, body: bytes) -> None:
         """Remember a word."""

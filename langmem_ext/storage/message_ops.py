@@ -26,12 +26,17 @@ that is older than these and in no list that was read is stored again, at worst.
 
 @dataclass(slots=True)
 class Writer:
-    """The rows that one operation adds to a thread; written together by `flush`."""
+    """The rows that one operation adds to a thread; written together by `flush`.
+
+    Attributes:
+        late: Numbers of the step's messages, by their bytes without an id (`ThreadIndex.late`).
+    """
 
     thread: ThreadRow
     index: ThreadIndex
     codec: Codec
     now: int
+    late: dict[Snapshot, int]
     items: list[dict[str, Any]] = field(default_factory=list)
     values: list[dict[str, Any]] = field(default_factory=list)
     words: list[dict[str, Any]] = field(default_factory=list)
@@ -59,8 +64,6 @@ class Writer:
         self.added_items += 1
         self.added_tokens += tokens
         self.index.learn_item(number, packed, row.message_id)
-        if row.message_id is not None:
-            self.index.learn_recent(number, packed, self.codec)
         return number
 
     def add_value(self, body: bytes) -> int:
@@ -93,9 +96,6 @@ def catch_up(index: ThreadIndex, thread: ThreadRow, codec: Codec) -> Op[None]:
     if index.items_end < thread.next_item:
         first = max(index.items_end, thread.next_item - CATCH_UP)
         yield from load_items(index, codec, first, thread.next_item)
-        for number in range(max(first, thread.next_item - 16), thread.next_item):
-            if number in index.content and number not in index.unnamed:
-                index.learn_recent(number, index.content[number], codec)
         index.items_end = thread.next_item
     if index.words_end < thread.next_word:
         first = max(index.words_end, thread.next_word - CATCH_UP)
@@ -174,11 +174,8 @@ def _admit(writer: Writer, packed: Snapshot) -> Op[int]:
     index, codec = writer.index, writer.codec
     message_id = codec.id_of(packed)
     if message_id is None:
-        number = index.recent.get(packed)
-        if number is None:
-            number = writer.add_item(packed)
-        index.by_content[packed] = ~number
-        return ~number
+        number = writer.late.get(packed)
+        return ~(number if number is not None else writer.add_item(packed))
     bare = codec.renamed(packed, None)
     unnamed = index.by_content.get(bare)
     if unnamed is not None and ~unnamed in index.unnamed:
@@ -186,10 +183,12 @@ def _admit(writer: Writer, packed: Snapshot) -> Op[int]:
         key = sql.row_key(writer.thread.number, ~unnamed)
         if (yield from fetch(sql.NAME_ITEM, key=key, message_id=encode_id(message_id))):
             index.learn_item(~unnamed, packed, message_id)
+            writer.late[bare] = ~unnamed
             return ~unnamed
         # Another process gave it another id meanwhile.
         yield from load_items(index, codec, ~unnamed, ~unnamed + 1)
-    return writer.add_item(packed)
+    number = writer.late[bare] = writer.add_item(packed)
+    return number
 
 
 def read_messages(index: ThreadIndex, codec: Codec, runs: Runs, nameless: tuple[int, ...]) -> Op[list[Snapshot]]:

@@ -36,6 +36,7 @@ UPDATE_THREAD_HEAD = (
 SELECT_THREADS_AFTER = (
     "SELECT number, id FROM thread WHERE number > :after AND (:owner IS NULL OR owner = :owner) ORDER BY number LIMIT :limit"
 )
+SELECT_WAITING = "SELECT waiting_for FROM thread WHERE number = :thread"
 DELETE_THREAD = (
     "DELETE FROM item WHERE key >= :low AND key < :high",
     "DELETE FROM value WHERE key >= :low AND key < :high",
@@ -63,6 +64,7 @@ INSERT_ITEM = (
     "INSERT INTO item (key, message_id, role, name, text, tool_call_id, created_at, tokens, rest)"
     " VALUES (:key, :message_id, :role, :name, :text, :tool_call_id, :created_at, :tokens, :rest)"
 )
+FIND_ITEM = "SELECT key FROM item WHERE key >= :low AND key < :high AND message_id = :message_id"
 NAME_ITEM = "UPDATE item SET message_id = :message_id WHERE key = :key AND message_id IS NULL RETURNING key"
 INSERT_VALUE = "INSERT INTO value (key, body) VALUES (:key, :body)"
 SELECT_VALUE = "SELECT body FROM value WHERE key = :key"

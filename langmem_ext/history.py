@@ -1,0 +1,97 @@
+"""`ThreadChatMessageHistory`: a thread's messages for LangChain chains.
+
+A bridge for code that has a chat history today: langchain-core has deprecated `BaseChatMessageHistory` and `RunnableWithMessageHistory` in
+favour of LangGraph's checkpointers. It is a view of the same log, so a thread can be continued by a graph at any time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+from uuid import UUID, uuid4
+
+from langchain_core.chat_history import BaseChatMessageHistory
+from langchain_core.messages import BaseMessage
+
+from langmem_ext.codec import MessageCodec
+from langmem_ext.log import MessageLog, new_edit, thread_key
+from langmem_ext.serde import RestorePolicy
+from langmem_ext.storage import history_ops
+from langmem_ext.storage.history_ops import Edit
+from langmem_ext.types import PackedValue, Snapshot, ThreadKey
+
+if TYPE_CHECKING:
+    from langmem_ext.checkpoint import DeltaSaver
+
+
+class ThreadChatMessageHistory(BaseChatMessageHistory):
+    """The messages of one thread: after a graph ran, the graph's; what is added here is there when the graph runs next.
+
+    Args:
+        thread_id: The thread; it is made at the first message.
+        log: The database: a `MessageLog`, a `DeltaSaver` (whose serializer and owner are then used too) or a URL.
+        channel: The graph's channel that holds the messages.
+        owner: Bind the history to an owner: another owner's thread is not found.
+
+    Raises:
+        InvalidThreadId: The thread id is empty, or neither a string, an int nor a UUID.
+    """
+
+    def __init__(
+        self, thread_id: str | int | UUID, log: MessageLog | DeltaSaver | str, *, channel: str = "messages", owner: str | None = None
+    ) -> None:
+        self.log = MessageLog.of(log)
+        self._key = ThreadKey(thread_key(thread_id), owner or getattr(log, "owner", None))
+        self._codec: MessageCodec = getattr(log, "codec", None) or MessageCodec(RestorePolicy())
+        self._channel = channel
+
+    @property
+    def messages(self) -> list[BaseMessage]:  # type: ignore[override]  # a plain attribute there, read-only here
+        """The messages, oldest first; copies, which may be changed freely."""
+        return self._load(self.log.run(self._read(), write=False))
+
+    async def aget_messages(self) -> list[BaseMessage]:
+        """Async twin of `messages`."""
+        return await self.log.driver.acall(lambda: self.messages)
+
+    def add_messages(self, messages: Sequence[BaseMessage]) -> None:
+        """Append messages, all of them or none; they are stored when this returns.
+
+        One whose id the thread has already takes that message's place, as LangGraph's `add_messages` has it.
+
+        Raises:
+            ThreadNotFound: The thread belongs to another owner.
+        """
+        if messages:
+            self.log.run(self._add(messages), write=True)
+
+    async def aadd_messages(self, messages: Sequence[BaseMessage]) -> None:
+        """Async twin of `add_messages`."""
+        if messages:
+            await self.log.arun(self._add(messages), write=True)
+
+    def clear(self) -> None:
+        """Empty the history; the log keeps what was said, and the thread's earlier checkpoints still show it."""
+        self.log.run(self._clear(), write=True)
+
+    async def aclear(self) -> None:
+        """Async twin of `clear`."""
+        await self.log.arun(self._clear(), write=True)
+
+    def _read(self) -> Any:
+        return history_ops.read_history(self._key, self._channel, indexes=self.log.indexes, codec=self._codec)
+
+    def _add(self, messages: Sequence[BaseMessage]) -> Any:
+        named = [message if message.id is not None else message.model_copy(update={"id": str(uuid4())}) for message in messages]
+        packed = self._codec.pack_messages(named)
+        return history_ops.add_to_history(self._key, self._channel, packed, self._edit(), indexes=self.log.indexes, codec=self._codec)
+
+    def _clear(self) -> Any:
+        return history_ops.clear_history(self._key, self._channel, self._edit(), indexes=self.log.indexes, codec=self._codec)
+
+    def _edit(self) -> Edit:
+        return new_edit(self._codec.pack_value({"parents": {}}).body)
+
+    def _load(self, packed: list[Snapshot]) -> list[BaseMessage]:
+        loaded: list[BaseMessage] = self._codec.load_value(PackedValue(messages=packed))
+        return loaded

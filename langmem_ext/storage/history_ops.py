@@ -1,0 +1,150 @@
+"""Operations on a thread's list of messages without a graph: read it, add to it, empty it.
+
+A change is a checkpoint of its own that follows the newest one and differs from it in that list alone, so that a graph that runs next
+finds it, and whatever it was about to do is still to be done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from langmem_ext.errors import InvalidInput
+from langmem_ext.messages.manifest import Runs, length_of, numbers_of, ranges_of, runs_of
+from langmem_ext.storage import statements as sql
+from langmem_ext.storage.checkpoint_ops import close_writer, header_of, open_writer, store_header
+from langmem_ext.storage.effects import Op, fetch, fetch_one
+from langmem_ext.storage.header import Header, ValueRef, next_version
+from langmem_ext.storage.ids import encode_id
+from langmem_ext.storage.index import Indexes, ThreadIndex
+from langmem_ext.storage.message_ops import Writer, read_messages, resolve
+from langmem_ext.storage.thread_ops import find_thread
+from langmem_ext.types import Codec, Snapshot, ThreadKey
+
+EMPTY_LIST = b"\x90"
+"""How an empty list is encoded as a value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """What a change of the list needs from outside: operations have no clock and no chance.
+
+    Attributes:
+        checkpoint_id: A new checkpoint's id.
+        ts: Its ISO 8601 time.
+        now: Unix milliseconds.
+        random: Seven digits for the new version (`header.next_version`).
+        v: Format number of a thread's first checkpoint.
+        details: Encoded metadata of a thread's first checkpoint.
+    """
+
+    checkpoint_id: str
+    ts: str
+    now: int
+    random: int
+    v: int
+    details: bytes | None
+
+
+def read_history(key: ThreadKey, channel: str, *, indexes: Indexes, codec: Codec) -> Op[list[Snapshot]]:
+    """The messages of the newest checkpoint, oldest first; empty where there are none.
+
+    Raises:
+        InvalidInput: The channel holds something else.
+    """
+    thread = yield from find_thread(key)
+    if thread is None:
+        return []
+    index = indexes.of(thread.number, codec)
+    head = yield from _head(index)
+    ref = _list_of(head[1], channel) if head is not None else ValueRef()
+    messages = yield from read_messages(index, codec, ref.runs, ref.nameless)
+    indexes.trim()
+    return messages
+
+
+def add_to_history(key: ThreadKey, channel: str, messages: Sequence[Snapshot], edit: Edit, *, indexes: Indexes, codec: Codec) -> Op[None]:
+    """Append messages; one whose id is in the list already takes that one's place."""
+    writer = yield from open_writer(key, None, now=edit.now, indexes=indexes, codec=codec)
+    head = yield from _head(writer.index)
+    ref = _list_of(head[1], channel) if head is not None else ValueRef()
+    added, bare = yield from resolve(writer, messages)
+    runs, nameless = ref.runs, list(ref.nameless)
+    for position, number in enumerate(numbers_of(added)):
+        at = None if position in bare else (yield from _position_of(writer, runs, messages[position]))
+        if at is None:
+            if position in bare:
+                nameless.append(length_of(runs))
+            runs = runs_of([number], runs)
+        else:
+            numbers = numbers_of(runs)
+            numbers[at] = number
+            runs = runs_of(numbers)
+    yield from _follow(writer, head, channel, ValueRef(runs=runs, nameless=tuple(nameless)), edit)
+    indexes.trim()
+
+
+def clear_history(key: ThreadKey, channel: str, edit: Edit, *, indexes: Indexes, codec: Codec) -> Op[None]:
+    """Empty the list; the messages stay in the log and in the earlier checkpoints."""
+    if (yield from find_thread(key)) is None:
+        return
+    writer = yield from open_writer(key, None, now=edit.now, indexes=indexes, codec=codec)
+    head = yield from _head(writer.index)
+    if head is not None and _list_of(head[1], channel).runs:
+        yield from _follow(writer, head, channel, ValueRef(), edit)
+
+
+def _head(index: ThreadIndex) -> Op[tuple[bytes, Header, int | None] | None]:
+    """Id, header and step of the root's newest checkpoint."""
+    row = yield from fetch_one(sql.SELECT_LATEST_CHECKPOINT, thread=index.number, namespace=0)
+    if row is None:
+        return None
+    header = index.headers.get((0, row[0])) or (yield from header_of(index, 0, row))
+    return row[0], header, row[2]
+
+
+def _list_of(header: Header, channel: str) -> ValueRef:
+    ref = header.values.get(channel)
+    if ref is None:
+        if channel in header.versions and header.versions[channel]:
+            # A channel with a version and no value here is one that LangGraph rebuilds from writes.
+            raise InvalidInput(f"the thread keeps {channel!r} as a DeltaChannel: read and change it through its graph")
+        return ValueRef()
+    if ref.row is not None or (ref.body is not None and ref.body != EMPTY_LIST):
+        raise InvalidInput(f"the channel {channel!r} of the thread holds no list of messages: name the channel that does")
+    return ValueRef(runs=ref.runs, nameless=ref.nameless)
+
+
+def _position_of(writer: Writer, runs: Runs, packed: Snapshot) -> Op[int | None]:
+    """Where in the list a message with the same id stands."""
+    message_id = encode_id(str(writer.codec.id_of(packed)))
+    passed = 0
+    for first, end in ranges_of(runs):
+        low = sql.row_key(writer.thread.number, first)
+        rows = yield from fetch(sql.FIND_ITEM, low=low, high=low + end - first, message_id=message_id)
+        if rows:
+            position: int = passed + rows[0][0] - low
+            return position
+        passed += end - first
+    return None
+
+
+def _follow(writer: Writer, head: tuple[bytes, Header, int | None] | None, channel: str, ref: ValueRef, edit: Edit) -> Op[None]:
+    """Store the checkpoint that follows `head` and has `ref` in `channel`."""
+    parent, header, step = head if head is not None else (None, Header(edit.v, edit.ts, {}, {}, None, details=edit.details), -2)
+    checkpoint = encode_id(edit.checkpoint_id)
+    if parent is not None and checkpoint <= parent:
+        # Another machine's clock is ahead: the newest checkpoint is the one with the highest id, and this one must be it.
+        checkpoint = (int.from_bytes(parent, "big") + 1).to_bytes(len(parent), "big")
+    version = next_version(max(header.versions.values(), default=None), edit.random)
+    value = ref if ref.runs else ValueRef(body=EMPTY_LIST)
+    following = replace(
+        header,
+        ts=edit.ts,
+        versions={**header.versions, channel: version},
+        updated=[channel],
+        values={**header.values, channel: value},
+    )
+    yield from store_header(writer, 0, checkpoint, parent, following, step=None if step is None else step + 1, label=b'{"source":"update"}')
+    [(waiting_for,)] = yield from fetch(sql.SELECT_WAITING, thread=writer.thread.number)
+    yield from close_writer(writer, (checkpoint, length_of(ref.runs), waiting_for))
