@@ -6,6 +6,7 @@ the database, does one thing, closes it and exits, so every step of a conversati
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import itertools
 import json
@@ -40,7 +41,7 @@ def close_saver(saver: BaseCheckpointSaver[Any]) -> None:
     saver.conn.close()  # type: ignore[attr-defined]
 
 
-CATALOG = {
+CATALOG: dict[str, Any] = {
     "intents": [
         {
             "id": "check_order",
@@ -237,6 +238,20 @@ def make_graph(saver: BaseCheckpointSaver[Any], shop: Shop) -> Any:
     """The desk's graph over `saver`, acting on `shop`; one shop at a time in a process."""
     COUNTER.path = shop.path
     return BUILDER.compile(checkpointer=saver)
+
+
+def async_desk() -> Any:
+    """A desk of one request, whose tool is async and touches nothing."""
+
+    @tool
+    async def check_order(number: Number) -> dict[str, str]:
+        """Find out where an order is."""
+        await asyncio.sleep(0)
+        return {"status": "on its way"}
+
+    checking = {**CATALOG["intents"][0], "patterns": ["where is it"]}
+    catalog = {"intents": [checking], "params": {"order_id": CATALOG["params"]["order_id"]}}
+    return build_waiting_graph(IntentCatalog.from_dict(catalog), [check_order])
 
 
 def kill_at(saver: BaseCheckpointSaver[Any], call: int, when: str) -> None:

@@ -1,0 +1,182 @@
+"""Users who do anything, in any order, on a file database that is closed and opened between their messages.
+
+Whatever they do, the graph never goes round without asking, loses no value, calls no tool with an argument it would refuse or twice for one
+request, and never waits for a value that it has.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import desk
+import pytest
+from hypothesis import HealthCheck, event, given, settings
+from hypothesis import strategies as st
+from langgraph.types import Command
+
+from langmem_ext.waiting.converse import converse
+
+CONFIG: Any = {"configurable": {"thread_id": "t"}}
+
+ANSWERS = [
+    "O-1",
+    "it's O-22",
+    "O-9999999",
+    "12 Main Street, Springfield",
+    "$12.50",
+    "$900",
+    "voucher",
+    "credit card",
+    "yes",
+    "no",
+    "4111111111111111",
+]
+REQUESTS = [
+    "I want to check my order",
+    "where is my order O-3?",
+    "cancel my order",
+    "cancel order O-4 please",
+    "I want a refund",
+    "refund $20 for O-5 by card",
+    "change my delivery address",
+    "save my card",
+    "let me talk to a human",
+]
+TURNS = [
+    "cancel that please",
+    "never mind",
+    "start over",
+    "sorry, I meant O-7",
+    "no, the amount should be $8",
+    "cancel it",
+    "the same one please",
+]
+JUNK = ["", "  ", "banana", "?", "why do you ask", "O-", "{order_id} {result}", "\ud800", "yes, but O-8", "not sure", "🙂"]
+
+SAY = st.tuples(st.just("say"), st.sampled_from(ANSWERS) | st.sampled_from(REQUESTS) | st.sampled_from(TURNS) | st.sampled_from(JUNK))
+VALUES = st.sampled_from(
+    [None, {}, [], "", 0, 7, True, False, 1.5, ["O-1"], {"text": "O-2"}, {"order_id": "O-3"}, {"x": [1, {}]}, "banana", "no"]
+)
+RESUME = st.tuples(st.sampled_from(["resume", "resume by id"]), VALUES)
+EDITS = st.sampled_from(
+    [
+        {"params": {"order_id": "O-6"}},
+        {"params": {"order_id": "banana", "amount": -1, "method": 7}},
+        {"params": {"order_id": "O-6", "amount": 5, "method": "card", "address": "1 Elm Street", "card": "4111111111111111"}},
+        {"params": {}},
+        {"params": None},
+        {"waiting_for_param": None},
+        {"waiting_for_param": "amount"},
+        {"waiting_for_param": "gone"},
+        {"plan": None},
+        {"plan": {"id": "x"}},
+        {"suspended": "x"},
+        {"suspended": []},
+        {"last_intent_id": "gone", "last_result": [1], "summary": "x"},
+    ]
+)
+EDIT = st.tuples(st.just("edit"), EDITS)
+STEPS = st.lists(SAY | SAY | SAY | RESUME | EDIT, min_size=1, max_size=12)
+
+
+@dataclass
+class User:
+    """A thread on a file, opened anew for every step, and what must hold after each."""
+
+    folder: Path
+    edited: bool = False
+    before: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.shop = desk.Shop(self.folder / "shop.db")
+
+    def step(self, kind: str, value: Any) -> None:
+        saver = desk.open_saver(self.folder / "memory.db")
+        try:
+            graph = desk.make_graph(saver, self.shop)
+            self.before = graph.get_state(CONFIG).values
+            if kind == "say":
+                converse(graph, value, thread_id="t")
+            elif kind == "edit":
+                self._edit(graph, value)
+            else:
+                self._resume(graph, value, by_id=kind == "resume by id")
+            edited, self.edited = self.edited or kind == "edit", kind == "edit"
+            self._check(graph.get_state(CONFIG), edited=edited)
+        finally:
+            desk.close_saver(saver)
+
+    def _edit(self, graph: Any, values: dict[str, Any]) -> None:
+        if self.before:
+            graph.update_state(CONFIG, values)
+
+    def _resume(self, graph: Any, value: object, *, by_id: bool) -> None:
+        waiting = graph.get_state(CONFIG).interrupts
+        if not waiting or (value is None and not by_id):
+            return  # LangGraph refuses these itself
+        graph.invoke(Command(resume={waiting[0].id: value} if by_id else value), CONFIG, durability="sync")
+
+    def _check(self, after: Any, *, edited: bool) -> None:
+        assert len(after.interrupts) <= 1, "two questions wait at once"
+        params = after.values.get("params")
+        for waiting in after.interrupts:
+            asked = waiting.value["param"]
+            event(f"waits for {asked}")
+            assert asked == after.values["waiting_for_param"]
+            assert params.get(asked) is None, "waits for a value that it has"
+        if after.values and not edited and isinstance(params, dict):
+            self._check_nothing_lost(after.values)
+        self._check_calls(after.values)
+
+    def _check_nothing_lost(self, now: dict[str, Any]) -> None:
+        """A request that still runs or is suspended knows what it knew."""
+        plan = self.before.get("plan")
+        if not plan:
+            return
+        requests = {entry["plan"]["id"]: entry["params"] for entry in now.get("suspended") or []}
+        if now.get("plan"):
+            requests[now["plan"]["id"]] = now["params"]
+        if plan["id"] in requests:
+            known = {name for name, value in self.before["params"].items() if value is not None}
+            assert known <= requests[plan["id"]].keys(), "lost a value"
+
+    def _check_calls(self, values: dict[str, Any]) -> None:
+        calls = self.shop.calls()
+        tools = {tool.name: tool for tool in desk.make_tools(self.shop)} if calls else {}
+        for name, arguments in calls:
+            tools[name].args_schema.model_validate({**arguments, "idempotency_key": "k"})
+        assert len(calls) == len(self.shop.effects()), "called twice for one request"
+        asked = Counter(call["id"] for message in values.get("messages", []) if message.type == "ai" for call in message.tool_calls)
+        answered = Counter(message.tool_call_id for message in values.get("messages", []) if message.type == "tool")
+        assert asked == answered
+        assert set(asked.values()) <= {1}
+        assert sum(asked.values()) == len(calls)
+
+
+def play(steps: list[tuple[str, Any]]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        user = User(Path(folder))
+        for kind, value in steps:
+            user.step(kind, value)
+        user.step("say", "start over")
+        user.step("say", "where is my order O-3?")
+        assert user.shop.calls()[-1] == ("check_order", {"number": "O-3"}), "the thread is stuck: " + json.dumps(steps)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(STEPS)
+def test_whatever_users_do_the_graph_keeps_its_promises(steps: list[tuple[str, Any]]) -> None:
+    play(steps)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+@settings(max_examples=3000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(SAY | SAY | SAY | RESUME | EDIT, min_size=5, max_size=40))
+def test_whatever_users_do_for_long_the_graph_keeps_its_promises(steps: list[tuple[str, Any]]) -> None:
+    play(steps)
