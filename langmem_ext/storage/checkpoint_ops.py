@@ -7,7 +7,8 @@ found by reference only, never by channel and version: versions collide across f
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from dataclasses import dataclass
+from typing import Any, Final
 
 from langmem_ext.errors import DamagedRow
 from langmem_ext.storage import statements as sql
@@ -103,48 +104,85 @@ def put_writes(
     """
     writer = yield from open_writer(key, checkpoint_id, now=now, indexes=indexes, codec=codec)
     space = yield from ensure_namespace(writer, namespace)
-    entries: list[tuple[int, str, ValueRef]] = []
+    entries: list[WriteEntry] = []
     for write in writes:
         ref = yield from _store_value(writer, write.value, None)
-        entries.append((write.index, write.channel, ref))
-    long_path = path if len(writer.index.words) > MAX_PATHS and path.encode() not in writer.index.words else None
-    path_word = writer.intern(b"" if long_path is not None else path.encode("utf-8", "surrogatepass"))
-    yield from writer.flush()
+        entries.append(WriteEntry(path, write.index, write.channel, ref))
     where = {"thread": writer.thread.number, "namespace": space, "checkpoint": encode_id(checkpoint_id), "task": encode_id(task_id)}
-    body = _encode_writes(entries, long_path)
+    path_word = _intern_path(writer, path)
+    yield from writer.flush()
+    body = _encode_writes(_merge_writes((), entries), path if path_word is not None else None)
     if not (yield from fetch(sql.INSERT_WRITES, **where, path=path_word, body=body)):
-        [(_, earlier)] = yield from fetch(sql.SELECT_TASK_WRITES, **where)
-        merged = _merge_writes(decode_writes(earlier)[0], entries)
-        yield from fetch(sql.UPDATE_WRITES, **where, path=path_word, body=_encode_writes(merged, long_path))
+        [(earlier_word, earlier)] = yield from fetch(sql.SELECT_TASK_WRITES, **where)
+        earlier_path = yield from read_path(writer.index, earlier_word)
+        merged = _merge_writes(decode_writes(earlier, earlier_path), entries)
+        yield from fetch(sql.UPDATE_WRITES, **where, body=_encode_writes(merged, earlier_path))
     yield from close_writer(writer, None)
     indexes.trim()
 
 
-def _merge_writes(
-    earlier: Sequence[tuple[int, str, ValueRef]], later: Sequence[tuple[int, str, ValueRef]]
-) -> list[tuple[int, str, ValueRef]]:
-    merged = {index: (index, channel, ref) for index, channel, ref in earlier}
+@dataclass(frozen=True, slots=True)
+class WriteEntry:
+    """One write of a task: the path that the task had when it was stored, its place, its channel, and where its value stands."""
+
+    path: str
+    index: int
+    channel: str
+    value: ValueRef
+
+
+_PATH_CHANGES: Final = 1 << 31
+"""Stands where an entry's index would: from here on, entries have the path that stands where the channel would."""
+
+
+def _merge_writes(earlier: Sequence[WriteEntry], later: Sequence[WriteEntry]) -> list[WriteEntry]:
+    merged = {entry.index: entry for entry in earlier}
     for entry in later:
-        if entry[0] < 0 or entry[0] not in merged:
-            merged[entry[0]] = entry
+        if entry.index < 0 or entry.index not in merged:
+            merged[entry.index] = entry
     return list(merged.values())
 
 
-def _encode_writes(entries: Sequence[tuple[int, str, ValueRef]], path: str | None) -> bytes:
-    """The entries; behind them, as an entry of its own, a path too rare to be interned."""
-    rows = [*entries, (_PATH_ENTRY, path, ValueRef())] if path is not None else entries
+def _encode_writes(entries: Sequence[WriteEntry], path: str | None) -> bytes:
+    """The entries; where the path is not `path`, which stands in a column, it is said before the first entry that has it."""
+    rows: list[tuple[Any, ...]] = []
+    for entry in entries:
+        if entry.path != path:
+            path = entry.path
+            rows.append((_PATH_CHANGES, path, ValueRef()))
+        rows.append((entry.index, entry.channel, entry.value))
     return encode_values(rows)
 
 
-_PATH_ENTRY: Final = 1 << 31
+def decode_writes(body: bytes, path: str | None) -> list[WriteEntry]:
+    """A pending-write row's entries.
+
+    Args:
+        body: The row's body.
+        path: The path that its column names; None where it names none.
+    """
+    entries: list[WriteEntry] = []
+    for index, channel, ref in decode_values(body, labels=2):
+        if index == _PATH_CHANGES:
+            path = channel
+        else:
+            entries.append(WriteEntry(path or "", index, channel, ref))
+    return entries
 
 
-def decode_writes(body: bytes) -> tuple[list[tuple[int, str, ValueRef]], str | None]:
-    """A pending-write row's `(index, channel, value)` entries, and its path where that is not interned."""
-    entries = decode_values(body, labels=2)
-    if entries and entries[-1][0] == _PATH_ENTRY:
-        return entries[:-1], entries[-1][1]
-    return entries, None
+def _intern_path(writer: Writer, path: str) -> int | None:
+    """The number of the word that holds a path; None where the thread has too many words for another to be worth it."""
+    body = path.encode("utf-8", "surrogatepass")
+    if len(writer.index.words) > MAX_PATHS and body not in writer.index.words:
+        return None
+    return writer.intern(body)
+
+
+def read_path(index: ThreadIndex, number: int | None) -> Op[str | None]:
+    """The path that a word holds."""
+    if number is None:
+        return None
+    return (yield from read_word(index, number)).decode("utf-8", "surrogatepass")
 
 
 # -- parts -------------------------------------------------------------------------------------------------------------------------------

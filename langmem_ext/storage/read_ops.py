@@ -11,7 +11,7 @@ from typing import Any
 
 from langmem_ext.errors import DamagedRow
 from langmem_ext.storage import statements as sql
-from langmem_ext.storage.checkpoint_ops import decode_writes, header_of, read_word
+from langmem_ext.storage.checkpoint_ops import WriteEntry, decode_writes, header_of, read_path, read_word
 from langmem_ext.storage.effects import Op, Row, fetch, fetch_one
 from langmem_ext.storage.header import Header, ValueRef
 from langmem_ext.storage.ids import decode_id, encode_id
@@ -117,22 +117,22 @@ def _read_body(reader: _Reader, number: int) -> Op[bytes]:
 
 def _read_writes(reader: _Reader, rows: Sequence[Row], channels: set[str] | None = None) -> Op[list[StoredWrite]]:
     """Pending writes in LangGraph's order: by task path, task id and index. With `channels`, only those of these channels."""
-    found: list[tuple[tuple[str, str, int], str, ValueRef]] = []
-    for task, path_number, body in rows:
+    found: list[tuple[str, WriteEntry]] = []
+    for task, path_word, body in rows:
         task_id = decode_id(task)
+        path = yield from read_path(reader.index, path_word)
         try:
-            entries, long_path = decode_writes(body)
+            found += [(task_id, entry) for entry in decode_writes(body, path)]
         except Exception as error:
             raise DamagedRow(
                 f"the pending writes of task {task_id} in thread {reader.thread_id!r} are damaged ({error}): other threads stay readable;"
                 " fork from an earlier checkpoint, or delete the thread"
             ) from error
-        path = long_path if long_path is not None else (yield from read_word(reader.index, path_number)).decode("utf-8", "surrogatepass")
-        found += [((path, task_id, at), channel, ref) for at, channel, ref in entries if channels is None or channel in channels]
-    found.sort(key=lambda entry: entry[0])
+    found.sort(key=lambda pair: (pair[1].path, pair[0], pair[1].index))
     writes: list[StoredWrite] = []
-    for (_, task_id, _), channel, ref in found:
-        writes.append(StoredWrite(task_id, channel, (yield from _read_value(reader, ref))))
+    for task_id, entry in found:
+        if channels is None or entry.channel in channels:
+            writes.append(StoredWrite(task_id, entry.channel, (yield from _read_value(reader, entry.value))))
     return writes
 
 

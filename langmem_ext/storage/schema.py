@@ -96,7 +96,7 @@ _M001_TABLES = (
         namespace INTEGER NOT NULL,
         checkpoint BLOB NOT NULL,
         task BLOB NOT NULL,
-        path INTEGER NOT NULL,
+        path INTEGER,
         body BLOB NOT NULL,
         nonce BLOB,
         PRIMARY KEY (thread, namespace, checkpoint, task)

@@ -93,8 +93,7 @@ SELECT_TASK_WRITES = (
     "SELECT path, body FROM pending_write WHERE thread = :thread AND namespace = :namespace AND checkpoint = :checkpoint AND task = :task"
 )
 UPDATE_WRITES = (
-    "UPDATE pending_write SET path = :path, body = :body"
-    " WHERE thread = :thread AND namespace = :namespace AND checkpoint = :checkpoint AND task = :task"
+    "UPDATE pending_write SET body = :body WHERE thread = :thread AND namespace = :namespace AND checkpoint = :checkpoint AND task = :task"
 )
 SELECT_CHECKPOINT_PAGE = (
     "SELECT checkpoint.thread, thread.id, checkpoint.namespace, checkpoint.id, checkpoint.parent, checkpoint.step, checkpoint.label,"
