@@ -15,42 +15,71 @@ _RULES: tuple[tuple[ParamType, str, str], ...] = (
     (ParamType.PHONE, r"(?:tele)?phone|mobile|fax|tel|cell", r"(?:tele)?phone number"),
     (
         ParamType.IDENTIFIER,
-        r"ids?|identifier|code|uuid|sku|(?:order|confirmation|reservation|booking|tracking|account|invoice|ticket|flight|customer|serial|reference|case|policy|card|member)"
+        r"ids?|identifier|code|uuid|sku|(?:order|confirmation|reservation|booking|tracking|account|invoice|ticket|flight|customer|serial"
+        r"|reference|case|policy|card|member)"
         r" (?:number|no|nr|ref|reference)|username|reference|pnr",
         r"identifier|(?:confirmation|tracking|reference|order|account|serial|invoice) (?:number|code)|\bid of\b|\bid\b",
     ),
     (ParamType.ADDRESS, r"address|street", r"(?:street|postal|delivery|shipping|billing|home) address"),
     (ParamType.DATE, r"dates?|day|birthday|dob|deadline|when", r"date (?:of|for|when|on)|\bdate\b|which day"),
     (ParamType.TIME, r"times?|hour|clock", r"\btime (?:of|for|to|when)|time of day|what time"),
-    (ParamType.MONEY, r"amount|price|cost|fare|budget|balance|payment|fee|rent|salary|income|money|total", r"amount of money|price in|cost of|in (?:dollars|euros|usd)"),
+    (
+        ParamType.MONEY,
+        r"amount|price|cost|fare|budget|balance|payment|fee|rent|salary|income|money|total",
+        r"amount of money|price in|cost of|in (?:dollars|euros|usd)",
+    ),
     (
         ParamType.INTEGER,
-        r"number(?: of)?|num|count|quantity|qty|how many|people|persons?|guests?|passengers?|riders?|travell?ers|seats|tickets|adults|children|nights|days|rooms|beds|bedrooms|bathrooms"
+        r"number(?: of)?|num|count|quantity|qty|how many|people|persons?|guests?|passengers?|riders?|travell?ers|seats|tickets|adults"
+        r"|children|nights|days|rooms|beds|bedrooms|bathrooms"
         r"|party size|group size|size|length|duration|age|rating|stars|year|limit|stay length",
         r"^(?:the )?(?:number|count|quantity) of|how many|size of the (?:party|group)|in (?:days|nights|minutes|hours|weeks)|number of",
     ),
-    (ParamType.BOOLEAN, r"(?:is|has|should|wants?|needs?|with|include|allow|confirm|free) \w+.*|flag", r"^(?:boolean|whether|if )|boolean flag|true if|yes or no"),
+    (
+        ParamType.BOOLEAN,
+        r"(?:is|has|should|wants?|needs?|with|include|allow|confirm|free) \w+.*|flag",
+        r"^(?:boolean|whether|if )|boolean flag|true if|yes or no",
+    ),
     (
         ParamType.PERSON,
-        r"(?:first|last|full|family|given|person|recipient|customer|contact|guest|passenger|patient|employee|user|sender|receiver|holder|owner|doctor|therapist|stylist|dentist|sur|nick"
-        r"|actor|actress|director|starring|artist|author|cast|singer) ?names?|surname|recipient|contact|actor|actress|director|directed by|starring|cast|artist|author|assignee|receiver|attendee",
-        r"name of (?:the |a )?(?:person|recipient|customer|patient|guest|passenger|actor|director|artist|contact|receiver)|person's name|(?:first|last|full) name",
+        r"(?:first|last|full|family|given|person|recipient|customer|contact|guest|passenger|patient|employee|user|sender|receiver|holder"
+        r"|owner|doctor|therapist|stylist|dentist|sur|nick"
+        r"|actor|actress|director|starring|artist|author|cast|singer) ?names?|surname|recipient|contact|actor|actress|director"
+        r"|directed by|starring|cast|artist|author|assignee|receiver|attendee",
+        r"name of (?:the |a )?(?:person|recipient|customer|patient|guest|passenger|actor|director|artist|contact|receiver)|person's name"
+        r"|(?:first|last|full) name",
     ),
     (
         ParamType.PLACE,
-        r"city|town|area|location|place|country|state|region|district|neighbou?rhood|destination|origin|from|to|departure|arrival|where|station|airport|venue location|pickup|dropoff"
+        r"city|town|area|location|place|country|state|region|district|neighbou?rhood|destination|origin|from|to|departure|arrival|where"
+        r"|station|airport|venue location|pickup|dropoff"
         r"|from station|to station|from city|to city",
-        r"\b(?:city|town|area|location|airport|station|country|destination|place) (?:of|where|in|from|to|for)|name of the (?:city|town|airport|station)",
+        r"\b(?:city|town|area|location|airport|station|country|destination|place) (?:of|where|in|from|to|for)|name of the (?:city|town"
+        r"|airport|station)",
     ),
-    (ParamType.NAME, r"names?|title|restaurant|hotel|movie|film|song|track|album|event|venue|attraction|show|book|product|item|team|company|brand", r"\b(?:name|title) of"),
-    (ParamType.NUMBER, r"weight|height|width|distance|percent(?:age)?|ratio|rate|temperature|score|latitude|longitude", r"percentage|in (?:kg|km|miles|degrees|metres|meters)"),
-)  # fmt: skip
-_FREE = re.compile(r"\b(?:type|kind|category|genre|cuisine|range|reason|comment|message|note|notes|description|food|style|class|subject|topic|feedback|details)\b", re.I)
+    (
+        ParamType.NAME,
+        r"names?|title|restaurant|hotel|movie|film|song|track|album|event|venue|attraction|show|book|product|item|team|company|brand",
+        r"\b(?:name|title) of",
+    ),
+    (
+        ParamType.NUMBER,
+        r"weight|height|width|distance|percent(?:age)?|ratio|rate|temperature|score|latitude|longitude",
+        r"percentage|in (?:kg|km|miles|degrees|metres|meters)",
+    ),
+)
+_FREE = re.compile(
+    r"\b(?:type|kind|category|genre|cuisine|range|reason|comment|message|note|notes|description|food|style|class|subject|topic|feedback"
+    r"|details)\b",
+    re.I,
+)
 _HEAD = re.compile(r"^(.*?)\b(?:of|for|where|in which|from which|to|in|from|at|on|when|that|which|with|by)\b", re.I)
 _FROM = re.compile(
     r"\b(?:from|origin\w*|source|start\w*|begin\w*|depart\w*|leav\w+|pick ?-?up|pickup|check ?-?in|outbound|sender|boarding|since)\b", re.I
 )
-_TO = re.compile(r"\b(?:to location|to|destination|end\w*|return\w*|drop ?-?off|dropoff|check ?-?out|inbound|arriv\w+|until|until|going)\b", re.I)
+_TO = re.compile(
+    r"\b(?:to location|to|destination|end\w*|return\w*|drop ?-?off|dropoff|check ?-?out|inbound|arriv\w+|until|until|going)\b", re.I
+)
 _PAIRED = frozenset((ParamType.DATE, ParamType.TIME, ParamType.PLACE))
 
 

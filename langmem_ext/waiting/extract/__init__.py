@@ -8,6 +8,7 @@ proposed value can be accepted, and a reply without a value is told apart (no pr
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from langmem_ext.waiting.extract import (
@@ -56,6 +57,8 @@ _READERS: Mapping[ParamType, Callable[[Param, Reply], list[Candidate]]] = {
 }
 _CLAIMS = frozenset(_READERS) - {ParamType.TEXT, ParamType.BOOLEAN}
 """Types whose values may take a span away from another parameter."""
+_LONGEST = 4_000
+"""Characters of a message in which a value is looked for; an open text may be longer."""
 
 
 def extract(param: Param, reply: Reply) -> Extraction:
@@ -77,6 +80,8 @@ def extract(param: Param, reply: Reply) -> Extraction:
     """
     if not reply.text.strip():
         return Extraction("abstained", reason="empty message")
+    if len(reply.text) > _LONGEST and not (param.type == ParamType.TEXT and free_text.is_free(param)):
+        reply = replace(reply, text=reply.text[:_LONGEST])
     chosen = best(reply.text, _own(param, reply, [c for c in _READERS[param.type](param, reply) if is_valid(param, c.value)]))
     accepted = None if reply.strict else _suggestion(param, reply, chosen)
     if accepted:
@@ -110,12 +115,15 @@ def _own(param: Param, reply: Reply, found: list[Candidate]) -> list[Candidate]:
     others = [other for other in reply.others if other.name != param.name and other.type in _CLAIMS]
     if not found or not others or param.type == ParamType.BOOLEAN:
         return found
-    theirs = [claim for other in others for claim in _READERS[other.type](other, reply)]
+    theirs = [claim for other in others for claim in _READERS[other.type](other, _seen_from(other, param, reply))]
     return [
-        own
-        for own in found
-        if not any(own.overlaps(c.start, c.end) and (c.fit, c.confidence) > (own.fit, own.confidence) for c in theirs)
+        own for own in found if not any(own.overlaps(c.start, c.end) and (c.fit, c.confidence) > (own.fit, own.confidence) for c in theirs)
     ]
+
+
+def _seen_from(other: Param, param: Param, reply: Reply) -> Reply:
+    """The reply with the two parameters' parts exchanged."""
+    return replace(reply, others=[param, *(third for third in reply.others if third.name != other.name)], suggested=None)
 
 
 def _suggestion(param: Param, reply: Reply, chosen: Candidate | None) -> Extraction | None:

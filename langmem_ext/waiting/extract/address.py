@@ -10,19 +10,30 @@ from langmem_ext.waiting.extract.reply import Reply
 from langmem_ext.waiting.param import Param
 
 _KIND = (
-    r"(?:street|st|avenue|ave|av|road|rd|boulevard|blvd|lane|ln|drive|dr|court|ct|place|pl|square|sq|way|terrace|ter|parkway|pkwy|highway|hwy|circle|cir|alley|plaza|row"
+    r"(?:street|st|avenue|ave|av|road|rd|boulevard|blvd|lane|ln|drive|dr|court|ct|place|pl|square|sq|way|terrace|ter|parkway|pkwy"
+    r"|highway|hwy|circle|cir|alley|plaza|row"
     r"|close|crescent|broadway|embarcadero|real|trail|loop|walk|quay|mews|expressway|route|mall|center|centre)"
 )
 _UNIT = r"(?:\s*,?\s*(?:(?:#|apt\.?|apartment|suite|ste\.?|unit|no\.?|floor|fl\.?|room|rm\.?|building|bldg\.?)\s*#?\s*[\w-]+))?"
 _TAIL = (
-    r"(?:,\s*(?!(?:The|A|An|Please|Thanks|Thank|And|But|For|At|On|I|We|It|My|This|That|Is|So|No|Yes)\b)(?-i:[A-Z])[\w'’-]*(?:\s+(?-i:[A-Z])[\w'’-]*){0,3}(?:\s+\d{4,6}(?:-\d{4})?)?)*"
+    r"(?:,\s*(?!(?:The|A|An|Please|Thanks|Thank|And|But|For|At|On|I|We|It|My|This|That|Is|So|No"
+    r"|Yes)\b)(?-i:[A-Z])[\w'’-]*(?:\s+(?-i:[A-Z])[\w'’-]*){0,3}(?:\s+\d{4,6}(?:-\d{4})?)?)*"
     r"(?:,?\s+(?-i:[A-Z]{2})\s+\d{5}(?:-\d{4})?|,\s*\d{4,6}\b)?"
 )
 _WORD = r"(?!(?:please|and|on|at|for|in|with|to|people|persons?|tickets?|days?|is|with)\b)[\w.'’&-]+"
 _NUMBER = r"\b\d{1,6}(?:-\d{1,5})?[A-Za-z]?\b"
-_KNOWN = re.compile(rf"{_NUMBER},?\s+(?:{_WORD}\s+){{0,4}}?{_KIND}\b(?:\s+{_KIND}\b)?\.?(?:\s+(?:[NSEW]|NE|NW|SE|SW|North|South|East|West|Real)\b\.?)?{_UNIT}{_TAIL}", re.I)
-_CAPITAL = re.compile(rf"{_NUMBER}\s+(?:[NSEW]\.?\s+)?(?:(?!I\b)[A-Z][\w'’-]*|\d+(?:st|nd|rd|th))(?:\s+(?:(?!I\b)[A-Z][\w'’-]*|(?:of|the|de|del)(?=\s+[A-Z])))*{_UNIT}{_TAIL}")
-_AFTER = re.compile(r"\b[A-Z][\w.'’-]*(?:\s+[A-Z][\w.'’-]*)*(?:stra(?:ss|ß)e|str\.|gasse|weg|platz|allee)\s+\d{1,4}[a-z]?\b(?:,\s*\d{4,5}\s+[A-Z]\w+)?")
+_KNOWN = re.compile(
+    rf"{_NUMBER},?\s+(?:{_WORD}\s+){{0,4}}?{_KIND}\b(?:\s+{_KIND}\b)?\.?(?:\s+(?:[NSEW]|NE|NW|SE|SW|North|South|East|West"
+    rf"|Real)\b\.?)?{_UNIT}{_TAIL}",
+    re.I,
+)
+_CAPITAL = re.compile(
+    rf"{_NUMBER}\s+(?:[NSEW]\.?\s+)?(?:(?!I\b)[A-Z][\w'’-]*|\d+(?:st|nd|rd|th))(?:\s+(?:(?!I\b)[A-Z][\w'’-]*|(?:of|the|de"
+    rf"|del)(?=\s+[A-Z])))*{_UNIT}{_TAIL}"
+)
+_AFTER = re.compile(
+    r"\b[A-Z][\w.'’-]*(?:\s+[A-Z][\w.'’-]*)*(?:stra(?:ss|ß)e|str\.|gasse|weg|platz|allee)\s+\d{1,4}[a-z]?\b(?:,\s*\d{4,5}\s+[A-Z]\w+)?"
+)
 
 
 def addresses(text: str) -> list[Candidate]:

@@ -6,59 +6,90 @@ import re
 
 _FILLER = r"^\W*(?:(?:well|hmm+|um+|uh|oh|so|actually|hey|hi|hello|ah|and|but|thanks|great|cool|awesome|lol)\b\W*)*"
 YES = re.compile(
-    _FILLER + r"(?:yes|yeah|yep|yup|yea|ya|y|sure|ok(?:ay)?|of course|certainly|absolutely|definitely|right|correct|exactly|indeed|affirmative|perfect|fine"
+    _FILLER
+    + r"(?:yes|yeah|yep|yup|yea|ya|y|sure|ok(?:ay)?|of course|certainly|absolutely|definitely|right|correct|exactly|indeed|affirmative"
+    + r"|perfect|fine"
     r"|great|awesome|cool|excellent|please do|go ahead|no problem|no worries|why not|sounds? (?:good|great|fine|perfect|right|ok(?:ay)?)"
     r"|(?:that|this|it)(?:'s| is| was| would| will|'ll|'d| sounds?| works?)?(?: be| do)?(?: just)?"
-    r"(?: fine| good| great| ok(?:ay)?| right| correct| perfect| true| work| works| nice| cool| find| alright| do| sounds good)?(?=\W*(?:$|[.,!;]|for me|with me|please|by me))"
-    r"|i (?:do|am|would|will|agree|accept|confirm)(?=\W*(?:$|[.,!;])|\s+(?:please|like that|want that|love))|i(?:'d| would) (?:love|like) (?:to|that)(?=\W*(?:$|[.,!;]))"
+    r"(?: fine| good| great| ok(?:ay)?| right| correct| perfect| true| work| works| nice| cool| find| alright| do"
+    r"| sounds good)?(?=\W*(?:$|[.,!;]|for me|with me|please|by me))"
+    r"|i (?:do|am|would|will|agree|accept|confirm)(?=\W*(?:$|[.,!;])|\s+(?:please|like that|want that|love))|i(?:'d| would) (?:love"
+    r"|like) (?:to|that)(?=\W*(?:$|[.,!;]))"
     r"|alright|all right|sounds good|works for me|(?:i )?don'?t mind|i(?:'m| am) (?:ok(?:ay)?|fine|good|cool|happy|comfortable) with)\b",
     re.I,
 )
 NO = re.compile(
-    _FILLER + r"(?:no|nope|nah|nay|n|not really|not at all|negative|never|i don'?t(?! mind| care| know| have| remember)|i do not(?! mind| care| know| have)"
-    r"|i(?:'d| would) (?:rather|prefer) not(?: to)?|please don'?t|don'?t|not necessary|no thanks?|no thank you|i'm not|i am not|it(?:'s| is) not|neither)"
+    _FILLER
+    + r"(?:no|nope|nah|nay|n|not really|not at all|negative|never|i don'?t(?! mind| care| know| have| remember)"
+    + r"|i do not(?! mind| care| know| have)"
+    r"|i(?:'d| would) (?:rather|prefer) not(?: to)?|please don'?t|don'?t|not necessary|no thanks?|no thank you|i'm not|i am not|it(?:'s"
+    r"| is) not|neither)"
     r"\b(?!\W*(?:problem|worries|issue|preference|specific|particular|idea|matter|need to worry))",
     re.I,
 )
 LATER = re.compile(
-    r"\b(?:not (?:now|yet|today|right now|at the moment|for now|this time)|maybe later|later,? (?:please|maybe)|another time|no,? thanks?(?: you)?|nothing(?: else)?"
+    r"\b(?:not (?:now|yet|today|right now|at the moment|for now|this time)|maybe later|later,? (?:please|maybe)|another time"
+    r"|no,? thanks?(?: you)?|nothing(?: else)?"
     r"|that'?s (?:all|it)|that is (?:all|it)|that will be all|i'?m (?:good|done|all set)|nevermind|never mind)\b",
     re.I,
 )
 _DONTCARE = re.compile(
-    r"\b(?:(?:do(?:n['’]?t| not)|dont|doesn['’]?t|does not|wouldn['’]?t) (?:really |actually |particularly |much )?(?:care|mind(?! (?:a|the|if|shar))|matter)"
-    r"|no (?:real |special |strong |big |particular |specific )?(?:preference|preferences|particular|specific|certain|issue|requirements?|restrictions?)\b|"
-    r"(?:don['’]?t|do not|dont) have (?:a |any |a particular |a specific |much )?(?:\w+ )?preferences?|not (?:particular|picky|fussy|important)|irrelevant"
-    r"|(?:any(?:thing|where|time|one|body)?|either|whichever|whatever|whoever|wherever|whenever)\b(?! (?:else|other|in|is|with|of (?:these|them|those) in|\w+ in)\b)"
-    r"(?= *(?:$|[.,!?;]|one\b|is\b|will\b|would\b|works?\b|you\b|do(?:es)?\b|sounds?\b|goes\b|kind|type|part|area|sort|range|price|of (?:them|those)|food|cuisine|city|place|please|that (?:is|works|you)|day|time|\w+ (?:is|will|would|works?|please|range|of)\b|\w+\W*$))"
-    r"|you (?:can )?(?:choose|decide|pick)|(?:your|ur) (?:choice|call)|up to you|surprise me|all the same|makes? no difference|i(?:'m| am) (?:flexible|open|easy)"
+    r"\b(?:(?:do(?:n['’]?t| not)|dont|doesn['’]?t|does not|wouldn['’]?t) (?:really |actually |particularly |much )?(?:care|mind(?! (?:a"
+    r"|the|if|shar))|matter)"
+    r"|no (?:real |special |strong |big |particular |specific )?(?:preference|preferences|particular|specific|certain|issue"
+    r"|requirements?|restrictions?)\b|"
+    r"(?:don['’]?t|do not|dont) have (?:a |any |a particular |a specific |much )?(?:\w+ )?preferences?|not (?:particular|picky|fussy"
+    r"|important)|irrelevant"
+    r"|(?:any(?:thing|where|time|one|body)?|either|whichever|whatever|whoever|wherever|whenever)\b(?! (?:else|other|in|is|with"
+    r"|of (?:these|them|those) in|\w+ in)\b)"
+    r"(?= *(?:$|[.,!?;]|one\b|is\b|will\b|would\b|works?\b|you\b|do(?:es)?\b|sounds?\b|goes\b|kind|type|part|area|sort|range|price"
+    r"|of (?:them|those)|food|cuisine|city|place|please|that (?:is|works|you)|day|time|\w+ (?:is|will|would|works?|please|range|of)\b"
+    r"|\w+\W*$))"
+    r"|you (?:can )?(?:choose|decide|pick)|(?:your|ur) (?:choice|call)|up to you|surprise me|all the same|makes? no difference|i(?:'m"
+    r"| am) (?:flexible|open|easy)"
     r"|no matter|i am open to (?:any|all)|open to any)",
     re.I,
 )
 _LACKS = re.compile(
-    r"\b(?:(?:do(?:n['’]?t| not)|dont|can(?:'|’)?t|cannot|can not|couldn['’]?t|didn['’]?t|haven['’]?t|have not|never|won['’]?t|will not|wouldn['’]?t) (?:really |seem to |quite |actually |currently |even )*"
-    r"(?:have|know|remember|recall|find|got|get|say|tell|give|share|provide|disclose|locate|think of)\b(?!\W+(?:if|a preference|any preference|time|to)\b)"
-    r"|(?:not|un)\s?sure(?! if)|no idea|no clue|forgot(?:ten)?|i lost|i(?:'ve| have) lost|misplaced|rather not|prefer not|without (?:it|one|them)"
-    r"|none of your business|not (?:comfortable|willing|able|available)|unable to|skip (?:it|this|that)|isn['’]?t (?:handy|available|with me)|(?:don['’]?t|do not) want to (?:say|tell|give|share|answer))",
+    r"\b(?:(?:do(?:n['’]?t| not)|dont|can(?:'|’)?t|cannot|can not|couldn['’]?t|didn['’]?t|haven['’]?t|have not|never|won['’]?t|will not"
+    r"|wouldn['’]?t) (?:really |seem to |quite |actually |currently |even )*"
+    r"(?:have|know|remember|recall|find|got|get|say|tell|give|share|provide|disclose|locate|think of)\b(?!\W+(?:if|a preference"
+    r"|any preference|time|to)\b)"
+    r"|(?:not|un)\s?sure(?! if)|no idea|no clue|forgot(?:ten)?|i lost|i(?:'ve| have) lost|misplaced|rather not|prefer not|without (?:it"
+    r"|one|them)"
+    r"|none of your business|not (?:comfortable|willing|able|available)|unable to|skip (?:it|this|that)|isn['’]?t (?:handy|available"
+    r"|with me)|(?:don['’]?t|do not) want to (?:say|tell|give|share|answer))",
     re.I,
 )
 _ASKS = re.compile(
-    r"^\W*(?:(?:well|hmm+|um+|uh|oh|so|ok(?:ay)?|yes|yeah|no|sure|actually|sorry|and|but|great|please|thanks?|also|wait|hi|hello|hey|first|before that)\b\W*)*"
-    r"(?:what(?! about|ever)(?:'s|s)?|why(?! not)|how(?! about)(?:'s)?|who(?:'s|se)?|where(?:'s)?|when(?:'s)?|which|whom|is|are|am i|was|were|do|does|did|has|have you|have they"
-    r"|should i|must i|will (?:it|that|there|they|this)|would (?:it|that|there) (?:cost|be (?:possible to|any))|any (?:other|more)|anything (?:else|more)"
+    r"^\W*(?:(?:well|hmm+|um+|uh|oh|so|ok(?:ay)?|yes|yeah|no|sure|actually|sorry|and|but|great|please|thanks?|also|wait|hi|hello|hey"
+    r"|first|before that)\b\W*)*"
+    r"(?:what(?! about|ever)(?:'s|s)?|why(?! not)|how(?! about)(?:'s)?|who(?:'s|se)?|where(?:'s)?|when(?:'s)?|which|whom|is|are|am i|was"
+    r"|were|do|does|did|has|have you|have they"
+    r"|should i|must i|will (?:it|that|there|they|this)|would (?:it|that|there) (?:cost|be (?:possible to|any))|any (?:other|more)"
+    r"|anything (?:else|more)"
     r"|(?:can|could|would|will) you (?:please )?(?:explain|repeat|say|clarify|help|provide|share|list|describe|remind|let me know)"
-    r"|(?:tell|give) me (?:the|their|its|more|about|some more)|i(?:'d| would)? (?:like to|want to|wanna|need to) know|let me know (?:what|how|which|the|when|where|who))\b",
+    r"|(?:tell|give) me (?:the|their|its|more|about|some more)|i(?:'d| would)? (?:like to|want to|wanna|need to) know"
+    r"|let me know (?:what|how|which|the|when|where|who))\b",
     re.I,
 )
 _SOFT = re.compile(r"^\W*(?:\w+\W+){0,3}?(?:can|could|may|would|will) (?:i|we|you|it)\b", re.I)
-_PREFERENCE = re.compile(r"\b(?:prefer\w*|in mind|particular|specific|certain|any (?!other)|interested in|looking for|would you like|favou?rite)\b", re.I)
-_NONE = re.compile(r"\b(?:(?:do not|don['’]?t|dont) (?:really )?have (?:an?y?|one)\b|no (?:certain|price|particular|specific)\b|none\b)", re.I)
+_PREFERENCE = re.compile(
+    r"\b(?:prefer\w*|in mind|particular|specific|certain|any (?!other)|interested in|looking for|would you like|favou?rite)\b", re.I
+)
+_NONE = re.compile(
+    r"\b(?:(?:do not|don['’]?t|dont) (?:really )?have (?:an?y?|one)\b|no (?:certain|price|particular|specific)\b|none\b)", re.I
+)
 _OTHER_WISH = re.compile(
-    r"^\W*(?:(?:please|well|ok(?:ay)?|actually|no|sorry|hey|oh|wait|now|also|and|but|first|then|hi|hello|can you|could you|would you|will you|i want to|i wanna|i(?:'d| would) like to|i need to"
+    r"^\W*(?:(?:please|well|ok(?:ay)?|actually|no|sorry|hey|oh|wait|now|also|and|but|first|then|hi|hello|can you|could you|would you"
+    r"|will you|i want to|i wanna|i(?:'d| would) like to|i need to"
     r"|let(?:'s| us)|i|to|just)\b\W*)*"
-    r"(?:cancel(?:l?ing)?|stop|quit|exit|abort|forget (?:it|about|that)|never\s?mind|start (?:over|again)|restart|reset|go back|undo|leave it|drop it|human|agent|operator|representative"
-    r"|(?:talk|speak) (?:to|with)|(?:transfer|connect) me|change (?:my|the|it|that)|update (?:my|the)|track|refund|complain|goodbye|good\s?bye|bye"
-    r"|(?:help|thanks?(?: you)?|thank you|hello|hi|hey|good (?:morning|afternoon|evening)|that'?s (?:all|it|everything)|that is (?:all|it|everything)|i'?m done|nothing(?: else)?|what|huh|sorry|pardon"
+    r"(?:cancel(?:l?ing)?|stop|quit|exit|abort|forget (?:it|about|that)|never\s?mind|start (?:over|again)|restart|reset|go back|undo"
+    r"|leave it|drop it|human|agent|operator|representative"
+    r"|(?:talk|speak) (?:to|with)|(?:transfer|connect) me|change (?:my|the|it|that)|update (?:my|the)|track|refund|complain|goodbye"
+    r"|good\s?bye|bye"
+    r"|(?:help|thanks?(?: you)?|thank you|hello|hi|hey|good (?:morning|afternoon|evening)|that'?s (?:all|it|everything)|that is (?:all"
+    r"|it|everything)|i'?m done|nothing(?: else)?|what|huh|sorry|pardon"
     r"|whatever|ok(?:ay)?|sure|yes|no|fine|please)(?=\W*$))"
     r"(?!\w)",
     re.I,

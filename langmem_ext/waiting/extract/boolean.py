@@ -13,10 +13,15 @@ from langmem_ext.waiting.param import Param
 
 _WORD = re.compile(r"[^\W\d_]+(?:['’][a-z]+)?")
 _NEGATION = re.compile(
-    r"\b(?:no|not|n't|never|without|don['’]?t|doesn['’]?t|won['’]?t|isn['’]?t|aren['’]?t|wouldn['’]?t|can['’]?t|cannot|dislike|hate|avoid|skip|decline|refuse|neither|nor)\b",
+    r"\b(?:no|not|n't|never|without|don['’]?t|doesn['’]?t|won['’]?t|isn['’]?t|aren['’]?t|wouldn['’]?t|can['’]?t|cannot|dislike|hate"
+    r"|avoid|skip|decline|refuse|neither|nor)\b",
     re.I,
 )
-_NOT_NEGATED = re.compile(r"\b(?:no (?:problem|worries|issues?|objections?)|not (?:a problem|an issue|bad)|don['’]?t mind|do not mind|wouldn['’]?t mind|won['’]?t mind|why not|not only)\b", re.I)
+_NOT_NEGATED = re.compile(
+    r"\b(?:no (?:problem|worries|issues?|objections?)|not (?:a problem|an issue|bad)|don['’]?t mind|do not mind|wouldn['’]?t mind"
+    r"|won['’]?t mind|why not|not only)\b",
+    re.I,
+)
 _TRUE = re.compile(r"^\W*(?:true|on|enabled?|1)\W*$", re.I)
 _FALSE = re.compile(r"^\W*(?:false|off|disabled?|0)\W*$", re.I)
 _RELUCTANT = re.compile(r"\b(?:mind|object)\b", re.I)
@@ -47,7 +52,7 @@ def _stated(param: Param, reply: Reply) -> list[Candidate]:
 
 
 def _inverted(prompt: str) -> bool:
-    """ "Do you mind …?" is agreed to by "no"."""
+    """Whether "no" agrees, as to "Do you mind …?"."""
     return re.search(r"\b(?:do|would) you mind\b", prompt, re.I) is not None
 
 

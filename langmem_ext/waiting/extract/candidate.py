@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 
 from pydantic import JsonValue
 
+from langmem_ext.waiting.extract.tokens import before
+
 _CORRECTION = re.compile(r"\b(?:sorry|i meant?|i mean|actually|rather|scratch that|correction|make (?:that|it)|or rather|wait)\b", re.I)
 _REJECTED = re.compile(
     r"\b(?:not|isn't|isnt|except|anything but|other than|rather than|instead of|nor|but not|don't want|do not want|cannot do|can't do)"
@@ -61,7 +63,7 @@ def longest(candidates: Iterable[Candidate]) -> list[Candidate]:
 
 def rejected(text: str, candidate: Candidate) -> bool:
     """Whether the words before it turn it down: "not X", "instead of X"."""
-    return _REJECTED.search(text[: candidate.start]) is not None
+    return _REJECTED.search(before(text, candidate.start)) is not None
 
 
 def best(text: str, candidates: Sequence[Candidate]) -> Candidate | None:
@@ -73,6 +75,6 @@ def best(text: str, candidates: Sequence[Candidate]) -> Candidate | None:
     equals = [candidate for candidate in able if (candidate.fit, candidate.confidence) == top]
     chosen = equals[0]
     for later in equals[1:]:
-        if later.start >= chosen.end and _CORRECTION.search(text[chosen.end : later.start]):
+        if later.start >= chosen.end and _CORRECTION.search(text[max(chosen.end, later.start - 60) : later.start]):
             chosen = later
     return chosen

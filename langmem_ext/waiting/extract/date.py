@@ -13,12 +13,30 @@ from langmem_ext.waiting.extract.reply import Reply
 from langmem_ext.waiting.extract.roles import DATE_CUES, with_roles
 from langmem_ext.waiting.param import Param
 
-_MONTHS = "january february march april may june july august september october november december".split()
-_DAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
+_MONTHS = ("january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november", "december")
+_DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _ORDINALS = (
-    "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth fifteenth sixteenth "
-    "seventeenth eighteenth nineteenth twentieth"
-).split()
+    "first",
+    "second",
+    "third",
+    "fourth",
+    "fifth",
+    "sixth",
+    "seventh",
+    "eighth",
+    "ninth",
+    "tenth",
+    "eleventh",
+    "twelfth",
+    "thirteenth",
+    "fourteenth",
+    "fifteenth",
+    "sixteenth",
+    "seventeenth",
+    "eighteenth",
+    "nineteenth",
+    "twentieth",
+)
 _ORDINAL_DAYS = {word: day for day, word in enumerate(_ORDINALS, start=1)} | {
     f"twenty{sep}{word}": 20 + day for sep in "- " for day, word in enumerate(_ORDINALS[:9], start=1)
 }
@@ -29,7 +47,10 @@ MONTH = (
     r"|nov(?:ember)?|dec(?:ember)?)\b\.?"
 )
 _WORD_DAY = "|".join(sorted(_ORDINAL_DAYS, key=len, reverse=True))
-_DAY = rf"(?P<day>\d{{1,2}}(?=\s*(?:st|nd|rd|th)\b)|\d{{1,2}}(?![\d:.]\d|,\d(?!\d{{3}}\b)|\s*[ap]\.?m|\d)|{_WORD_DAY})(?:\s*(?:st|nd|rd|th)\b)?"
+_DAY = (
+    rf"(?P<day>\d{{1,2}}(?=\s*(?:st|nd|rd|th)\b)|\d{{1,2}}(?![\d:.]\d|,\d(?!\d{{3}}\b)|\s*[ap]\.?m|\d)"
+    rf"|{_WORD_DAY})(?:\s*(?:st|nd|rd|th)\b)?"
+)
 _NTH = rf"(?P<day>\d{{1,2}}(?=\s?(?:st|nd|rd|th)\b)|(?:{_WORD_DAY}))(?:\s?(?:st|nd|rd|th)\b)?"
 _YEAR = r"(?:,?\s*(?:of\s+)?(?P<year>(?:19|20)\d{2})\b(?!\s*[:.]\d))?"
 _WEEKDAY = r"(?P<weekday>mon(?:day)?|tue(?:s(?:day)?)?|wed(?:nesday)?|thu(?:rs?(?:day)?)?|fri(?:day)?|sat(?:urday)?|sun(?:day)?)\b\.?"
@@ -71,11 +92,11 @@ def _numeric(match: re.Match[str], today: Day) -> Day | None:
     for month, day in orders:
         if match["year"]:
             year = int(match["year"])
-            return_ = _safe(year + 2000 if year < 100 else year, month, day)
+            found = _safe(year + 2000 if year < 100 else year, month, day)
         else:
-            return_ = next((d for y in range(today.year, today.year + 5) if (d := _safe(y, month, day)) and d >= today), None)
-        if return_:
-            return return_
+            found = next((d for y in range(today.year, today.year + 5) if (d := _safe(y, month, day)) and d >= today), None)
+        if found:
+            return found
     return None
 
 
@@ -146,12 +167,18 @@ _GRAMMAR: tuple[tuple[re.Pattern[str], Maker, float, str], ...] = tuple(
             "numeric date",
         ),
         (r"(?<![\d/.:-])(?P<a>\d{1,2})(?P<sep>/)(?P<b>\d{1,2})(?P<year>)(?![\d/]|[.:]\d)", _numeric, 0.6, "numeric date without a year"),
-        (rf"\b{_LEAD}{_NTH}\s+(?:day\s+)?of\s+(?P<which>this|next|the next|the following|the)\s+month\b", _of_month, 0.95, "day of a month"),
+        (
+            rf"\b{_LEAD}{_NTH}\s+(?:day\s+)?of\s+(?P<which>this|next|the next|the following|the)\s+month\b",
+            _of_month,
+            0.95,
+            "day of a month",
+        ),
         (rf"\b{_LONG_WEEKDAY},?\s+(?:the\s+)?{_NTH}(?!\w){_NOT_A_DAY}", _nth, 0.9, "weekday and day of the month"),
         (rf"(?<=\bthe\s){_NTH}(?!\w){_NOT_A_DAY}", _nth, 0.9, "day of the month"),
         (r"(?<![\w#-])(?P<day>\d{1,2})(?:st|nd|rd|th)(?!\w)" + _NOT_A_DAY, _nth, 0.85, "day of the month"),
         (
-            rf"\b(?P<nth>first|second|third|fourth|last)\s+(?P<weekday>{_LONG_WEEKDAY})\s+(?:of|in)\s+(?:{MONTH}|(?P<which>this|next|the)\s+month)",
+            rf"\b(?P<nth>first|second|third|fourth|last)\s+(?P<weekday>{_LONG_WEEKDAY})\s+(?:of|in)\s+(?:{MONTH}|(?P<which>this|next"
+            rf"|the)\s+month)",
             lambda match, today: _nth_weekday(match, today),
             0.9,
             "weekday of a month",
@@ -214,9 +241,18 @@ def _short_weekday(match: re.Match[str], today: Day) -> Day | None:
     return today + timedelta(days=(wanted - today.weekday() - 1) % 7 + 1)
 
 
+_HINT = re.compile(
+    r"\d|\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|mon|tue|wed|thu|fri|sat|sun|to|tmr|yest|this|days?|weeks?|months?|first|second|third|\w+th)",
+    re.I,
+)
+"""What every date begins with or contains; without it the grammar need not be tried."""
+
+
 def dates(text: str, today: Day) -> list[Candidate]:
     """Every date that `text` names, in its order; days that do not exist are left out."""
     found: list[Candidate] = []
+    if not _HINT.search(text):
+        return found
     for pattern, maker, confidence, reason in _GRAMMAR:
         for match in pattern.finditer(text):
             try:

@@ -12,7 +12,8 @@ from langmem_ext.waiting.param import Param
 
 _WRITTEN = re.compile(r"[^\s@<>()\[\],;:\"'“”]{1,64}@[^\s@<>()\[\],;:\"'“”!?]{1,190}")
 _SPELLED = re.compile(
-    r"\b(?P<local>[\w+-]+(?:(?:\s+dot\s+|\.)[\w+-]+)*)\s*(?:\(at\)|\[at\]|\s+at\s+|@)\s*(?P<domain>[\w-]+(?:(?:\s+dot\s+|\s?\(dot\)\s?|\.)[\w-]+)+)",
+    r"\b(?P<local>[\w+-]{1,64}(?:(?:\s{1,3}dot\s{1,3}|\.)[\w+-]{1,64}){0,4})\s{0,3}(?:\(at\)|\[at\]|\s{1,3}at\s{1,3}|@)\s{0,3}(?P<domain>[\w-]+(?:(?:\s{1,3}dot\s{1,3}|\s?\(dot\)\s?"
+    r"|\.)[\w-]+)+)",
     re.I,
 )
 
@@ -32,11 +33,11 @@ def emails(text: str) -> list[Candidate]:
         value = _valid(text[match.start() : end])
         if value:
             found.append(Candidate(match.start(), end, value, 0.98, reason="e-mail address"))
-    if found:
+    if found or not re.search(r"\bdot\b", text, re.I):
         return found
     for match in _SPELLED.finditer(text):
         value = _valid(re.sub(r"\s*\(?\bdot\b\)?\s*", ".", f"{match['local']}@{match['domain']}", flags=re.I))
-        if value and re.search(r"\bdot\b", match.group(), re.I):
+        if value and " " in match.group():
             found.append(Candidate(match.start(), match.end(), value, 0.85, reason="e-mail address spelled out"))
     return found
 

@@ -57,12 +57,12 @@ def _parts(param: Param, text: str) -> list[Candidate]:
             if len(word) >= 4 and word not in FUNCTION_WORDS:
                 owners.setdefault(word, set()).add(value)
     found = []
-    for word in tokens(text):
+    for token in tokens(text):
         for part, values in owners.items():
-            root = min(len(part), len(word.low)) - (0 if word.low == part else 1)
-            close = word.low == part or (root >= 4 and word.low[:root] == part[:root] and abs(len(part) - len(word.low)) <= 3)
+            root = min(len(part), len(token.low)) - (0 if token.low == part else 1)
+            close = token.low == part or (root >= 4 and token.low[:root] == part[:root] and abs(len(part) - len(token.low)) <= 3)
             if len(values) == 1 and close:
-                found.append(Candidate(word.start, word.end, next(iter(values)), 0.8 if word.low == part else 0.7, 1, "part of a value"))
+                found.append(Candidate(token.start, token.end, next(iter(values)), 0.8 if token.low == part else 0.7, 1, "part of a value"))
     return found
 
 
@@ -85,7 +85,7 @@ def _typos(param: Param, text: str) -> list[Candidate]:
 
 
 def _by_order(param: Param, reply: Reply) -> list[Candidate]:
-    """ "The second one", counted as the question named them."""
+    """What "the second one" means, counted as the question named them."""
     match = _ORDINAL.search(reply.text)
     named = list(dict.fromkeys(candidate.value for candidate in exact(param, reply.prompt)))
     if not match or len(named) < 2:

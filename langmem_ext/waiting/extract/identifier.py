@@ -8,8 +8,9 @@ from functools import lru_cache
 
 from langmem_ext.errors import InvalidInput
 from langmem_ext.waiting.extract.candidate import Candidate
+from langmem_ext.waiting.extract.date import dates
 from langmem_ext.waiting.extract.email import emails
-from langmem_ext.waiting.extract.lexicon import FUNCTION_WORDS
+from langmem_ext.waiting.extract.lexicon import FUNCTION_WORDS, word_set
 from langmem_ext.waiting.extract.reply import Reply
 from langmem_ext.waiting.extract.vocabulary import split_name, stem
 from langmem_ext.waiting.param import Param, ParamType
@@ -20,8 +21,8 @@ _WIDTH = 4
 """Neighbouring pieces that may be one spelled identifier: `o - 1 2345`."""
 _PIECES = 400
 """Pieces of a message that are searched."""
-_KINDS = frozenset("id ids number numbers code codes reference ref name identifier no nr key handle login".split())
-_SPEAKER = frozenset("i im username login".split())
+_KINDS = word_set("id ids number numbers code codes reference ref name identifier no nr key handle login")
+_SPEAKER = word_set("i im username login")
 _PEOPLE = frozenset(("user", "custom", "memb", "profil", "login", "account", "client", "employe"))
 
 
@@ -35,28 +36,29 @@ def compiled(name: str, pattern: str) -> re.Pattern[str]:
     try:
         return re.compile(pattern)
     except re.error as error:
-        raise InvalidInput(f"The pattern of parameter '{name}' is no regular expression ({error}). Correct it in the declaration.") from error
+        raise InvalidInput(
+            f"The pattern of parameter '{name}' is no regular expression ({error}). Correct it in the declaration."
+        ) from error
 
 
-def _windows(text: str) -> Iterator[tuple[int, int, int]]:
-    """Every group of up to `_WIDTH` neighbouring pieces, as `(pieces, start, end)`, one piece first."""
+def _windows(text: str) -> Iterator[tuple[int, int]]:
+    """Every group of up to `_WIDTH` neighbouring pieces as `[start, end)`, one piece first."""
     pieces = [(match.start(), match.end()) for _, match in zip(range(_PIECES), _PIECE.finditer(text), strict=False)]
     for width in range(1, _WIDTH + 1):
         for first in range(len(pieces) - width + 1):
             start, end = pieces[first][0], pieces[first + width - 1][1]
             if end - start <= 80:
-                yield width, start, end
+                yield start, end
 
 
 def _variants(written: str) -> Iterator[str]:
-    """Ways to write down what was spelled: without blanks, with the separators said as words, in capitals, with a hyphen before the digits."""
+    """Ways to write down what was spelled: without blanks, separators said as words, in capitals, with a hyphen before the digits."""
     said = re.sub(r"\s*\b(?:dash|hyphen|minus)\b\s*", "-", written, flags=re.I)
     said = re.sub(r"\s*\bunderscore\b\s*", "_", said, flags=re.I)
     tight = re.sub(r"\s+", "", said)
     for form in (said, tight, re.sub(r"\s*[-_]\s*", "-", said), re.sub(r"[\s_-]+", "-", said), re.sub(r"[\s_-]+", "", said)):
         hyphened = re.sub(r"(?<=[A-Za-z])(?=\d)", "-", form)
-        for cased in (form, form.upper(), form.lower(), hyphened, hyphened.upper(), hyphened.lower()):
-            yield cased
+        yield from (form, form.upper(), form.lower(), hyphened, hyphened.upper(), hyphened.lower())
 
 
 def _edges(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
@@ -78,7 +80,7 @@ def by_pattern(param: Param, text: str) -> list[Candidate]:
     pattern = compiled(param.name, param.pattern or "")
     found: list[Candidate] = []
     for spelled in (False, True):
-        for width, start, end in _windows(text):
+        for start, end in _windows(text):
             for begin, stop in _edges(text, start, end):
                 if begin >= stop or any(other.overlaps(begin, stop) for other in found):
                     continue
@@ -102,7 +104,7 @@ def _owner(segment: str, own: set[str], theirs: Sequence[set[str]], *, alone: bo
 
     2: its own noun; 1: only "my id is" or nothing, and it alone was asked for; -1: another's, or nobody's.
     """
-    words = [word.lower() for word in re.findall(r"[A-Za-z]+", re.split(r"[.!?]\s+(?!it\b|that\b)", segment, flags=re.I)[-1])]
+    words = [word.lower() for word in re.findall(r"[A-Za-z]+", re.split(r"[.!?]\s+(?!it\b|that\b)", segment, flags=re.I)[-1])][-8:]
     for at in range(len(words) - 1, -1, -1):
         word = words[at]
         if _about(word, own):
@@ -110,8 +112,8 @@ def _owner(segment: str, own: set[str], theirs: Sequence[set[str]], *, alone: bo
         followed = at + 1 < len(words) and words[at + 1] in _KINDS
         if any(_about(word, other) for other in theirs) or (followed and word not in FUNCTION_WORDS | _KINDS):
             return -1
-        if word in _SPEAKER and own & _PEOPLE and at >= len(words) - 3:
-            return 2
+        if word in _SPEAKER and at >= len(words) - 3:
+            return 2 if own & _PEOPLE else -1
     if not own:
         return 1
     return 1 if alone and not set(words) & {"flight", "room", "gate", "version"} else -1
@@ -126,7 +128,9 @@ def _looks(written: str, *, cued: bool) -> bool:
     """Whether it can be an identifier: letters with digits or underscores, a long number, or capitals after its own noun."""
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_./#-]*", written) or len(written) < 3:
         return False
-    if re.fullmatch(r"\d{1,2}(?:st|nd|rd|th|am|pm|h|hrs?|k|x)?|\d+(?:[./:-]\d+)+|[$€£]?\d+(?:\.\d+)?(?:st|nd|rd|th|am|pm|k)", written, re.I):
+    if re.fullmatch(
+        r"\d{1,2}(?:st|nd|rd|th|am|pm|h|hrs?|k|x)?|\d+(?:[./:-]\d+)+|[$€£]?\d+(?:\.\d+)?(?:st|nd|rd|th|am|pm|k)", written, re.I
+    ):
         return False
     if re.search(r"\d", written):
         return cued or len(written) >= 4
@@ -137,14 +141,14 @@ def by_looks(param: Param, reply: Reply) -> list[Candidate]:
     """Without a pattern: tokens that look like identifiers, kept apart by the nouns before them."""
     own = _nouns(param)
     theirs = [_nouns(other) for other in reply.others if other.type == ParamType.IDENTIFIER and other.name != param.name]
-    taken = [(mail.start, mail.end) for mail in emails(reply.text)]
+    taken = [(c.start, c.end) for c in (*emails(reply.text), *dates(reply.text, reply.now.date()))]
     found: list[Candidate] = []
     reached = 0
     for match in _PIECE.finditer(reply.text):
         start, end = list(_edges(reply.text, match.start(), match.end()))[-1]
         if any(s < end and start < e for s, e in taken):
             continue
-        segment, written = reply.text[reached:start], reply.text[start:end]
+        segment, written = reply.text[max(reached, start - 100) : start], reply.text[start:end]
         listed = bool(found) and found[-1].fit == 2 and re.fullmatch(r"\W*(?:and|or|&)?\W*", segment) is not None
         fit = 2 if listed else _owner(segment, own, theirs, alone=not theirs)
         if not _looks(written, cued=fit == 2):

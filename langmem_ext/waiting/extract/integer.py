@@ -7,22 +7,28 @@ from collections.abc import Sequence
 
 from langmem_ext.waiting.extract.candidate import Candidate, outside
 from langmem_ext.waiting.extract.date import dates
+from langmem_ext.waiting.extract.lexicon import word_set
 from langmem_ext.waiting.extract.money import money
 from langmem_ext.waiting.extract.numerals import Numeral, numerals
 from langmem_ext.waiting.extract.party import alone, companies
 from langmem_ext.waiting.extract.reply import Reply
 from langmem_ext.waiting.extract.time import times
+from langmem_ext.waiting.extract.tokens import before
 from langmem_ext.waiting.extract.vocabulary import counts_people, own_stems, stem
 from langmem_ext.waiting.param import Param
 
 _UNIT = re.compile(r"[\s-]+(?:more |whole |full |other |bed\s?|big |small |young )?([A-Za-z]+)")
 _NOT_A_COUNT = re.compile(r"(?:\bno\.?|\bnumber|#|\broom|\bflat|\bgate|\bflight|\bsuite|\bapt\.?)\s*$", re.I)
-_PRONOUN_BEFORE = re.compile(r"\b(?:the|this|that|which|any|another|a|an|no|every|each|good|nice|cheap|new|some|other|right|first|last|me|find|get|wrong)\s+$", re.I)
+_PRONOUN_BEFORE = re.compile(
+    r"\b(?:the|this|that|which|any|another|a|an|no|every|each|good|nice|cheap|new|some|other|right|first|last|me|find|get|wrong)\s+$", re.I
+)
 _PRONOUN_AFTER = re.compile(r"\s*(?:that|which|with|in|at|near|where|who|from|is|was|located|around|by|on|of the|please\s+\w)\b", re.I)
 _SURE_BEFORE = re.compile(r"\b(?:just|only|for|is|be|of|yes|make it|need|want|exactly|the)\s+(?:the\s+)?$", re.I)
 _REPLACED = re.compile(r"\bfrom\s+$", re.I)
-_BY = re.compile(r"\W+(?:\w+\W+)?to\b[^.]*\b(?:\d|one|two|three|four|five|six|seven|eight|nine|ten)", re.I)
-_OTHER_NOUNS = frozenset("minute second sec moment hour day night week month year star table room bed bath bag bedroom bathroom apartment hotel restaurant car".split())
+_BY = re.compile(r"\W+(?:\w+\W+)?to\b[^.]{0,30}\b(?:\d|one|two|three|four|five|six|seven|eight|nine|ten)", re.I)
+_OTHER_NOUNS = word_set(
+    "minute second sec moment hour day night week month year star table room bed bath bag bedroom bathroom apartment hotel restaurant car"
+)
 
 
 def taken(reply: Reply) -> list[tuple[int, int]]:
@@ -34,8 +40,8 @@ def taken(reply: Reply) -> list[tuple[int, int]]:
 def _fit(param: Param, reply: Reply, numeral: Numeral, people: bool) -> tuple[int, float, int]:
     """Fit, confidence and end of the raw words of a number: the noun it counts decides."""
     text, end = reply.text, numeral.end
-    before, rest = text[: numeral.start], text[end:]
-    if _NOT_A_COUNT.search(before) or (_REPLACED.search(before) and _BY.match(rest)):
+    lead, rest = before(text, numeral.start), text[end : end + 40]
+    if _NOT_A_COUNT.search(lead):
         return -1, 0.0, end
     unit = _UNIT.match(text, end)
     if unit:
@@ -46,19 +52,19 @@ def _fit(param: Param, reply: Reply, numeral: Numeral, people: bool) -> tuple[in
             return 2, 0.9, unit.end()
         if people and (unit[1].lower() in _OTHER_NOUNS or unit[1].lower().removesuffix("s") in _OTHER_NOUNS):
             return -1, 0.0, end
-    if _is_pronoun(before, text[numeral.start : end], rest):
+    if _is_pronoun(lead, text[numeral.start : end], rest):
         return -1, 0.0, end
-    alone = not re.search(r"\w", before + rest)
+    alone = not re.search(r"\w", lead + rest)
     counted = unit is not None and re.match(r"\s+[a-z]{3,}s\b", rest) is not None
     return (1 if alone or not counted else 0), 0.9 if alone else 0.55 if counted else 0.75, end
 
 
-def _is_pronoun(before: str, written: str, rest: str) -> bool:
+def _is_pronoun(lead: str, written: str, rest: str) -> bool:
     """Whether "one" stands for a thing ("a cheap one", "one in Salem") and counts nothing."""
     if written.lower() != "one":
         return False
-    led = _PRONOUN_BEFORE.search(before) is not None and not re.search(r"\b(?:just|only) the\s+$", before, re.I)
-    return led or (_PRONOUN_AFTER.match(rest) is not None and not _SURE_BEFORE.search(before))
+    led = _PRONOUN_BEFORE.search(lead) is not None and not re.search(r"\b(?:just|only) the\s+$", lead, re.I)
+    return led or (_PRONOUN_AFTER.match(rest) is not None and not _SURE_BEFORE.search(lead))
 
 
 def _weeks(param: Param, text: str, reply: Reply) -> list[Candidate]:
@@ -85,6 +91,7 @@ def counts(param: Param, reply: Reply, spans: Sequence[tuple[int, int]]) -> list
         rest = outside(found, [(company.start, company.end) for company in together])
         able = any(candidate.fit >= 0 for candidate in rest) or together
         found = [*rest, *together] if able else alone(reply.text)
+    found = [c for c in found if not (_REPLACED.search(before(reply.text, c.start)) and _BY.match(reply.text, c.end))]
     weeks = _weeks(param, reply.text, reply)
     return [*outside(found, [(week.start, week.end) for week in weeks]), *weeks]
 

@@ -11,11 +11,11 @@ from langmem_ext.waiting.extract.reply import Reply
 from langmem_ext.waiting.extract.time import times
 from langmem_ext.waiting.param import Param
 
-_UNIT = (
-    r"(?:dollars?|bucks?|usd|euros?|eur|pounds?|gbp|quid|cents?|yen|jpy|rupees?|inr|francs?|chf|cad|aud|pesos?|yuan|cny|[$€£¥₹])(?!\w)"
-)
+_UNIT = r"(?:dollars?|bucks?|usd|euros?|eur|pounds?|gbp|quid|cents?|yen|jpy|rupees?|inr|francs?|chf|cad|aud|pesos?|yuan|cny|[$€£¥₹])(?!\w)"
 _MONEY = (
-    re.compile(rf"(?<!\w)(?:us\s?)?[$€£¥₹]\s?(?P<digits>{DIGITS})(?:\s?(?P<scale>k|thousand|million|grand|hundred)\b)?(?:\s*{_UNIT})?", re.I),
+    re.compile(
+        rf"(?<!\w)(?:us\s?)?[$€£¥₹]\s?(?P<digits>{DIGITS})(?:\s?(?P<scale>k|thousand|million|grand|hundred)\b)?(?:\s*{_UNIT})?", re.I
+    ),
     re.compile(rf"(?<![\w.,#/-])(?P<digits>{DIGITS})(?:\s?(?P<scale>k|thousand|million|grand|hundred)\b)?[\s-]*{_UNIT}", re.I),
     re.compile(rf"\b(?P<words>{WORDS})[\s-]+{_UNIT}", re.I),
 )

@@ -11,12 +11,13 @@ from langmem_ext.waiting.extract.lexicon import GENERIC_NOUNS
 from langmem_ext.waiting.extract.mask import closed_spans
 from langmem_ext.waiting.extract.openness import is_no_answer, keep, named_before
 from langmem_ext.waiting.extract.reply import Reply
-from langmem_ext.waiting.extract.tokens import runs, tokens
+from langmem_ext.waiting.extract.tokens import before, runs, tokens
 from langmem_ext.waiting.param import Param
 
 _QUOTED = re.compile(r"[\"“]([^\"”\n]{2,80})[\"”]|(?<!\w)['‘]([^'’\n]{3,80})['’](?!\w)")
 _CALLED = re.compile(
-    r"\b(?:at|called|named|name is|is|for|to|of|try|try out|visit|watch|see|hear|listen to|play|like|love|prefer|about|with|buy|attend|event|movie|film|song|restaurant|place|titled|title|it)\s*(?:the\s+)?[:,]?\s*$",
+    r"\b(?:at|called|named|name is|is|for|to|of|try|try out|visit|watch|see|hear|listen to|play|like|love|prefer|about|with|buy|attend"
+    r"|event|movie|film|song|restaurant|place|titled|title|it)\s*(?:the\s+)?[:,]?\s*$",
     re.I,
 )
 _SURE = re.compile(r"\b(?:called|named|name is|titled|title is)\s*:?\s*$", re.I)
@@ -24,12 +25,12 @@ _WHERE = re.compile(r"\b(?:in|near|around|from|located in|based in)\s+(?:the\s+)
 
 
 def _judge(param: Param, text: str, start: int, *, alone: bool) -> int:
-    before = text[:start]
-    if _SURE.search(before) or named_before(param, text, start):
+    lead = before(text, start)
+    if _SURE.search(lead) or named_before(param, text, start):
         return 2
-    if _WHERE.search(before):
+    if _WHERE.search(lead):
         return 0 if alone else -1
-    return 1 if _CALLED.search(before) else 0
+    return 1 if _CALLED.search(lead) else 0
 
 
 def _capitals(param: Param, reply: Reply, masked: Sequence[tuple[int, int]]) -> list[Candidate]:

@@ -8,10 +8,14 @@ from collections.abc import Iterable
 from langmem_ext.waiting.extract.attitude import asks_back, does_not_care, lacks, puts_off, wants_other, wishes_by_asking
 from langmem_ext.waiting.extract.candidate import Candidate
 from langmem_ext.waiting.extract.reply import Reply
+from langmem_ext.waiting.extract.tokens import before
 from langmem_ext.waiting.extract.vocabulary import own_stems, stem
 from langmem_ext.waiting.param import Param
 
-_LAST_NOUN = re.compile(r"([A-Za-z]+)(?:'s)?\s*(?:is|are|was|being|:|=|will be|would be|should be|as|to be|called|named)?\s*(?:the\s+|called\s+|named\s+)?$", re.I)
+_LAST_NOUN = re.compile(
+    r"([A-Za-z]+)(?:'s)?\s*(?:is|are|was|being|:|=|will be|would be|should be|as|to be|called|named)?\s*(?:the\s+|called\s+|named\s+)?$",
+    re.I,
+)
 
 
 def needed_fit(reply: Reply) -> int:
@@ -28,7 +32,7 @@ def is_no_answer(text: str) -> bool:
 
 def named_before(param: Param, text: str, start: int) -> bool:
     """Whether the parameter's own noun introduces what begins at `start`: "my destination is …"."""
-    match = _LAST_NOUN.search(text[:start])
+    match = _LAST_NOUN.search(before(text, start))
     return match is not None and stem(match[1]) in own_stems(param) and match.group().strip().lower() != match[1].lower()
 
 

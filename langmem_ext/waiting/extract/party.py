@@ -8,16 +8,24 @@ from dataclasses import dataclass
 
 from langmem_ext.waiting.extract.candidate import Candidate
 from langmem_ext.waiting.extract.numerals import numerals
+from langmem_ext.waiting.extract.tokens import before
 
 _PLURAL = (
-    r"(?:people|peoples|persons?|person's|passengers?|riders?|travell?ers?|guests?|adults?|individuals?|pax|friends?|members?|diners?|men|women|guys|girls|boys|kids?|child(?:ren)?|couples?"
-    r"|seats?|tickets?|others?|mates?|babies|baby|infants?|toddlers?|teens?|teenagers?|sisters?|brothers?|sons?|daughters?|cousins?|colleagues?|co-?workers?|students?|ladies|gentlemen)"
+    r"(?:people|peoples|persons?|person's|passengers?|riders?|travell?ers?|guests?|adults?|individuals?|pax|friends?|members?|diners?"
+    r"|men|women|guys|girls|boys|kids?|child(?:ren)?|couples?"
+    r"|seats?|tickets?|others?|mates?|babies|baby|infants?|toddlers?|teens?|teenagers?|sisters?|brothers?|sons?|daughters?|cousins?"
+    r"|colleagues?|co-?workers?|siblings?|buddies|buddy|pals?|grandkids|grandchildren|students?|ladies|gentlemen)"
 )
 _ONE = (
-    r"(?:wife|husband|partner|spouse|girlfriend|boyfriend|fianc[eé]e?|mother|mom|mum|father|dad|sister|brother|son|daughter|friend|kid|child|baby|infant|guest|colleague|boss|date|client|cousin|aunt"
+    r"(?:wife|husband|partner|spouse|girlfriend|boyfriend|fianc[eé]e?|mother|mom|mum|father|dad|sister|brother|son|daughter|friend|kid"
+    r"|child|baby|infant|guest|colleague|boss|date|client|cousin|aunt"
     r"|uncle|grandma|grandpa|grandmother|grandfather|roommate|neighbou?r|mate|buddy|niece|nephew|other person)"
 )
-_COUNTED = re.compile(rf"(?:[\s-]+of\s+(?:my|our|the))?[\s-]+(?:other |more |young |little |small )?(?:[a-z]+ )?{_PLURAL}\b|[\s-]+of\s+us\b", re.I)
+_COUNTED = re.compile(
+    rf"(?:[\s-]+of\s+(?:my|our|the))?[\s-]+(?:other |more |young |little |small )?(?:[a-z]+ )?{_PLURAL}\b|[\s-]+of\s+us\b", re.I
+)
+_GENERIC = re.compile(r"(?:people|peoples|persons?|passengers?|riders?|travell?ers?|guests?|adults?|seats?|tickets?|pax)$", re.I)
+_AND = re.compile(r"\s*(?:\band\b|\bplus\b|\+|&)\s*", re.I)
 _SPEAKER = re.compile(r"\b(?:me|myself|i)\b", re.I)
 _RELATIVE = re.compile(rf"\b(?:my|our|the|an?|his|her)\s+(?:(?:other|best|little|older|younger|elder|dear)\s+)?{_ONE}\b", re.I)
 _PAIR = re.compile(r"\b(?:my|our|his|her|both|the)\s+(?:parents|grandparents|in-laws)\b|\bparents\b|\b(?:both|the two) of us\b", re.I)
@@ -25,7 +33,9 @@ _JOINT = re.compile(r"\s*(?:,|,?\s*\band\b|,?\s*\bplus\b|,?\s*\bwith\b|\+|&)\s*(
 _LED = re.compile(r"\b(?:com(?:e|ing)|go(?:ing)?|din(?:e|ing)|eat(?:ing)?|arriv(?:e|ing)|be|travel(?:l?ing)?|there)\s+(with\s+)$", re.I)
 _TOTAL = re.compile(r"\s+(?:in total|total|altogether|in all|all together)\b", re.I)
 _ALONE = re.compile(
-    r"\b(?:(?:just|only|it's|its|it is)\s+(?:for\s+)?(?:me|myself)\b|by myself|on my own|alone|solo|(?:myself|me) only|no one else)|^\W*(?:for\s+)?(?:me|myself)\W*$", re.I
+    r"\b(?:(?:just|only|it's|its|it is)\s+(?:for\s+)?(?:me|myself)\b|by myself|on my own|alone|solo|(?:myself|me) only|no one else)"
+    r"|^\W*(?:for\s+)?(?:me|myself)\W*$",
+    re.I,
 )
 
 
@@ -45,7 +55,8 @@ def _terms(text: str) -> list[_Term]:
     for numeral in numerals(text):
         unit = _COUNTED.match(text, numeral.end)
         if isinstance(numeral.value, int) and 0 <= numeral.value < 10_000:
-            terms.append(_Term(numeral.start, unit.end() if unit else numeral.end, numeral.value, "counted" if unit else "bare"))
+            each = 2 if unit and unit.group().lower().endswith("couples") else 1
+            terms.append(_Term(numeral.start, unit.end() if unit else numeral.end, each * numeral.value, "counted" if unit else "bare"))
     kept: list[_Term] = []
     for term in sorted(terms, key=lambda t: (t.start, -t.end)):
         if not kept or term.start >= kept[-1].end:
@@ -63,6 +74,21 @@ def _chains(text: str, terms: Sequence[_Term]) -> list[list[_Term]]:
     return chains
 
 
+def _settled(text: str, chain: list[_Term]) -> list[_Term]:
+    """A chain without what only stands beside it: numbers that count nothing, and an "I" that goes on with another clause."""
+    bare = [at for at, term in enumerate(chain) if term.kind == "bare"]
+    if bare and not (bare == [0] and len(chain) == 2 and _AND.fullmatch(text[chain[0].end : chain[1].start])):
+        chain = chain[bare[0] + 1 :] if bare[0] == 0 else chain[: bare[0]]
+    if (
+        len(chain) > 1
+        and chain[-1].kind == "speaker"
+        and _GENERIC.search(before(text, chain[-2].end))
+        and re.match(r"\s*['’\w]", text[chain[-1].end :])
+    ):
+        chain = chain[:-1]
+    return chain
+
+
 def _total(chain: Sequence[_Term]) -> int:
     """The sum; "4 people, 3 adults and 1 baby" are four."""
     rest = sum(term.count for term in chain[1:])
@@ -72,12 +98,12 @@ def _total(chain: Sequence[_Term]) -> int:
 def companies(text: str) -> list[Candidate]:
     """The groups of people that `text` names by a noun or by joining them, each with its size."""
     found = []
-    for chain in _chains(text, _terms(text)):
+    for chain in (_settled(text, chain) for chain in _chains(text, _terms(text))):
         kinds = {term.kind for term in chain}
         if not kinds & {"counted", "pair"} and not (len(chain) > 1 and kinds & {"relative"}):
             continue
         start, end, size = chain[0].start, chain[-1].end, _total(chain)
-        led = _LED.search(text[:start])
+        led = _LED.search(before(text, start))
         if led and "speaker" not in kinds and "of us" not in text[start:end].lower():
             start, size = led.start(1), size + 1
         whole = text[start:end].lower().endswith("of us") or _TOTAL.match(text, end) is not None
@@ -90,6 +116,6 @@ def companies(text: str) -> list[Candidate]:
 
 
 def alone(text: str) -> list[Candidate]:
-    """ "Just me" is one."""
+    """One, where the text says that it is only the speaker: "just me"."""
     match = _ALONE.search(text)
     return [Candidate(match.start(), match.end(), 1, 0.85, 2, "one person")] if match else []

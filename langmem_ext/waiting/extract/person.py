@@ -7,23 +7,27 @@ from collections.abc import Sequence
 
 from langmem_ext.waiting.extract.candidate import Candidate
 from langmem_ext.waiting.extract.leadin import answer_span
-from langmem_ext.waiting.extract.lexicon import GENERIC_NOUNS, NEVER_NAMES
+from langmem_ext.waiting.extract.lexicon import GENERIC_NOUNS, NEVER_NAMES, word_set
 from langmem_ext.waiting.extract.mask import closed_spans
 from langmem_ext.waiting.extract.openness import is_no_answer, keep
 from langmem_ext.waiting.extract.reply import Reply
-from langmem_ext.waiting.extract.tokens import Token, runs, tokens
+from langmem_ext.waiting.extract.tokens import Token, before, runs, tokens
 from langmem_ext.waiting.extract.vocabulary import split_name
 from langmem_ext.waiting.param import Param, ParamType
 
 _CUE = re.compile(
-    r"(?:\b(?:name(?:'s| is| would be| will be|:)?|named|called|call me|i am|i'm|im|this is|it is|it's|to|for|with|from|by|under|mr|mrs|ms|miss|dr|doctor|as|is|contact|send|pay))\W*(?:(?:my|our|the|his|her)\s+)?$", re.I
+    r"(?:\b(?:name(?:'s| is| would be| will be|:)?|named|called|call me|i am|i'm|im|this is|it is|it's|to|for|with|from|by|under|mr|mrs"
+    r"|ms|miss|dr|doctor|as|is|contact|send|pay))\W*(?:(?:my|our|the|his|her)\s+)?$",
+    re.I,
 )
 _SURE = re.compile(r"\b(?:name(?:'s| is|:)|named|called|call me|under(?: the)?(?: name)?(?: of)?)\W*$", re.I)
 _FIRST_NAMED = re.compile(r"\b(?:first|given|fore)\s*-?\s*name(?:'s| is|:)?\s*(?:is\s+)?$", re.I)
 _LAST_NAMED = re.compile(r"\b(?:(?:last|family|sur|second)\s*-?\s*name)(?:'s| is|:)?\s*(?:is\s+)?$", re.I)
 _LOOSE_NAME = re.compile(r"[^\W\d_]+(?:['’.-][^\W\d_]+)*\.?")
-_KIN = frozenset("mom mum mother dad father aunt uncle cousin brother sister grandma grandpa grandmother grandfather son daughter nephew niece".split())
-_AFTER_CUE = re.compile(r"\b(?:to|for|with|name is|named|call me|i'm|i am|this is|it's)\s+(?:my\s+|mr\.?\s+|mrs\.?\s+|dr\.?\s+)?(?=[a-z])", re.I)
+_KIN = word_set("aunt aunty auntie uncle grandma grandpa")
+_AFTER_CUE = re.compile(
+    r"\b(?:to|for|with|name is|named|call me|i'm|i am|this is|it's)\s+(?:my\s+|mr\.?\s+|mrs\.?\s+|dr\.?\s+)?(?=[a-z])", re.I
+)
 _REMARK = re.compile(r"\W*(?:that'?s|that is|this is|you|you're|what a|how)\s+[a-z]", re.I)
 _TITLES = frozenset(("mr", "mrs", "ms", "miss", "dr", "doctor", "sir", "madam"))
 
@@ -36,14 +40,14 @@ def _part(param: Param) -> str:
     return "last" if words & {"last", "family", "surname", "lastname"} else ""
 
 
-def _fit(before: str, part: str) -> int:
-    if _FIRST_NAMED.search(before):
+def _fit(lead: str, part: str) -> int:
+    if _FIRST_NAMED.search(lead):
         return -1 if part == "last" else 3
-    if _LAST_NAMED.search(before):
+    if _LAST_NAMED.search(lead):
         return -1 if part == "first" else 3
-    if _SURE.search(before):
+    if _SURE.search(lead):
         return 2
-    return 1 if _CUE.search(before) else 0
+    return 1 if _CUE.search(lead) else 0
 
 
 def _groups(reply: Reply, masked: Sequence[tuple[int, int]]) -> list[list[Token]]:
@@ -120,7 +124,7 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
         groups, confidence = ([small], 0.5) if small else ([], confidence)
     found = []
     for group in groups:
-        fit = _fit(text[: group[0].start], part)
+        fit = _fit(before(text, group[0].start), part)
         words = group if fit == 3 else _chosen(group, part, reply)
         if words:
             start, end = words[0].start, words[-1].end

@@ -12,15 +12,12 @@ from langmem_ext.waiting.param import Param
 _REGION = "US"
 """Numbering plan for numbers written without a country's code."""
 
-_LONGEST = 2_000
-"""Characters of a message that are searched."""
-
 
 def phones(text: str, *, strict: bool) -> list[Candidate]:
     """The numbers of `text`, in its order; with `strict` only such as are in use by their numbering plan."""
     leniency = Leniency.VALID if strict else Leniency.POSSIBLE
     found = []
-    for match in PhoneNumberMatcher(text[:_LONGEST], _REGION, leniency=leniency):
+    for match in PhoneNumberMatcher(text, _REGION, leniency=leniency):
         if phonenumbers.is_possible_number_with_reason(match.number) != ValidationResult.IS_POSSIBLE:
             continue
         valid = phonenumbers.is_valid_number(match.number)

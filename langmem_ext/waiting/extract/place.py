@@ -8,30 +8,38 @@ from collections.abc import Sequence
 from langmem_ext.waiting.extract.address import addresses
 from langmem_ext.waiting.extract.candidate import Candidate
 from langmem_ext.waiting.extract.leadin import answer_span
-from langmem_ext.waiting.extract.lexicon import FUNCTION_WORDS, GENERIC_NOUNS, NEVER_NAMES, STOPS_NAME, VERBS
+from langmem_ext.waiting.extract.lexicon import FUNCTION_WORDS, GENERIC_NOUNS, NEVER_NAMES, PRICE, STOPS_NAME, VERBS, word_set
 from langmem_ext.waiting.extract.mask import closed_spans
 from langmem_ext.waiting.extract.openness import is_no_answer, keep, named_before
 from langmem_ext.waiting.extract.reply import Reply
 from langmem_ext.waiting.extract.roles import PLACE_CUES, with_roles
-from langmem_ext.waiting.extract.tokens import Run, Token, runs, tokens
+from langmem_ext.waiting.extract.tokens import Run, Token, before, runs, tokens
 from langmem_ext.waiting.param import Param, ParamType
 
 _IN = re.compile(
-    r"\b(?:in|near|around|from|to|into|towards?|within|outside|of|for|at|leaving|departing|depart|visit|visiting|check|via)"
-    r"(?:\s+or\s+(?:around|near))?(?:\s+(?:the|a|an|city of|town of|area of|city|somewhere|someplace|in|downtown|central|like|maybe|either))*\s+$",
+    r"\b(?:in|near|around|from|to|into|towards?|within|outside|of|for|at|leaving|departing|depart|visit|visiting|check|via"
+    r"|(?<!how )(?<!what )about)"
+    r"(?:\s+or\s+(?:around|near))?(?:\s+(?:the|a|an|city of|town of|area of|city|somewhere|someplace|in|downtown|central|like|maybe"
+    r"|either))*\s+$",
     re.I,
 )
 _CALLED = re.compile(r"\b(?:at|called|named|try|eat|is)\s+(?:the\s+)?$", re.I)
 _REGION = re.compile(
-    r",\s*((?!I\b)[A-Z]\w*(?:\.[A-Z]\b)*(?:\s+(?!I\b)[A-Z]\w*)?|(?!in\b|or\b|ok\b|on\b|at\b|to\b|me\b|hi\b|so\b|no\b|my\b|we\b|it\b|by\b|if\b|as\b)[a-z]{2}(?=\s*(?:$|[.,!?]|\s(?:on|at|to|from|for|and|in)\b)))"
+    r",\s*((?!I\b)[A-Z]\w*(?:\.[A-Z]\b)*(?:\s+(?!I\b)[A-Z]\w*)?|(?!in\b|or\b|ok\b|on\b|at\b|to\b|me\b|hi\b|so\b|no\b|my\b|we\b|it\b|by\b"
+    r"|if\b|as\b)[a-z]{2}(?=\s*(?:$|[.,!?]|\s(?:on|at|to|from|for|and|in)\b)))"
     r"|\s+((?!I\b|OK\b|AM\b|PM\b)[A-Z]{2})(?=\W|$)"
 )
-_OPENERS = frozenset("san santa santo los las el la new fort port mount saint st mt ft north south east west lake".split())
-_PARTS = frozenset("side part end of area region".split())
+_OPENERS = word_set("san santa santo los las el la new fort port mount saint st mt ft north south east west lake")
+_PARTS = word_set("side part end of area region")
 _PART = re.compile(r"\s+(?:side|part|end|area|region)(?:\s+of(?:\s+(?:the\s+)?\w+)?)?$", re.I)
 _KIND_AFTER = re.compile(r"\s+(?:food|cuisine|restaurants?|movies?|films?|music|style|dishes|events?|airlines?|airways|hotels?)\b", re.I)
 _DEMONYM = re.compile(r"\w+(?:ese|ish|ian|ean|ndian|can)$", re.I)
-_GEOGRAPHY = re.compile(r"\s+(?:hills?|city|park|beach|valley|springs|lakes?|creek|heights|view|island|grove|bay|falls|harbou?r|village|point|rock|mountain|river)\b", re.I)
+_IDIOMS = word_set("case general total mind particular fact advance order time addition person town charge search need touch short")
+_GEOGRAPHY = re.compile(
+    r"\s+(?:hills?|park|beach|valley|springs|lakes?|creek|heights|view|island|grove|bay|falls|harbou?r|village|point|rock|mountain"
+    r"|river)\b",
+    re.I,
+)
 _LOWER = re.compile(
     r"\b(?:in|near|around|from|to|into|towards?|for|at|leaving|departing|visit|of|check|via)\s+"
     r"(?:(?:the|city of|town of|city|downtown|in|around|near|a|an)\s+)*(?=[a-z])",
@@ -55,7 +63,9 @@ def _capitals(param: Param, reply: Reply, words: Sequence[Token], masked: Sequen
             continue
         end = reached = _region(text, _lengthened(text, words, run), masked)
         start, end = _without_article(text, run), _unpossessed(text, run.start, end)
-        fit = 2 if named_before(param, text, start) else _cued(text[:start], reply)
+        fit = 2 if named_before(param, text, start) else _cued(before(text, start), reply)
+        if re.search(r"\b(?:an?|some|any)\s+$", before(text, start), re.I) and _KIND_AFTER.match(text, end):
+            continue
         if not fit and (_KIND_AFTER.match(text, end) or (run.last - run.first == 1 and _DEMONYM.fullmatch(text[start:end]))):
             continue
         end = start + len(_PART.sub("", text[start:end]))
@@ -63,9 +73,9 @@ def _capitals(param: Param, reply: Reply, words: Sequence[Token], masked: Sequen
     return found
 
 
-def _cued(before: str, reply: Reply) -> int:
+def _cued(lead: str, reply: Reply) -> int:
     """1 after a preposition of place; "at" is left to a name that is asked for as well."""
-    match = _IN.search(before)
+    match = _IN.search(lead)
     if not match or (match.group().lower().startswith(("at", "of", "for")) and any(other.type == ParamType.NAME for other in reply.others)):
         return 0
     return 1
@@ -78,14 +88,20 @@ def _lengthened(text: str, words: Sequence[Token], run: Run) -> int:
         if geography:
             return geography.end()
         after = words[run.last] if run.last < len(words) else None
-        if words[run.first].low in _OPENERS and after and after.low not in _PARTS and not text[run.end : after.start].strip() and after.low not in NEVER_NAMES:
+        if (
+            words[run.first].low in _OPENERS
+            and after
+            and after.low not in _PARTS
+            and not text[run.end : after.start].strip()
+            and after.low not in NEVER_NAMES
+        ):
             return after.end
     return run.end
 
 
 def _without_article(text: str, run: Run) -> int:
     """The start of a name without a "The" that only begins the sentence."""
-    if text[run.start : run.start + 4] == "The " and not re.search(r"\w\s*$", text[: run.start]):
+    if text[run.start : run.start + 4] == "The " and not re.search(r"\w\s*$", before(text, run.start)):
         return run.start + 4
     return run.start
 
@@ -100,7 +116,11 @@ def _lone_generic(words: Sequence[Token], run: Run) -> bool:
 
 
 def _unpossessed(text: str, start: int, end: int) -> int:
-    return end - 2 if re.search(r"['’]s$", text[start:end]) and re.match(r"\s+(?:fine|good|great|ok|perfect|weather|it)\b", text[end:]) else end
+    return (
+        end - 2
+        if re.search(r"['’]s$", text[start:end]) and re.match(r"\s+(?:fine|good|great|ok|perfect|weather|it)\b", text[end:])
+        else end
+    )
 
 
 def _lower(reply: Reply, words: Sequence[Token], masked: Sequence[tuple[int, int]]) -> list[Candidate]:
@@ -119,10 +139,15 @@ def _lower(reply: Reply, words: Sequence[Token], masked: Sequence[tuple[int, int
             taken.append(word)
         while taken and taken[-1].low in (GENERIC_NOUNS - {"city"}) | {"the", "of", "next", "side", "part"}:
             taken.pop()
-        if taken and not (len(taken) == 1 and (taken[0].low in GENERIC_NOUNS | FUNCTION_WORDS or re.search(r"(?:ed|ing)$", taken[0].low))):
+        if taken and not (
+            len(taken) == 1
+            and (taken[0].low in GENERIC_NOUNS | FUNCTION_WORDS or taken[0].low in _IDIOMS or re.search(r"(?:ed|ing)$", taken[0].low))
+        ):
             end = _region(reply.text, taken[-1].end, masked)
             sure = 1 if re.match(r"(?:in|near|around|from|to|into|leaving|departing)\b", cue.group(), re.I) else 0
-            found.append(Candidate(taken[0].start, end, reply.text[taken[0].start : end], 0.6 if sure else 0.5, sure, "words after a preposition"))
+            found.append(
+                Candidate(taken[0].start, end, reply.text[taken[0].start : end], 0.6 if sure else 0.5, sure, "words after a preposition")
+            )
     return found
 
 
@@ -132,16 +157,23 @@ def _whole(reply: Reply, masked: Sequence[tuple[int, int]]) -> list[Candidate]:
         return []
     start, end = answer_span(reply.text, 0, min((begin for begin, _ in masked if reply.text[:begin].strip()), default=None))
     words = [word for word in tokens(reply.text[start:end]) if word.low not in ("the", "on", "at")]
+    joined = next((at for at, word in enumerate(words) if word.low == "and" and at and reply.others), None)
+    words = words[:joined]
     if not 1 <= len(words) <= 5 or any(start < stop and begin < end for begin, stop in masked):
         return []
     end = start + words[-1].end
-    end = start + len(_PART.sub("", reply.text[start:end]))
+    part = _PART.search(reply.text[start:end])
+    end = start + part.start() if part else end
     words = tokens(reply.text[start:end])
-    if _KIND_AFTER.search(reply.text[start:end]) or (len(words) == 1 and _DEMONYM.fullmatch(words[0].text)):
+    if (
+        PRICE.search(reply.text[start:end])
+        or _KIND_AFTER.search(reply.text[start:end])
+        or (len(words) == 1 and _DEMONYM.fullmatch(words[0].text))
+    ):
         return []
     if any(word.low in STOPS_NAME - {"the"} or word.text.isdigit() for word in words) or all(word.low in GENERIC_NOUNS for word in words):
         return []
-    return [Candidate(start, end, reply.text[start:end], 0.5, 0, "the whole answer")]
+    return [Candidate(start, end, reply.text[start:end], 0.7 if part else 0.5, 1 if part else 0, "the whole answer")]
 
 
 def candidates(param: Param, reply: Reply) -> list[Candidate]:
@@ -151,7 +183,7 @@ def candidates(param: Param, reply: Reply) -> list[Candidate]:
     blocked = [*masked, *((street.start, street.end) for street in streets)]
     words = tokens(reply.text)
     found = [*streets, *_capitals(param, reply, words, blocked)]
-    if not any(candidate.fit > 0 for candidate in found):
+    if not found:
         found += [low for low in _lower(reply, words, blocked) if not any(low.overlaps(c.start, c.end) for c in found)]
     if not found and not reply.strict:
         found = _whole(reply, blocked)

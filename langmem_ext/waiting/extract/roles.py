@@ -30,9 +30,11 @@ def _cues(near_from: str, near_to: str, far_from: str, far_to: str) -> Cues:
 DATE_CUES = _cues(
     "from|starting|beginning|since",
     "to|until|till|through|thru|til|ending|by",
-    r"from|pick(?:ing|ed)?(?:\s+\w+){0,3}?\s+up|pickup|pick|leav(?:e|ing)|depart(?:ing|ure|s)?|check(?:ing)?[\s-]*in|start(?:ing|s)?|begin(?:ning|s)?"
+    r"from|pick(?:ing|ed)?(?:\s+\w+){0,3}?\s+up|pickup|pick|leav(?:e|ing)|depart(?:ing|ure|s)?|check(?:ing)?[\s-]*in|start(?:ing|s)?"
+    r"|begin(?:ning|s)?"
     r"|outbound|heading out|fly(?:ing)? out|arriv(?:e|ing|al)|going",
-    r"until|till|til|return(?:ing|s)?|retun|back|drop(?:ping|ped)?(?:\s+\w+){0,3}?\s+off|dropoff|check(?:ing)?[\s-]*out|end(?:ing|s)?|inbound|keep(?:ing)?",
+    r"until|till|til|return(?:ing|s)?|retun|back|drop(?:ping|ped)?(?:\s+\w+){0,3}?\s+off|dropoff|check(?:ing)?[\s-]*out|end(?:ing|s)?"
+    r"|inbound|keep(?:ing)?",
 )
 TIME_CUES = _cues(
     "from|starting|beginning",
@@ -43,8 +45,10 @@ TIME_CUES = _cues(
 PLACE_CUES = _cues(
     "from|leaving|leave|departing|depart|out of|off",
     "to|into|towards?|for|visit|visiting|reach|via to",
-    r"from|leav(?:e|ing)(?!\s+for)|depart(?:ing|ure|s)?(?!\s+for)|origin|start(?:ing)?|pick(?:ing|ed)?(?:\s+\w+){0,3}?\s+up|pickup|board(?:ing)?|originat\w+|out of",
-    r"destination|head(?:ing|ed)|arriv(?:e|ing|al)|going|go|end(?:ing)? up|reach|get(?:ting)?(?=\s+to)|visit(?:ing)?|travel(?:l?ing)?\s+to|fly(?:ing)?\s+to"
+    r"from|leav(?:e|ing)(?!\s+for)|depart(?:ing|ure|s)?(?!\s+for)|origin|start(?:ing)?|pick(?:ing|ed)?(?:\s+\w+){0,3}?\s+up|pickup"
+    r"|board(?:ing)?|originat\w+|out of",
+    r"destination|head(?:ing|ed)|arriv(?:e|ing|al)|going|go|end(?:ing)? up|reach|get(?:ting)?(?=\s+to)|visit(?:ing)?"
+    r"|travel(?:l?ing)?\s+to|fly(?:ing)?\s+to"
     r"|drop(?:ping|ped)?(?:\s+\w+){0,3}?\s+off|need to be|towards?|to be",
 )
 
@@ -53,9 +57,7 @@ def role_before(segment: str, cues: Cues) -> Role | None:
     """The role that the words before a value give it; None when they give none."""
     match = cues.near.search(segment)
     if not match:
-        match = None
-        for match in cues.far.finditer(segment):
-            pass
+        match = next(reversed(list(cues.far.finditer(segment))), None)
     if not match:
         return None
     return "from" if match["from"] else "to"
@@ -67,14 +69,14 @@ def asked_roles(prompt: str, cues: Cues) -> set[Role]:
 
 
 def with_roles(param: Param, reply: Reply, candidates: Sequence[Candidate], cues: Cues) -> list[Candidate]:
-    """The candidates, each moved by its cues for the parameter's role: up by 2 for the same; below 0 for the other one when that is sure."""
+    """The candidates, moved by their cues for the parameter's role: up by 2 for the same; below 0 for the other one when that is sure."""
     if param.role is None or not candidates:
         return list(candidates)
     contested = any(other.type == param.type and other.role not in (None, param.role) for other in reply.others)
     judged: list[Candidate] = []
     previous = 0
     for candidate in candidates:
-        segment = reply.text[previous : candidate.start]
+        segment = reply.text[max(previous, candidate.start - 150) : candidate.start]
         role = role_before(segment, cues)
         opposite = role not in (None, param.role) and (contested or cues.near.search(segment) is not None)
         judged.append(candidate.moved(-candidate.fit - 2 if opposite else 2 if role == param.role else 0))

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from langmem_ext.waiting.extract.candidate import Candidate
 from langmem_ext.waiting.extract.identifier import by_pattern
 from langmem_ext.waiting.extract.leadin import answer_span
-from langmem_ext.waiting.extract.lexicon import FUNCTION_WORDS, GENERIC_NOUNS, NEVER_NAMES, STOPS_NAME, VERBS
+from langmem_ext.waiting.extract.lexicon import FUNCTION_WORDS, GENERIC_NOUNS, NEVER_NAMES, PRICE, STOPS_NAME, VERBS, word_set
 from langmem_ext.waiting.extract.mask import closed_spans
 from langmem_ext.waiting.extract.openness import is_no_answer
 from langmem_ext.waiting.extract.reply import Reply
@@ -16,21 +16,34 @@ from langmem_ext.waiting.extract.tokens import Token, runs, sentences, tokens, t
 from langmem_ext.waiting.extract.vocabulary import own_stems, split_name, stem
 from langmem_ext.waiting.param import Param
 
-_EMPTY = frozenset("the of particular specific certain different special various available any particular regular general preferred more most".split())
-_KINDS = frozenset("genre type kind category cuisine style sort food range class mood color colour flavour flavor".split())
+_EMPTY = word_set(
+    "the of particular specific certain different special various available any particular regular general preferred more most"
+)
+_KINDS = word_set("genre type kind category cuisine style sort food range class mood color colour flavour flavor")
 _REASON = re.compile(r"\b(?:because(?: of)?|due to|since|the reason (?:is|being)(?: that)?|reason:)\s+", re.I)
-_HEADS = frozenset(stem(word) for word in (*GENERIC_NOUNS, *"food cuisine dishes stuff genre flick options type category kind style section fan lover addict specials joint spot".split()))
-_BUT = re.compile(r",?\s+(?:but|however|although)\s+", re.I)
+_HEADS = frozenset(
+    stem(word)
+    for word in (
+        *GENERIC_NOUNS,
+        *word_set("food cuisine dishes stuff genre flick options type category kind style section fan lover addict specials joint spot"),
+    )
+)
+_BUT = re.compile(r",?\s{1,9}(?:but|however|although)\s{1,9}|,\s+(?=(?:i|we|it|so)\b)", re.I)
+_SERVES = re.compile(
+    r"\b(?:serv(?:es?|ing)|offers?|offering|in the mood for|craving|feel like|into)\s+(?:(?:some|any|a|an|the)\s+)?(?=\w)", re.I
+)
 _OFFER = re.compile(r"\W*(?:(?:is|are) there|any|do (?:you|they)|have you|can|could|tell me|give me|please)\b", re.I)
-_PRICE = re.compile(r"\b(?:cheap(?:er|est)?|inexpensive(?:ly)?|expensive|pricey|costly|affordable|moderate(?:ly)?|mid-?range|budget|upscale|high-?end|low-?cost|economical|luxury|luxurious)\b", re.I)
-_LONGEST = 4_000
-"""Characters of a free answer that are kept."""
 
 
 def is_kind(param: Param) -> bool:
     """Whether the parameter holds a kind or category, which a word or two name, and not a free answer."""
     words = {*split_name(param.name), *re.findall(r"[a-z]+", param.description.lower())}
     return bool(words & _KINDS)
+
+
+def is_free(param: Param) -> bool:
+    """Whether any text of any length may be a value."""
+    return param.pattern is None and not is_kind(param)
 
 
 def _head(word: Token, heads: set[str]) -> bool:
@@ -50,7 +63,9 @@ def _modifiers(param: Param, reply: Reply, masked: Sequence[tuple[int, int]]) ->
             first -= 1
         if first < at:
             start, end = words[first].start, words[at - 1].end
-            found.append(Candidate(start, end, reply.text[start:end], 0.45, 2 if stem(word.low) in own_stems(param) else 1, "words before its noun"))
+            found.append(
+                Candidate(start, end, reply.text[start:end], 0.45, 2 if stem(word.low) in own_stems(param) else 1, "words before its noun")
+            )
     return found
 
 
@@ -90,7 +105,7 @@ def _clauses(text: str) -> list[tuple[int, int]]:
 def _kind(param: Param, reply: Reply) -> list[Candidate]:
     """The words that name a kind; a question ("Are there any thai restaurants?") gives only what stands before the parameter's own noun."""
     masked = closed_spans(param, reply)
-    named = [*_modifiers(param, reply, masked), *_served(reply, masked)]
+    named = [*_modifiers(param, reply, masked), *_after_cue(reply, masked), *_served(reply, masked)]
     found: list[Candidate] = []
     for start, end in _clauses(reply.text):
         clause = reply.text[start:end]
@@ -106,12 +121,30 @@ def _kind(param: Param, reply: Reply) -> list[Candidate]:
 def _by_price(param: Param, text: str, found: list[Candidate]) -> list[Candidate]:
     """Words of price are values of a price range and of nothing else."""
     if "pric" in own_stems(param):
-        return [Candidate(m.start(), m.end(), _plain(m.group()), 0.7, 2, "a word of price") for m in _PRICE.finditer(text)]
-    return [candidate for candidate in found if not _PRICE.fullmatch(text[candidate.start : candidate.end])]
+        return [Candidate(m.start(), m.end(), _plain(m.group()), 0.7, 2, "a word of price") for m in PRICE.finditer(text)]
+    return [candidate for candidate in found if not PRICE.fullmatch(text[candidate.start : candidate.end])]
 
 
 def _plain(word: str) -> str:
     return word.lower().removesuffix("ly") if word.lower().endswith(("ately", "ively")) else word
+
+
+def _after_cue(reply: Reply, masked: Sequence[tuple[int, int]]) -> list[Candidate]:
+    """Up to four words after "serves", "in the mood for"."""
+    found, words = [], tokens(reply.text)
+    for cue in _SERVES.finditer(reply.text):
+        taken: list[Token] = []
+        for word in (word for word in words if word.start >= cue.end()):
+            gap = reply.text[taken[-1].end if taken else cue.end() : word.start].strip()
+            stops = (word.low in STOPS_NAME and word.low not in ("and", "&")) or _head(word, set(_HEADS))
+            if gap or stops or len(taken) == 4 or any(word.start < end and start < word.end for start, end in masked):
+                break
+            taken.append(word)
+        while taken and taken[-1].low in ("and", "&", "the", "of"):
+            taken.pop()
+        if taken:
+            found.append(Candidate(taken[0].start, taken[-1].end, reply.text[taken[0].start : taken[-1].end], 0.5, 1, "what is wanted"))
+    return found
 
 
 def _served(reply: Reply, masked: Sequence[tuple[int, int]]) -> list[Candidate]:
@@ -136,7 +169,7 @@ def _free(reply: Reply) -> list[Candidate]:
     text = reply.text
     reason = _REASON.search(text)
     start, end = trim(text, reason.end(), len(text)) if reason else answer_span(text)
-    if start >= end or end - start > _LONGEST or not re.search(r"\w", text[start:end]):
+    if start >= end or not re.search(r"\w", text[start:end]):
         return []
     if all(word.low in FUNCTION_WORDS for word in tokens(text[start:end])):
         return []

@@ -16,7 +16,9 @@ _HOUR_WORD = "|".join(sorted((word for word, value in UNITS.items() if 1 <= valu
 _HOUR = rf"(?P<hour>\d{{1,2}}|{_HOUR_WORD})"
 _MINUTE_WORDS = "five|ten|twenty(?:[- ]five)?|fifteen|thirty|thirty[- ]five|forty(?:[- ]five)?|fifty(?:[- ]five)?|oh[- ]five"
 _MERIDIEM = r"(?:(?P<meridiem>[ap])\.?\s?m\b\.?)"
-_PART = r"(?:in the|at|this|tomorrow|in|during the)\s+(?P<part>morning|afternoon|evening|night)|(?P<part2>tonight|morning|afternoon|evening)"
+_PART = (
+    r"(?:in the|at|this|tomorrow|in|during the)\s+(?P<part>morning|afternoon|evening|night)|(?P<part2>tonight|morning|afternoon|evening)"
+)
 _AFTER = rf"(?:\s*(?:{_MERIDIEM})|\s+(?:{_PART})\b)?"
 _BEFORE = r"(?:(?P<before>morning|afternoon|evening|night)(?:\s+(?:at|around))?\s+)?"
 _CLOCK = r"o\s?[\"'’`]?\s?clock"
@@ -24,27 +26,45 @@ _CLOCK = r"o\s?[\"'’`]?\s?clock"
 _GRAMMAR = tuple(
     (re.compile(source, re.I), confidence, reason)
     for source, confidence, reason in (
-        (rf"\b{_BEFORE}(?P<past>half|quarter|{_MINUTE_WORDS}|\d{{1,2}})(?:\s*(?:minutes|mins?))?\s+(?P<side>past|after|to|before|till)\s+{_HOUR}\b(?!\s*(?:people|persons|of\b|days|:|\d))(?:\s*{_CLOCK})?{_AFTER}", 0.95, "time in words"),
+        (
+            rf"\b{_BEFORE}(?P<past>half|quarter|{_MINUTE_WORDS}|\d{{1,2}})(?:\s*(?:minutes|mins?))?\s+(?P<side>past|after|to|before"
+            rf"|till)\s+{_HOUR}\b(?!\s*(?:people|persons|of\b|days|:|\d))(?:\s*{_CLOCK})?{_AFTER}",
+            0.95,
+            "time in words",
+        ),
         (rf"(?<![\d:.])\b{_BEFORE}{_HOUR}\s?:\s?(?P<minute>\d{{2}})(?!\d|:\d)(?:\s?-?ish\b)?{_AFTER}", 0.97, "clock time"),
         (rf"(?<![\d:.$€£])\b{_BEFORE}{_HOUR}[.](?P<minute>\d{{2}})(?!\d)\s*{_MERIDIEM}", 0.95, "clock time"),
         (rf"(?<![\d:.$€£])\b{_BEFORE}(?P<hour>\d{{1,2}})(?P<minute>\d{{2}})\s*{_MERIDIEM}", 0.9, "clock time"),
         (rf"(?<![\d:.])\b{_HOUR}\s*h(?:rs?|ours?)?\s?(?P<minute>\d{{2}})?(?!\w)(?<!hour)(?<!hours)(?<!r h)", 0.85, "clock time"),
-        (rf"(?<![\d:.])\b{_BEFORE}{_HOUR}(?:[\s-]+(?P<minute_words>{_MINUTE_WORDS}))?(?:\s*{_CLOCK})?(?:\s*{_MERIDIEM}|\s+(?:{_PART})\b)", 0.95, "hour with its part of the day"),
+        (
+            rf"(?<![\d:.])\b{_BEFORE}{_HOUR}(?:[\s-]+(?P<minute_words>{_MINUTE_WORDS}))?(?:\s*{_CLOCK})?(?:\s*{_MERIDIEM}"
+            rf"|\s+(?:{_PART})\b)",
+            0.95,
+            "hour with its part of the day",
+        ),
         (rf"(?<![\d:.])\b{_BEFORE}{_HOUR}\s*{_CLOCK}{_AFTER}", 0.95, "o'clock"),
-        (rf"\b(?P<before>morning|afternoon|evening)\s+(?:at\s+)?{_HOUR}\b(?!\s*(?:people|persons|of\b|tickets|[:/.]\d|st\b|nd\b|rd\b|th\b))", 0.9, "hour with its part of the day"),
+        (
+            rf"\b(?P<before>morning|afternoon|evening)\s+(?:at\s+)?{_HOUR}\b(?!\s*(?:people|persons|of\b|tickets|[:/.]\d|st\b|nd\b|rd\b"
+            rf"|th\b))",
+            0.9,
+            "hour with its part of the day",
+        ),
         (r"\b(?:(?:12|twelve)\s+)?(?P<noon>noon|midday|noontime|midnight)\b", 0.95, "noon or midnight"),
     )
-)  # fmt: skip
+)
 _AHEAD = re.compile(
     rf"\bin\s+(?:about\s+)?(?P<count>\d{{1,3}}|an?|half an|{WORDS})\s+(?P<unit>minutes?|mins?|hours?|hrs?)\b(?:\s+time)?", re.I
 )
 _BARE_WORD = "|".join(sorted((word for word, value in UNITS.items() if value), key=len, reverse=True))
 _BARE = re.compile(
-    rf"(?:^\W*|\b(?:u+m+|u+h+|do|near|closer to|have|make|preferably|at|around|about|by|approximately|say|maybe|it|for|is|be|before|after|till|until|from|to|past|like|please|roughly|than|yes|ok|okay|sure|no)[,.]?\s+)"
-    rf"(?:(?P<hour>\d{{1,2}})(?:[.](?P<minute>[0-5]\d))?|(?P<military>\d{{4}})|(?P<word>{_BARE_WORD})(?:[\s-]+(?P<minute_words>{_MINUTE_WORDS}))?)"
-    r"(?:\s*(?:hours|hrs?)|(?P<ish>\s?-?ish))?(?![\w:/]|[.,]\d|-\w)(?!\s+(?:people|persons?|members?|others?|pax|of\s+us|guests|tickets?|seats?|days?|nights?|weeks?|pax|adults?|kids|children|friends|[%$€£]|dollars|bucks))",
+    rf"(?:^\W*|\b(?:u+m+|u+h+|do|near|closer to|have|make|preferably|at|around|about|by|approximately|say|maybe|it|for|is|be|before"
+    rf"|after|till|until|from|to|past|like|please|roughly|than|yes|ok|okay|sure|no)[,.]?\s+)"
+    rf"(?:(?P<hour>\d{{1,2}})(?:[.](?P<minute>[0-5]\d))?|(?P<military>\d{{4}})"
+    rf"|(?P<word>{_BARE_WORD})(?:[\s-]+(?P<minute_words>{_MINUTE_WORDS}))?)"
+    r"(?:\s*(?:hours|hrs?)|(?P<ish>\s?-?ish))?(?![\w:/]|[.,]\d|-\w)(?!\s+(?:people|persons?|members?|others?|pax|of\s+us|guests|tickets?"
+    r"|seats?|days?|nights?|weeks?|pax|adults?|kids|children|friends|[%$€£]|dollars|bucks))",
     re.I,
-)  # fmt: skip
+)
 
 
 def _clock(hour: int, minute: int, meridiem: str, part: str) -> str | None:

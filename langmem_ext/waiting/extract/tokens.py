@@ -8,10 +8,14 @@ from dataclasses import dataclass
 
 from langmem_ext.waiting.extract.lexicon import NEVER_NAMES
 
-_TOKEN = re.compile(r"[^\W_](?:[\w]|['’.&/-](?=\w)|(?<=\b[A-Z])\.)*['’]?|#\d+|&")
+_TOKEN = re.compile(r"[^\W_](?:[\w]|['’&/-](?=\w)|\.(?=[a-z\d])|(?<=\b[A-Z])\.)*['’]?|#\d+|&")
 _SENTENCE = re.compile(r"[.!?;\n]+(?=\s|$)|[.!?](?=[A-Z])")
 _ABBREVIATION = re.compile(r"\b(?:[A-Za-z]|st|mr|mrs|ms|dr|ave|mt|ft|no|vs|a\.m|p\.m)$", re.I)
-_JOINERS = frozenset(("of", "the", "de", "la", "le", "du", "del", "da", "di", "van", "von", "der", "den", "y", "&", "'n'", "n", "a", "an", "in", "on"))
+_JOINERS = frozenset(
+    ("of", "the", "de", "la", "le", "du", "del", "da", "di", "van", "von", "der", "den", "y", "&", "'n'", "n", "a", "an", "in", "on")
+)
+_CUE_REACH = 100
+"""Characters before a value in which its cues are looked for."""
 _TITLES = frozenset(("dr", "mr", "mrs", "ms", "st", "mt", "ft", "prof"))
 
 
@@ -54,12 +58,17 @@ def sentences(text: str) -> list[tuple[int, int]]:
 
 def trim(text: str, start: int, end: int, extra: str = "") -> tuple[int, int]:
     """`[start, end)` without the white space, quotes and loose punctuation at its ends."""
-    loose = " \t\r\n.,;:!?\"“”‘()[]*" + extra
+    loose = ' \t\r\n.,;:!?"“”‘()[]*' + extra
     while start < end and text[start] in loose:
         start += 1
     while start < end and text[end - 1] in loose:
         end -= 1
     return start, end
+
+
+def before(text: str, start: int) -> str:
+    """The words before `start`, as far back as a cue may stand: a bounded part, so that long messages cost no more than their length."""
+    return text[max(0, start - _CUE_REACH) : start]
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,16 +5,17 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from langmem_ext.waiting.extract.lexicon import FUNCTION_WORDS
+from langmem_ext.waiting.extract.lexicon import FUNCTION_WORDS, word_set
 from langmem_ext.waiting.param import Param
 
-_EMPTY = frozenset(
-    "name number value parameter argument field user customer whether flag boolean main desired required preferred given want wants provided "
-    "amount list string optional default format count total tentative search e.g eg".split()
+_EMPTY = word_set(
+    "name number value parameter argument field user customer whether flag boolean main desired required preferred given want wants "
+    "provided "
+    "amount list string optional default format count total tentative search e.g eg"
 )
-_PEOPLE = frozenset(
+_PEOPLE = word_set(
     "people person persons passenger passengers rider riders traveler travelers traveller travellers guest guests adult adults party "
-    "attendee attendees diner diners visitor visitors child children kid kids seat seats ticket tickets pax".split()
+    "attendee attendees diner diners visitor visitors child children kid kids seat seats ticket tickets pax"
 )
 
 
