@@ -28,7 +28,7 @@ from langgraph.checkpoint.base import (
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from langmem_ext.codec import MessageCodec, codec_of
-from langmem_ext.errors import InvalidInput, ThreadNotFound
+from langmem_ext.errors import DamagedRow, InvalidInput, ThreadNotFound
 from langmem_ext.log import MessageLog, thread_key
 from langmem_ext.serde import DataSerializer
 from langmem_ext.storage import checkpoint_ops, read_ops, thread_ops
@@ -470,6 +470,16 @@ def _split_metadata(metadata: CheckpointMetadata) -> tuple[dict[str, Any], int |
 
 
 def _load(codec: MessageCodec, stored: StoredCheckpoint, thread_id: Any, config: RunnableConfig | None = None) -> CheckpointTuple:
+    try:
+        return _build(codec, stored, thread_id, config)
+    except Exception as error:
+        raise DamagedRow(
+            f"checkpoint {stored.id} of thread {stored.thread!r} holds a value that does not decode ({error}): other threads stay readable;"
+            " open it with the serializer that wrote it, fork from an earlier checkpoint, or delete the thread"
+        ) from error
+
+
+def _build(codec: MessageCodec, stored: StoredCheckpoint, thread_id: Any, config: RunnableConfig | None) -> CheckpointTuple:
     further, absent = codec.load_value(_body(stored.extra)) if stored.extra is not None else ({}, [])
     known = {
         "v": stored.v,

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from langmem_ext.errors import NotADatabase, SchemaTooNew
-from langmem_ext.storage.schema import APPLICATION_ID, MIGRATION_TABLE, MIGRATIONS
+from langmem_ext.storage.schema import APPLICATION_ID, MIGRATION_TABLE, MIGRATIONS, Migration
 
 Again = Callable[[Callable[[], Any]], Any]
 
@@ -24,12 +24,12 @@ def migrate(connection: sqlite3.Connection, again: Again) -> None:
         SchemaTooNew: The database has a migration that this release does not know; nothing was changed.
         NotADatabase: It holds another program's tables under our names.
     """
-    if not _pending(connection):
+    if not pending(connection):
         return
     again(lambda: connection.execute("BEGIN IMMEDIATE"))
     try:
         # Looked at again under the lock: another process may have migrated meanwhile.
-        for migration in _pending(connection):
+        for migration in pending(connection):
             connection.execute(MIGRATION_TABLE)
             for statement in migration.sqlite:
                 connection.execute(statement)
@@ -44,7 +44,12 @@ def migrate(connection: sqlite3.Connection, again: Again) -> None:
         raise
 
 
-def _pending(connection: sqlite3.Connection) -> list[Any]:
+def pending(connection: sqlite3.Connection) -> list[Migration]:
+    """The migrations that the database lacks, in order; writes nothing.
+
+    Raises:
+        SchemaTooNew: It has one that this release does not know.
+    """
     exists = connection.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'langmem_migration'").fetchone()
     applied = [name for (name,) in connection.execute("SELECT name FROM langmem_migration")] if exists else []
     unknown = sorted(set(applied) - {migration.name for migration in MIGRATIONS})

@@ -22,7 +22,7 @@ from typing import Literal, TypeVar
 from langmem_ext.errors import ConnectionInUse, NotADatabase, StorageError, StorageUnavailable
 from langmem_ext.storage.effects import Batch, Effect, Op, Pause, Rows
 from langmem_ext.storage.lease import FileLeases, Leases
-from langmem_ext.storage.migrate import migrate
+from langmem_ext.storage.migrate import migrate, pending
 
 T = TypeVar("T")
 
@@ -70,12 +70,16 @@ class SqliteDriver:
 
     def _prepare(self, synchronous: Synchronous) -> None:
         try:
+            # First of all only looked at: a database that is refused stays as it is to the byte.
+            new = bool(pending(self._connection))
             if self._owned:
                 self._connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
-                # Takes effect only in a file that has no table yet; lets space be given back without rewriting the file.
-                self._connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+                if new:
+                    # Takes effect only in a file that has no table yet; lets space be given back without rewriting the file.
+                    self._connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
                 self._connection.execute(f"PRAGMA synchronous = {synchronous.upper()}")
-            self._begin_again(lambda: self._connection.execute("PRAGMA journal_mode = WAL").fetchall())
+            if self._connection.cursor().execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+                self._begin_again(lambda: self._connection.execute("PRAGMA journal_mode = WAL").fetchall())
             migrate(self._connection, self._begin_again)
         except sqlite3.Error as error:
             raise storage_error(error, self.path) from error

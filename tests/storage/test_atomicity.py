@@ -1,0 +1,160 @@
+"""Promise: one operation is atomic. Broken at every statement and at COMMIT, it leaves no row, and the next one works."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage
+
+from langmem_ext import DeltaSaver, MessageLog, StorageError, ThreadChatMessageHistory
+from langmem_ext.storage.effects import Effect, Rows
+from langmem_ext.storage.sqlite import SqliteDriver
+
+LONG = "x" * 500
+CONFIG: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
+FIRST, SECOND, THIRD = (f"1f1e6000-0000-6000-8000-00000000000{digit}" for digit in (1, 2, 3))
+
+
+class FailingDriver(SqliteDriver):
+    """Fails when the k-th statement of an operation is about to run; the COMMIT counts as the last one."""
+
+    fail_at: int | None = None
+    reached = 0
+
+    def _reach(self) -> None:
+        self.reached += 1
+        if self.fail_at is not None and self.reached > self.fail_at:
+            raise sqlite3.OperationalError("disk I/O error")
+
+    def execute(self, effect: Effect) -> Rows:
+        self._reach()
+        return super().execute(effect)
+
+    def commit(self) -> None:
+        self._reach()
+        super().commit()
+
+
+def checkpoint(id: str, values: dict[str, Any], version: str) -> Any:
+    return {
+        "v": 4,
+        "id": id,
+        "ts": "2026-01-01T00:00:00+00:00",
+        "channel_values": values,
+        "channel_versions": dict.fromkeys(values, version),
+        "versions_seen": {"node": {"messages": version}},
+        "updated_channels": list(values),
+    }
+
+
+def put(saver: DeltaSaver, id: str, values: dict[str, Any], parent: str | None, namespace: str = "") -> None:
+    config: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": namespace, **({"checkpoint_id": parent} if parent else {})}}
+    version = f"{int(id[-1]):032}.0000000000000001"
+    saver.put(config, checkpoint(id, values, version), {"source": "loop", "step": 1, "parents": {}}, dict.fromkeys(values, version))
+
+
+def prepare(saver: DeltaSaver) -> None:
+    """A thread with one checkpoint, and a pending write whose message has no id yet."""
+    put(saver, FIRST, {"messages": [HumanMessage("hello", id="h1")], "files": LONG}, None)
+    saver.put_writes(at(FIRST), [("messages", AIMessage("unnamed")), ("note", LONG)], "task-1", "path")
+
+
+def at(id: str) -> Any:
+    return {"configurable": {"thread_id": "t", "checkpoint_ns": "", "checkpoint_id": id}}
+
+
+def put_next(saver: DeltaSaver) -> None:
+    messages = [HumanMessage("hello", id="h1"), AIMessage("unnamed", id="a1"), AIMessage("new", id="a2")]
+    put(saver, SECOND, {"messages": messages, "files": LONG + "y"}, FIRST)
+
+
+def put_in_new_thread_and_namespace(saver: DeltaSaver) -> None:
+    config: Any = {"configurable": {"thread_id": "u", "checkpoint_ns": "child:1"}}
+    saver.put(config, checkpoint(THIRD, {"messages": [HumanMessage("hi")]}, "1"), {"step": 0}, {"messages": "1"})
+
+
+OPERATIONS: dict[str, Callable[[DeltaSaver], object]] = {
+    "put": put_next,
+    "put_new_thread": put_in_new_thread_and_namespace,
+    "put_writes": lambda saver: saver.put_writes(at(FIRST), [("messages", [AIMessage("x"), AIMessage("y")]), ("big", LONG)], "task-2"),
+    "put_writes_again": lambda saver: saver.put_writes(at(FIRST), [("messages", AIMessage("z")), ("__error__", "boom")], "task-1", "other"),
+    "delete_thread": lambda saver: saver.delete_thread("t"),
+    "history_add": lambda saver: ThreadChatMessageHistory("t", saver).add_messages(
+        [HumanMessage("more", id="m"), AIMessage("new", id="h1")]
+    ),
+    "history_clear": lambda saver: ThreadChatMessageHistory("t", saver).clear(),
+}
+
+
+def dump(path: Path) -> list[str]:
+    """Every row of the database but the clock's."""
+    with sqlite3.connect(path) as connection:
+        return [line for line in connection.iterdump() if "langmem_migration" not in line]
+
+
+def observe(saver: DeltaSaver) -> list[Any]:
+    return [*saver.list(None), ThreadChatMessageHistory("t", saver).messages]
+
+
+@pytest.fixture
+def driver(tmp_path: Path) -> Iterator[FailingDriver]:
+    driver = FailingDriver(str(tmp_path / "a.db"))
+    yield driver
+    driver.close()
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_an_operation_that_fails_at_any_statement_leaves_no_row_and_the_next_one_works(
+    name: str, driver: FailingDriver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # One clock and one chance for all runs: what they leave can then be compared to the letter.
+    monkeypatch.setattr("langmem_ext.checkpoint.now_ms", lambda: 1)
+    monkeypatch.setattr("langmem_ext.log.now_ms", lambda: 1)
+    saver = DeltaSaver(MessageLog(driver))
+    prepare(saver)
+    before, seen = dump(tmp_path / "a.db"), observe(saver)
+    statement = 0
+    while True:
+        driver.fail_at, driver.reached = statement, 0
+        try:
+            OPERATIONS[name](saver)
+        except StorageError:
+            driver.fail_at = None
+            assert dump(tmp_path / "a.db") == before, f"statement {statement} left something behind"
+            assert observe(saver) == seen, f"statement {statement} left something in memory"
+            statement += 1
+        else:
+            break
+    assert statement >= 3
+    driver.fail_at = None
+    # After all these failures in one process, the operation did what it does in a process where nothing ever failed.
+    with DeltaSaver.from_conn_string(str(tmp_path / "b.db")) as healthy:
+        prepare(healthy)
+        OPERATIONS[name](healthy)
+        assert _anonymous(observe(saver)) == _anonymous(observe(healthy))
+        assert _shape(dump(tmp_path / "a.db")) == _shape(dump(tmp_path / "b.db"))
+
+
+def _anonymous(found: list[Any]) -> list[Any]:
+    """What was read, without what a history's edit draws anew: checkpoint id, time and version."""
+    return [item if isinstance(item, list) else (item.checkpoint["channel_values"], item.metadata, item.pending_writes) for item in found]
+
+
+def _shape(lines: list[str]) -> list[str]:
+    """How many rows each table has."""
+    return sorted(line.split("VALUES")[0] for line in lines if line.startswith("INSERT"))
+
+
+def test_an_error_inside_the_callers_value_changes_nothing(tmp_path: Path) -> None:
+    with DeltaSaver.from_conn_string(str(tmp_path / "a.db")) as saver:
+        prepare(saver)
+        before = dump(tmp_path / "a.db")
+        with pytest.raises(TypeError):
+            saver.put_writes(at(FIRST), [("ok", 1), ("bad", object())], "task-9")
+        with pytest.raises(TypeError):
+            put(saver, SECOND, {"messages": [HumanMessage("x", id="x")], "bad": object()}, FIRST)
+        assert dump(tmp_path / "a.db") == before

@@ -1,0 +1,321 @@
+"""Promises: a database opens however the peers' users open theirs, and what cannot be opened is refused clearly and left as it was."""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import sqlite3
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from langchain_core.messages import HumanMessage
+from langgraph.graph import START, MessagesState, StateGraph
+
+from langmem_ext import (
+    ConnectionInUse,
+    DamagedRow,
+    DeltaSaver,
+    InvalidInput,
+    InvalidThreadId,
+    LangmemExtError,
+    MessageLog,
+    NotADatabase,
+    SchemaTooNew,
+    StorageUnavailable,
+    ThreadChatMessageHistory,
+)
+
+CONFIG: Any = {"configurable": {"thread_id": "t"}}
+
+
+def answer(state: MessagesState) -> dict[str, Any]:
+    return {"messages": [("ai", f"I have read {len(state['messages'])} messages, and the last one said: {state['messages'][-1].content}")]}
+
+
+def chat(saver: DeltaSaver | None) -> Any:
+    return StateGraph(MessagesState).add_node("answer", answer).add_edge(START, "answer").compile(checkpointer=saver)
+
+
+def say(saver: DeltaSaver, text: str = "hello", thread: Any = "t") -> list[Any]:
+    messages: list[Any] = chat(saver).invoke({"messages": [HumanMessage(text)]}, {"configurable": {"thread_id": thread}})["messages"]
+    return messages
+
+
+# -- ways in -----------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", ["{path}", "sqlite:///{path}"])
+def test_a_path_and_a_url_open_the_same_database(form: str, tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    with DeltaSaver.from_conn_string(form.format(path=path)) as saver:
+        say(saver)
+    assert path.exists()
+    with DeltaSaver.open(str(path)) as saver:
+        assert len(say(saver)) == 4
+
+
+def test_a_relative_url_is_relative(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    DeltaSaver.open("sqlite:///memory.db").close()
+    assert (tmp_path / "memory.db").exists()
+
+
+@pytest.mark.parametrize("url", [":memory:", "sqlite://", "sqlite:///:memory:"])
+def test_memory_needs_no_file(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with DeltaSaver(url) as saver:
+        assert len(say(saver)) == 2
+        with saver.lease("t"):
+            pass
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_passed_connection_is_used_and_left_open(tmp_path: Path) -> None:
+    connection = sqlite3.connect(tmp_path / "memory.db", check_same_thread=False)
+    connection.row_factory = sqlite3.Row
+    connection.execute("CREATE TABLE mine (x)")
+    connection.execute("INSERT INTO mine VALUES (1)")
+    connection.commit()
+    saver = DeltaSaver(connection)
+    assert len(say(saver)) == 2
+    assert len(asyncio.run(_say_async(saver))) == 4
+    saver.close()
+    assert connection.execute("SELECT x FROM mine").fetchone()["x"] == 1
+    connection.close()
+    with DeltaSaver.from_conn_string(str(tmp_path / "memory.db")) as reopened:
+        assert len(say(reopened)) == 6
+
+
+async def _say_async(saver: DeltaSaver) -> list[Any]:
+    messages: list[Any] = (await chat(saver).ainvoke({"messages": [HumanMessage("hi")]}, CONFIG))["messages"]
+    return messages
+
+
+async def test_a_saver_opens_by_async_with_and_its_setup_may_be_awaited(tmp_path: Path) -> None:
+    async with DeltaSaver.from_conn_string(str(tmp_path / "memory.db")) as saver:
+        await saver.setup()
+        assert len(await _say_async(saver)) == 2
+    with pytest.raises(StorageUnavailable, match="closed"):
+        await _say_async(saver)
+
+
+def test_one_saver_serves_sync_calls_and_several_event_loops(tmp_path: Path) -> None:
+    with DeltaSaver.from_conn_string(str(tmp_path / "memory.db")) as saver:
+        saver.setup()
+        say(saver)
+        asyncio.run(_say_async(saver))
+        say(saver)
+        assert len(asyncio.run(_say_async(saver))) == 8
+
+
+def test_closing_twice_is_closing_once(tmp_path: Path) -> None:
+    saver = DeltaSaver.open(str(tmp_path / "memory.db"))
+    saver.close()
+    saver.close()
+    asyncio.run(saver.aclose())
+
+
+def test_every_view_takes_a_log_a_saver_or_a_url(tmp_path: Path) -> None:
+    path = str(tmp_path / "memory.db")
+    with DeltaSaver.from_conn_string(path) as saver:
+        assert MessageLog.of(saver) is saver.log
+        assert MessageLog.of(saver.log) is saver.log
+        ThreadChatMessageHistory("t", saver).add_messages([HumanMessage("one")])
+        ThreadChatMessageHistory("t", saver.log).add_messages([HumanMessage("two")])
+        by_url = ThreadChatMessageHistory("t", path)
+        assert [message.content for message in by_url.messages] == ["one", "two"]
+        by_url.log.close()
+
+
+# -- what is refused ---------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_path_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("text")
+    with pytest.raises(StorageUnavailable, match="cannot be opened"):
+        DeltaSaver.open(str(tmp_path / "file" / "memory.db"))
+    with pytest.raises(StorageUnavailable, match="cannot be opened"):
+        DeltaSaver.open(str(tmp_path / "no" / "such" / "folder" / "memory.db"))
+    assert (tmp_path / "file").read_text() == "text"
+
+
+def test_a_file_that_is_no_database_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("These are my notes, and they are long enough to be taken for a page of something.\n" * 100)
+    before = path.read_bytes()
+    with pytest.raises(NotADatabase, match="not a SQLite database"):
+        DeltaSaver.open(str(path))
+    assert path.read_bytes() == before
+
+
+def test_a_newer_schema_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    DeltaSaver.open(str(path)).close()
+    with sqlite3.connect(path) as connection:
+        connection.execute("INSERT INTO langmem_migration VALUES ('m999_from_the_future', 0)")
+        connection.commit()
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    connection.close()
+    before = path.read_bytes()
+    with pytest.raises(SchemaTooNew, match="m999_from_the_future.*upgrade"):
+        DeltaSaver.open(str(path))
+    assert path.read_bytes() == before
+
+
+def test_another_programs_tables_under_our_names_are_refused_and_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "other.db"
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE item (mine)")
+    connection.close()
+    with pytest.raises(NotADatabase, match="another program"):
+        DeltaSaver.open(str(path))
+    with sqlite3.connect(path) as connection:
+        assert [name for (name,) in connection.execute("SELECT name FROM sqlite_master")] == ["item"]
+    connection.close()
+
+
+def test_a_passed_connection_inside_a_transaction_is_refused(tmp_path: Path) -> None:
+    connection = sqlite3.connect(tmp_path / "memory.db", check_same_thread=False)
+    connection.execute("CREATE TABLE mine (x)")
+    connection.execute("INSERT INTO mine VALUES (1)")
+    with pytest.raises(ConnectionInUse, match="commit or roll it back"):
+        DeltaSaver(connection)
+    connection.commit()
+    saver = DeltaSaver(connection)
+    connection.execute("INSERT INTO mine VALUES (2)")
+    with pytest.raises(ConnectionInUse):
+        say(saver)
+    connection.rollback()
+    assert len(say(saver)) == 2
+    connection.close()
+
+
+def test_a_passed_connection_that_belongs_to_one_thread_is_told_so(tmp_path: Path) -> None:
+    connection = sqlite3.connect(tmp_path / "memory.db")
+    saver = DeltaSaver(connection)
+    with pytest.raises(StorageUnavailable, match="check_same_thread=False"):
+        asyncio.run(saver.aget_tuple(CONFIG))
+    saver.close()
+    connection.close()
+
+
+@pytest.mark.parametrize("url", ["", "mysql://host/db", "file://x.db", "a\0b", None, 7])
+def test_what_names_no_database_is_refused(url: Any) -> None:
+    with pytest.raises(InvalidInput):
+        DeltaSaver.open(url)
+
+
+@pytest.mark.parametrize("thread", ["", None, 1.5, b"t", ["t"], True, "a\0b"])
+def test_what_names_no_thread_is_refused(thread: Any) -> None:
+    with DeltaSaver(":memory:") as saver:
+        with pytest.raises(InvalidThreadId):
+            saver.get_tuple({"configurable": {"thread_id": thread}})
+        with pytest.raises(InvalidThreadId):
+            ThreadChatMessageHistory(thread, saver)
+        with pytest.raises(InvalidThreadId):
+            saver.delete_thread(thread)
+        assert list(saver.list(None)) == []
+
+
+def test_a_thread_may_be_named_by_an_int_or_a_uuid() -> None:
+    with DeltaSaver(":memory:") as saver:
+        for thread in (7, uuid4()):
+            say(saver, thread=thread)
+            assert len(say(saver, thread=thread)) == 4
+            assert len(ThreadChatMessageHistory(str(thread), saver).messages) == 4
+
+
+@pytest.mark.parametrize("key", ["a b", "a'b", 'a"b', "", "$.x", "x\n", "x)"])
+def test_a_filter_key_that_is_no_plain_name_is_refused(key: str) -> None:
+    with DeltaSaver(":memory:") as saver:
+        say(saver)
+        with pytest.raises(InvalidInput, match="plain name"):
+            list(saver.list(CONFIG, filter={key: 1}))
+
+
+def test_a_full_database_refuses_the_write_and_keeps_what_it_has(tmp_path: Path) -> None:
+    connection = sqlite3.connect(tmp_path / "memory.db", check_same_thread=False)
+    saver = DeltaSaver(connection)
+    say(saver)
+    kept = list(saver.list(CONFIG))
+    connection.execute(f"PRAGMA max_page_count = {connection.execute('PRAGMA page_count').fetchone()[0]}")
+    with pytest.raises(StorageUnavailable, match="no room"):
+        say(saver, "long " * 50_000)
+    assert list(saver.list(CONFIG)) == kept
+    connection.close()
+
+
+# -- damage ------------------------------------------------------------------------------------------------------------------------------
+
+DAMAGE = {
+    "item row cut": "UPDATE item SET rest = x'c1', role = 1 WHERE key & 4294967295 = 0 AND key >> 32 = 1",
+    "item gone": "DELETE FROM item WHERE key & 4294967295 = 0 AND key >> 32 = 1",
+    "checkpoint cut": "UPDATE checkpoint SET body = substr(body, 1, 10) WHERE thread = 1",
+    "checkpoint forged": "UPDATE checkpoint SET body = x'93010203' WHERE thread = 1",
+    "word gone": "DELETE FROM word WHERE thread = 1",
+    "word cut": "UPDATE word SET body = x'91' WHERE thread = 1",
+    "value gone": "DELETE FROM value WHERE key >> 32 = 1",
+    "value cut": "UPDATE value SET body = substr(body, 1, 20) WHERE key >> 32 = 1",
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_damaged_row_is_named_and_other_threads_stay_readable(damage: str, tmp_path: Path) -> None:
+    path = str(tmp_path / "memory.db")
+    with DeltaSaver.from_conn_string(path) as saver:
+        for thread in ("damaged", "whole"):
+            saver.put(
+                {"configurable": {"thread_id": thread, "checkpoint_ns": ""}},
+                _checkpoint({"messages": [HumanMessage("hello", id="h")], "big": "x" * 200}),
+                {"source": "loop", "step": 1, "parents": {}},
+                {"messages": "1", "big": "1"},
+            )
+    with sqlite3.connect(path) as connection:
+        assert connection.execute(DAMAGE[damage]).rowcount
+    connection.close()
+    with DeltaSaver.from_conn_string(path) as saver:
+        with pytest.raises(DamagedRow, match="thread"):
+            saver.get_tuple({"configurable": {"thread_id": "damaged"}})
+        whole = saver.get_tuple({"configurable": {"thread_id": "whole"}})
+        assert whole is not None
+        assert whole.checkpoint["channel_values"] == {"messages": [HumanMessage("hello", id="h")], "big": "x" * 200}
+
+
+def _checkpoint(values: dict[str, Any]) -> Any:
+    return {
+        "v": 4,
+        "id": "1f1e6000-0000-6000-8000-000000000001",
+        "ts": "2026-01-01T00:00:00+00:00",
+        "channel_values": values,
+        "channel_versions": dict.fromkeys(values, "1"),
+        "versions_seen": {},
+        "updated_channels": None,
+    }
+
+
+# -- several processes -------------------------------------------------------------------------------------------------------------------
+
+
+def _open_and_say(path: str, thread: str) -> None:
+    with DeltaSaver.from_conn_string(path) as saver:
+        say(saver, thread=thread)
+
+
+def test_processes_that_open_a_new_file_at_once_all_find_it_ready(tmp_path: Path) -> None:
+    path = str(tmp_path / "memory.db")
+    context = multiprocessing.get_context("spawn")
+    processes = [context.Process(target=_open_and_say, args=(path, f"t{number}")) for number in range(4)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join(60)
+    assert [process.exitcode for process in processes] == [0, 0, 0, 0]
+    with DeltaSaver.from_conn_string(path) as saver:
+        assert [len(ThreadChatMessageHistory(f"t{number}", saver).messages) for number in range(4)] == [2, 2, 2, 2]
+
+
+def test_every_refusal_has_one_root() -> None:
+    with pytest.raises(LangmemExtError):
+        DeltaSaver.open("postgresql://localhost/none")
