@@ -1,0 +1,210 @@
+"""The order desk in the agent server, as `langgraph.json` describes it: one thread, driven by the server and by other processes in turn.
+
+The server is a real `langgraph dev` in a folder of its own; other processes reach the thread through `converse` and the database file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langgraph_sdk import get_sync_client
+from langgraph_sdk.client import SyncLangGraphClient
+
+from langmem_ext import DeltaSaver
+
+ROOT = Path(__file__).parents[2]
+START_SECONDS = 60.0
+STOP_SECONDS = 15.0
+
+OTHER_PROCESS = """
+import json, sys
+from graphs.support import make_graph
+from langmem_ext import DeltaSaver
+from langmem_ext.waiting.converse import converse
+
+database, thread, text = sys.argv[1:]
+with DeltaSaver.open(database) as saver:
+    turn = converse(make_graph(saver), text, thread_id=thread)
+print(json.dumps({"reply": turn.reply, "waiting_for": turn.waiting_for}))
+"""
+
+
+class Desk:
+    """A folder with the project's own `langgraph.json` and graphs, the databases, and what the server leaves behind."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.database = folder / "memory.db"
+        self.log = folder / "server.log"
+        shutil.copy(ROOT / "langgraph.json", folder)
+        shutil.copytree(ROOT / "graphs", folder / "graphs", ignore=shutil.ignore_patterns("__pycache__"))
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join([str(self.folder), str(ROOT)]),
+            "LANGMEM_EXT_DB": str(self.database),
+            "LANGMEM_EXT_SHOP_DB": str(self.folder / "shop.db"),
+            "LANGGRAPH_CLI_NO_ANALYTICS": "1",
+            "LANGGRAPH_NO_VERSION_CHECK": "true",
+            "LANGSMITH_TRACING": "false",
+        }
+
+    @contextmanager
+    def serving(self) -> Iterator[SyncLangGraphClient]:
+        """The server, running; a client for it. Ends with all of the server's processes gone and the log printed, for a test that fails."""
+        command = [sys.executable, "-m", "langgraph_cli", "dev", "--no-browser", "--no-reload", "--port", str(_free_port())]
+        with self.log.open("w") as log:
+            server = subprocess.Popen(
+                command, cwd=self.folder, env=self.environment, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
+            )
+        try:
+            with get_sync_client(url=self._url(server)) as client:
+                yield client
+        finally:
+            _end(server)
+            print(self.log.read_text(errors="replace"))
+
+    def _url(self, server: subprocess.Popen[bytes]) -> str:
+        """Where the server answers; it takes another port than it was told when that one is taken meanwhile, and says so in its log."""
+        end = time.monotonic() + START_SECONDS
+        while time.monotonic() < end and server.poll() is None:
+            named = re.search(r"API: \S*?(http://127\.0\.0\.1:\d+)", self.log.read_text(errors="replace"))
+            if named and _answers(f"{named[1]}/ok"):
+                return named[1]
+            time.sleep(0.1)
+        state = "still starting" if server.poll() is None else f"ended with {server.returncode}"
+        pytest.fail(f"the server is {state} after {START_SECONDS:g} s at most")
+
+    def say_elsewhere(self, thread: str, text: str) -> dict[str, Any]:
+        """One message to the thread from a process that has nothing but the database."""
+        command = [sys.executable, "-c", OTHER_PROCESS, str(self.database), thread, text]
+        done = subprocess.run(command, cwd=self.folder, env=self.environment, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 0, done.stderr
+        said: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+        return said
+
+
+def _free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+        return port
+
+
+def _answers(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(url, timeout=2) as response:
+            return bool(json.load(response).get("ok"))
+    except (urllib.error.URLError, TimeoutError, ConnectionError, ValueError):
+        return False
+
+
+def _end(server: subprocess.Popen[bytes]) -> None:
+    """Ask the server to stop, then make it; it leads a group of processes of its own."""
+    for request in (signal.SIGINT, signal.SIGKILL):
+        try:
+            os.killpg(server.pid, request)
+            server.wait(STOP_SECONDS)
+        except ProcessLookupError:
+            return
+        except subprocess.TimeoutExpired:
+            continue
+
+
+def run(client: SyncLangGraphClient, thread: str, *, say: str | None = None, answer: Any = None) -> Any:
+    """A run of the server on the thread, from start to rest or to a question."""
+    given = {"input": {"messages": [{"role": "user", "content": say}]}} if say else {"command": {"resume": answer}}
+    return client.runs.wait(thread, "support", **given)
+
+
+def asked(client: SyncLangGraphClient, thread: str) -> list[str]:
+    """The parameters that the thread waits for, as the server shows them."""
+    return [interrupt["value"]["param"] for interrupt in client.threads.get_state(thread)["interrupts"]]
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    return Desk(tmp_path)
+
+
+def test_a_question_waits_in_the_server_and_is_answered_there(desk: Desk) -> None:
+    with desk.serving() as client:
+        thread = client.threads.create()["thread_id"]
+        waiting = run(client, thread, say="I want to check my order")
+        [question] = waiting["__interrupt__"]
+        assert question["value"]["param"] == "order_id"
+        assert client.threads.get(thread)["status"] == "interrupted"
+        assert asked(client, thread) == ["order_id"]
+
+        done = run(client, thread, answer="O-12345")
+        assert done["messages"][-1]["content"].startswith("Order O-12345 is ")
+        assert done["params"] == {"order_id": "O-12345"}
+        assert client.threads.get(thread)["status"] == "idle"
+
+        history: list[Any] = client.threads.get_history(thread, limit=50)
+        counts = [len(snapshot["values"].get("messages", [])) for snapshot in history]
+        assert counts == sorted(counts, reverse=True)
+        assert (counts[0], counts[-1]) == (len(done["messages"]), 0)
+
+        [waited] = [snapshot for snapshot in history if snapshot["next"] == ["ask_user"]]
+        client.threads.update_state(thread, {}, as_node="classify", checkpoint_id=waited["checkpoint"]["checkpoint_id"])
+        other = run(client, thread, answer="O-777")
+        assert [message["content"] for message in other["messages"][:3]] == ["I want to check my order", "What's your order ID?", "O-777"]
+        assert len(client.threads.get_history(thread, limit=50)) > len(history)
+
+        client.threads.delete(thread)
+    with DeltaSaver.open(str(desk.database)) as saver:
+        assert list(saver.list({"configurable": {"thread_id": thread}})) == []
+
+
+def test_one_thread_is_driven_by_the_server_and_by_other_processes_in_turn(desk: Desk) -> None:
+    with desk.serving() as client:
+        thread = client.threads.create()["thread_id"]
+        run(client, thread, say="please cancel my order")
+        assert asked(client, thread) == ["order_id"]
+
+        confirm = desk.say_elsewhere(thread, "O-12345")
+        assert confirm["waiting_for"] == "confirmation"
+        assert asked(client, thread) == ["confirmation"]
+
+        done = run(client, thread, answer="yes")
+        assert done["messages"][-1]["content"] == "Order O-12345 is cancelled."
+        run(client, thread, say="where is my package?")
+
+    assert desk.say_elsewhere(thread, "")["waiting_for"] == "order_id"
+    assert "O-12346" in desk.say_elsewhere(thread, "O-12346")["reply"]
+    assert desk.say_elsewhere(thread, "change my delivery address")["waiting_for"] == "order_id"
+
+    shutil.rmtree(desk.folder / ".langgraph_api")  # the server's own list of threads; what they hold is in the database
+    with desk.serving() as client:
+        client.threads.create(thread_id=thread, if_exists="do_nothing", graph_id="support")
+        assert asked(client, thread) == ["order_id"]
+        messages = run(client, thread, answer="O-778")["messages"]
+        said = [message["content"] for message in messages if message["type"] == "human"]
+        assert said == [
+            "please cancel my order",
+            "O-12345",
+            "yes",
+            "where is my package?",
+            "O-12346",
+            "change my delivery address",
+            "O-778",
+        ]
+        assert asked(client, thread) == ["address"]
