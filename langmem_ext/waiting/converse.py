@@ -19,8 +19,9 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.pregel import Pregel
 from langgraph.types import Command, StateSnapshot
 
-from langmem_ext.errors import ConversationError, InvalidInput, InvalidThreadId
-from langmem_ext.waiting.lease import ahold, hold
+from langmem_ext.errors import ConversationError, InvalidInput
+from langmem_ext.log import thread_key
+from langmem_ext.waiting.lease import leases_of
 from langmem_ext.waiting.turn import Turn, asked_by, messages_of, pending_interrupts, read_turn
 
 RECURSION_LIMIT = 60
@@ -59,7 +60,7 @@ def converse(
         ConversationError: The thread stands where no message can be delivered: several questions wait, or it stopped at a breakpoint.
     """
     job = _Job.of(graph, text, thread_id=thread_id, message_id=message_id, config=config)
-    with hold(job.saver, job.thread_id, wait=wait):
+    with leases_of(job.saver).lease(job.thread_id, wait=wait):
         steps = job.steps()
         snapshot: StateSnapshot | None = None
         while True:
@@ -83,7 +84,7 @@ async def aconverse(
 ) -> Turn:
     """Async twin of `converse`."""
     job = _Job.of(graph, text, thread_id=thread_id, message_id=message_id, config=config)
-    async with ahold(job.saver, job.thread_id, wait=wait):
+    async with leases_of(job.saver).alease(job.thread_id, wait=wait):
         steps = job.steps()
         snapshot: StateSnapshot | None = None
         while True:
@@ -198,19 +199,6 @@ class _Job:
 
     def turn(self, snapshot: StateSnapshot) -> Turn:
         return read_turn(snapshot, self.used.usage_metadata)
-
-
-def thread_key(thread_id: object) -> str:
-    """The thread id as the checkpointer stores it.
-
-    Raises:
-        InvalidThreadId: It is empty, or neither a string, an int nor a UUID.
-    """
-    if isinstance(thread_id, bool) or not isinstance(thread_id, str | int | UUID):
-        raise InvalidThreadId(f"a thread id is a string, an int or a UUID, not {type(thread_id).__name__}")
-    if thread_id == "":
-        raise InvalidThreadId("the thread id is empty: name the conversation")
-    return str(thread_id)
 
 
 def _message(text: object, message_id: object) -> HumanMessage | None:

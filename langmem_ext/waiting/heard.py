@@ -31,14 +31,19 @@ class Heard:
     now: datetime
 
 
+def candidates(playbook: Playbook, names: Iterable[str], heard: Heard) -> dict[str, Extraction]:
+    """The words of the message that may be a value of these parameters, some of them of several."""
+    params = [playbook.catalog.params[name] for name in names]
+    read = {param.name: find(param, heard.text, now=heard.now, others=params) for param in params}
+    return {name: extraction for name, extraction in read.items() if extraction.status == "filled"}
+
+
 def mentions(playbook: Playbook, names: Iterable[str], heard: Heard) -> dict[str, Extraction]:
     """The values of these parameters that the message clearly marks, whatever it was said for.
 
     Words that could be the value of two of them are taken as neither.
     """
-    params = [playbook.catalog.params[name] for name in names]
-    read = {param.name: find(param, heard.text, now=heard.now, others=params) for param in params}
-    found = {name: extraction for name, extraction in read.items() if extraction.status == "filled"}
+    found = candidates(playbook, names, heard)
     return {
         name: extraction
         for name, extraction in found.items()

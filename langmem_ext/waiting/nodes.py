@@ -21,7 +21,7 @@ from langgraph.types import interrupt
 
 from langmem_ext.waiting.call import Call, failed, plan_call, plan_outcome, returned
 from langmem_ext.waiting.classify import Classification, Classifier, ClassifyRequest
-from langmem_ext.waiting.heard import Heard, mentions
+from langmem_ext.waiting.heard import Heard, candidates
 from langmem_ext.waiting.marks import held, marked
 from langmem_ext.waiting.plan import Decision, next_task
 from langmem_ext.waiting.playbook import Playbook
@@ -91,8 +91,8 @@ class Nodes:
         known = {**_sensitive(self.playbook, state.get("params")), **_sensitive(self.playbook, decided.update.get("params"))}
         if heard is not None:
             said = state["messages"][-1]
-            names = {*decided.mentioned, *mentions(self.playbook, self.playbook.sensitive, heard)} & self.playbook.sensitive
-            if (noted := marked(said, names | held(said, known))) is not said:
+            given = {*decided.mentioned, self._session(state).waiting_for, *candidates(self.playbook, self.playbook.sensitive, heard)}
+            if (noted := marked(said, self.playbook.sensitive & given | held(said, known))) is not said:
                 messages.append(noted)
         for text in decided.say:
             message = AIMessage(text)
@@ -110,7 +110,7 @@ class Nodes:
         answer = interrupt(asked.payload())
         text = resumed_text(answer, asked.param)
         known_id = resumed_id(answer)
-        if text is None or any(message.id == known_id for message in state["messages"] if known_id):
+        if text is None or any(message.id == known_id for message in state.get("messages") or [] if known_id):
             return {}
         return {"messages": [marked(HumanMessage(text, id=known_id), {asked.param} & self.playbook.sensitive)]}
 

@@ -21,10 +21,10 @@ from typing import Annotated, Any
 
 from langchain_core.tools import BaseTool, InjectedToolArg, ToolException, tool
 from langgraph.checkpoint.base import BaseCheckpointSaver
-from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.types import Command
 from pydantic import Field
 
+from langmem_ext.checkpoint import DeltaSaver
 from langmem_ext.waiting.catalog import IntentCatalog
 from langmem_ext.waiting.converse import converse
 from langmem_ext.waiting.graph import build_waiting_graph
@@ -34,11 +34,12 @@ KILLED = 9
 
 def open_saver(path: Path | str) -> BaseCheckpointSaver[Any]:
     """The checkpointer under test, on a file, as a process opens it after a restart."""
-    return SqliteSaver(sqlite3.connect(path, check_same_thread=False))
+    return DeltaSaver.open(str(path))
 
 
 def close_saver(saver: BaseCheckpointSaver[Any]) -> None:
-    saver.conn.close()  # type: ignore[attr-defined]
+    assert isinstance(saver, DeltaSaver)
+    saver.close()
 
 
 CATALOG: dict[str, Any] = {

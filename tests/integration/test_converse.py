@@ -23,8 +23,9 @@ from langgraph.types import Command, interrupt
 from typing_extensions import TypedDict
 
 from langmem_ext.errors import ConversationError, InvalidInput, InvalidThreadId, LangmemExtError, ThreadBusy
+from langmem_ext.storage.lease import Leases
 from langmem_ext.waiting.converse import aconverse, converse
-from langmem_ext.waiting.lease import ahold, hold
+from langmem_ext.waiting.lease import leases_of
 from langmem_ext.waiting.turn import Turn
 
 THREAD: Any = {"configurable": {"thread_id": "t"}}
@@ -183,7 +184,7 @@ def test_more_configuration_reaches_the_graph() -> None:
 
 
 def test_other_threads_are_not_kept_waiting(app: Any) -> None:
-    with hold(app.checkpointer, "other", wait=0):
+    with leases_of(app.checkpointer).lease("other", wait=0):
         assert converse(app, "hi", thread_id="t", wait=0).reply
 
 
@@ -191,7 +192,7 @@ def test_a_busy_thread_is_waited_for(app: Any) -> None:
     held = threading.Event()
 
     def keep() -> None:
-        with hold(app.checkpointer, "t", wait=0):
+        with leases_of(app.checkpointer).lease("t", wait=0):
             held.set()
             time.sleep(0.2)
 
@@ -207,7 +208,7 @@ def test_a_busy_thread_is_waited_for(app: Any) -> None:
 
 
 async def test_a_cancelled_caller_leaves_the_thread_free(app: Any) -> None:
-    async with ahold(app.checkpointer, "t", wait=0):
+    async with leases_of(app.checkpointer).alease("t", wait=0):
         waiting = asyncio.create_task(aconverse(app, "hi", thread_id="t", wait=5))
         await asyncio.sleep(0.05)
         waiting.cancel()
@@ -223,15 +224,16 @@ class LeasingSaver(InMemorySaver):
 
     def __init__(self) -> None:
         super().__init__()
-        self.leases: list[tuple[str, float]] = []
+        self.leases = Leases()
+        self.given: list[tuple[str, float]] = []
 
     def lease(self, thread_id: str, *, wait: float) -> Any:
-        self.leases.append((thread_id, wait))
-        return hold(self.leases, thread_id, wait=wait)
+        self.given.append((thread_id, wait))
+        return self.leases.lease(thread_id, wait=wait)
 
     def alease(self, thread_id: str, *, wait: float) -> Any:
-        self.leases.append((thread_id, wait))
-        return ahold(self.leases, thread_id, wait=wait)
+        self.given.append((thread_id, wait))
+        return self.leases.alease(thread_id, wait=wait)
 
 
 async def test_a_savers_own_lease_is_used(shop: desk.Shop) -> None:
@@ -239,7 +241,7 @@ async def test_a_savers_own_lease_is_used(shop: desk.Shop) -> None:
     app = desk.make_graph(saver, shop)
     converse(app, "hi", thread_id="t", wait=3)
     await aconverse(app, "hi", thread_id=7)
-    assert saver.leases == [("t", 3), ("7", 10)]
+    assert saver.given == [("t", 3), ("7", 10)]
 
 
 # -- sync and async alike ------------------------------------------------------------------------------------------------------------------

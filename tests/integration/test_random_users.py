@@ -36,6 +36,27 @@ ANSWERS = [
     "no",
     "4111111111111111",
 ]
+GOOD = [
+    "O-1",
+    "O-2",
+    "O-3",
+    "O-4",
+    "O-5",
+    "O-6",
+    "O-7",
+    "O-8",
+    "O-22",
+    5,
+    8,
+    12.5,
+    20,
+    "card",
+    "voucher",
+    "12 Main Street, Springfield",
+    "4111111111111111",
+]
+"""Values that every tool accepts; edits bring in others, which are dropped and asked for."""
+
 REQUESTS = [
     "I want to check my order",
     "where is my order O-3?",
@@ -142,7 +163,7 @@ class User:
         if now.get("plan"):
             requests[now["plan"]["id"]] = now["params"]
         if plan["id"] in requests:
-            known = {name for name, value in self.before["params"].items() if value is not None}
+            known = {name for name, value in self.before["params"].items() if value in GOOD}
             assert known <= requests[plan["id"]].keys(), "lost a value"
 
     def _check_calls(self, values: dict[str, Any]) -> None:

@@ -6,10 +6,12 @@ import itertools
 import sqlite3
 import threading
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import desk
 import pytest
+from conversation import Conversation, Server
 
 from langmem_ext.errors import ThreadBusy
 from langmem_ext.waiting.converse import converse
@@ -231,6 +233,31 @@ def test_the_second_of_two_callers_is_told_that_the_thread_is_busy(waiting: Any)
             blocker.rollback()
             first.join()
     assert waiting.shop.effects() == [("check_order", {"number": "O-1"})]
+
+
+def test_two_processes_that_answer_at_once_take_turns(waiting: Any) -> None:
+    second = Server()
+    try:
+        other = Conversation(second, waiting.database.parent)
+        answers = [threading.Thread(target=talk.say, args=(text,)) for talk, text in ((waiting, "O-1"), (other, "O-2"))]
+        for thread in answers:
+            thread.start()
+        for thread in answers:
+            thread.join()
+    finally:
+        second.close()
+    assert sorted(text for who, text in waiting.texts() if who == "human" and text.startswith("O-")) == ["O-1", "O-2"]
+    assert len(waiting.shop.effects()) == 1
+    assert waiting.pending() == []
+
+
+def test_every_step_may_be_a_new_interpreter(tmp_path: Path) -> None:
+    for text, expected in [("I want to check my order", ASKED), ("O-3", "Order O-3 is on its way.")]:
+        server = Server()
+        try:
+            assert Conversation(server, tmp_path).say(text)["reply"] == expected
+        finally:
+            server.close()
 
 
 def test_one_thread_is_continued_in_turn_by_two_processes(talk: Any) -> None:

@@ -16,7 +16,7 @@ from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.message import add_messages
-from langgraph.types import Command
+from langgraph.types import Command, interrupt
 from typing_extensions import TypedDict
 
 from langmem_ext.errors import CatalogError, InvalidInput
@@ -277,6 +277,18 @@ def test_two_steps_run_one_after_the_other_and_a_result_fills_the_next_call() ->
     assert calls == [("find_parcel", "A77"), ("trace_parcel", "P-A77")]
 
 
+def test_a_tool_may_ask_the_user_itself(tmp_path: Path) -> None:
+    @tool
+    def pay() -> str:
+        """Pay."""
+        return str(interrupt("Which PIN?"))
+
+    catalog = IntentCatalog.from_dict({"intents": {"pay": {"patterns": ["pay"], "tool": "pay", "reply": "Paid with {result}."}}})
+    app = build_waiting_graph(catalog, [pay]).compile(checkpointer=InMemorySaver())
+    assert converse(app, "pay", thread_id="t").reply == "Which PIN?"
+    assert converse(app, "1234", thread_id="t").reply == "Paid with 1234."
+
+
 # -- sensitive values ----------------------------------------------------------------------------------------------------------------------
 
 CARD = "4111111111111111"
@@ -386,10 +398,11 @@ class Outer(TypedDict):
     messages: Annotated[list[AnyMessage], add_messages]
 
 
-def bigger(shop: desk.Shop, saver: Any) -> Any:
-    """The desk inside another graph."""
+def bigger(shop: desk.Shop, saver: Any, *, own_thread: bool = False) -> Any:
+    """The desk inside another graph; with `own_thread` it remembers its session between the outer graph's turns."""
     graph = StateGraph(Outer)
-    inner = build_waiting_graph(IntentCatalog.from_dict(desk.CATALOG), desk.make_tools(shop)).compile()
+    desk.COUNTER.path = shop.path
+    inner = desk.BUILDER.compile(checkpointer=True if own_thread else None)
     graph.add_node("desk", inner)
     graph.add_node("sign", lambda state: {"messages": [AIMessage("The order desk")]})
     graph.add_edge(START, "desk")
@@ -398,16 +411,19 @@ def bigger(shop: desk.Shop, saver: Any) -> Any:
     return graph.compile(checkpointer=saver)
 
 
-def test_it_works_as_a_subgraph(tmp_path: Path) -> None:
-    app = bigger(desk.Shop(tmp_path / "shop.db"), InMemorySaver())
+@pytest.mark.parametrize("own_thread", [False, True])
+def test_it_works_as_a_subgraph(tmp_path: Path, own_thread: bool) -> None:
+    app = bigger(desk.Shop(tmp_path / "shop.db"), InMemorySaver(), own_thread=own_thread)
     assert converse(app, "I want to check my order", thread_id="t").waiting_for == "order_id"
     assert converse(app, "banana", thread_id="t").attempt == 2
     turn = converse(app, "O-1", thread_id="t")
     assert turn.reply == "Order O-1 is on its way.\nThe order desk"
     assert said(app.get_state(THREAD).values)[-3:] == ["O-1", "Order O-1 is on its way.", "The order desk"]
+    turn = converse(app, "cancel that order", thread_id="t")
+    assert turn.waiting_for == ("confirmation" if own_thread else "order_id")
 
 
-async def test_it_works_as_a_subgraph_of_an_async_graph_on_a_file(tmp_path: Path) -> None:
+async def test_it_works_as_a_subgraph_of_an_async_graph(tmp_path: Path) -> None:
     shop = desk.Shop(tmp_path / "shop.db")
     app = bigger(shop, InMemorySaver())
     assert (await aconverse(app, "I want to check my order", thread_id="t")).waiting_for == "order_id"
