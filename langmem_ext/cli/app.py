@@ -1,0 +1,90 @@
+"""The commands and their options.
+
+Exit codes: 0 done; 1 the database, the thread or the graph refused; 2 an argument cannot be used, or an extra is missing; 130 stopped by
+Ctrl-C. What goes wrong is one message on stderr.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated
+
+import typer
+
+from langmem_ext import __version__
+from langmem_ext.errors import InvalidInput, LangmemExtError, MissingExtra
+
+app = typer.Typer(
+    help="Conversation memory for LangGraph and LangChain.",
+    epilog="Exit codes: 0 done, 1 the database, thread or graph refused, 2 an argument cannot be used, 130 stopped by Ctrl-C.",
+    no_args_is_help=True,
+    # Both cost a tenth of a second of imports before the first line of help.
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@contextmanager
+def _clear_errors() -> Iterator[None]:
+    """Turn what the package refuses into a message and an exit code."""
+    try:
+        yield
+    except LangmemExtError as error:
+        typer.echo(f"langmem-ext: {error}", err=True)
+        raise typer.Exit(2 if isinstance(error, InvalidInput | MissingExtra) else 1) from error
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"langmem-ext {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    _version: Annotated[bool, typer.Option("--version", help="Show the version and exit.", callback=_show_version, is_eager=True)] = False,
+) -> None:
+    """Conversation memory for LangGraph and LangChain."""
+
+
+@app.command()
+def chat(
+    thread: Annotated[str, typer.Option("--thread", "-t", help="The conversation to begin or to go on with.", metavar="ID")] = "default",
+    db: Annotated[
+        str, typer.Option(help="The database: a path or sqlite:///path; made if it is not there.", envvar="LANGMEM_EXT_DB", metavar="URL")
+    ] = "memory.db",
+    model: Annotated[
+        str | None,
+        typer.Option(help="A chat model that reads what the rules leave open, like openai:gpt-5-mini.", envvar="LANGMEM_EXT_MODEL"),
+    ] = None,
+    graph: Annotated[
+        str | None,
+        typer.Option(
+            help="Talk to a graph of your own: a compiled graph, a StateGraph, or a function of a checkpointer that makes one. "
+            "Default: an order desk, as an example.",
+            metavar="FILE.py:NAME|MODULE:NAME",
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print every reply as one line of JSON.")] = False,
+) -> None:
+    """Talk to a graph in the terminal; the conversation is stored and goes on where it stopped.
+
+    At a terminal, /help shows what else can be typed. With a pipe, each line of input is a message and each line of output its reply.
+    """
+    with _clear_errors():
+        # Imported here: LangGraph takes a second, and help must not wait for it.
+        from langmem_ext.cli.chat import chat_with  # noqa: PLC0415 - see above
+
+        interactive = sys.stdin.isatty() and sys.stdout.isatty() and not as_json
+        failed = chat_with(thread, db=db, model=model, graph=graph, as_json=as_json, interactive=interactive)
+    raise typer.Exit(failed)
+
+
+@app.command()
+def version(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
+    """Show the version."""
+    typer.echo(json.dumps({"langmem-ext": __version__}) if as_json else f"langmem-ext {__version__}")

@@ -1,0 +1,118 @@
+"""The graph that a chat talks to: the example order desk, or one that the user names."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+from typing import Any, TypeAlias
+
+from langgraph.graph import StateGraph
+from langgraph.pregel import Pregel
+
+import langmem_ext
+from langmem_ext.checkpoint import DeltaSaver
+from langmem_ext.errors import InvalidInput, LangmemExtError
+from langmem_ext.waiting.model_classifier import make_model
+
+EXAMPLE = "graphs.support:make_graph"
+
+_PACKAGE = Path(langmem_ext.__file__).parent
+_EXAMPLE_FOLDERS = (_PACKAGE / "example", _PACKAGE.parent)
+"""Where the example's folder `graphs` is: in an installed package, and in a checkout."""
+
+
+Graph: TypeAlias = Pregel[Any, Any, Any, Any]
+
+
+def choose_graph(name: str | None, model: str | None) -> Callable[[DeltaSaver], Graph]:
+    """Find the graph that `name` names, or the example if None; what is returned compiles it with a saver.
+
+    Args:
+        name: `file.py:attribute` or `module:attribute`; modules are looked for in the current folder too.
+        model: Name of a chat model to hand to the function that makes the graph.
+
+    Raises:
+        InvalidInput: Nothing of that name is a graph or makes one, or it takes no model.
+        MissingExtra: The model needs an extra that is not installed.
+    """
+    if name is None:
+        _find_example()
+    else:
+        sys.path.insert(0, str(Path.cwd()))
+    name = name or EXAMPLE
+    found = _attribute(name)
+    if isinstance(found, Pregel | StateGraph):
+        if model is not None:
+            raise InvalidInput(f"{name} is a finished graph and takes no model: leave out --model, or name a function that makes the graph")
+        return lambda saver: _with_saver(found, saver)
+    if not callable(found):
+        raise InvalidInput(f"{name} is no graph but {type(found).__name__}: name a graph, or a function of a checkpointer that makes one")
+    further = {} if model is None else {"model": make_model(model)}
+    _check_takes(name, found, further)
+    return lambda saver: _make(name, found, saver, further)
+
+
+def _find_example() -> None:
+    """Let the example be imported."""
+    folder = next((folder for folder in _EXAMPLE_FOLDERS if (folder / "graphs" / "support.py").is_file()), None)
+    if folder is None:
+        raise InvalidInput("the example graph is not installed here: name a graph of yours with --graph file.py:attribute")
+    sys.path.insert(0, str(folder))
+
+
+def _attribute(name: str) -> Any:
+    place, _, attribute = name.rpartition(":")
+    if not place or not attribute:
+        raise InvalidInput(f"--graph {name!r} names no graph: write file.py:attribute or module:attribute")
+    try:
+        module = _file_module(Path(place)) if place.endswith(".py") else import_module(place)
+        return getattr(module, attribute)
+    except LangmemExtError:
+        raise
+    except Exception as error:  # whatever a module of the user's does when it is imported
+        raise InvalidInput(f"--graph {name!r} cannot be loaded ({type(error).__name__}: {error})") from error
+
+
+def _file_module(path: Path) -> ModuleType:
+    if not path.is_file():
+        raise InvalidInput(f"there is no file {path}: write --graph file.py:attribute")
+    sys.path.insert(0, str(path.resolve().parent))
+    spec = spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        raise InvalidInput(f"{path} is no Python module")
+    module = module_from_spec(spec)
+    sys.modules.setdefault(path.stem, module)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _check_takes(name: str, function: Callable[..., Any], further: Mapping[str, Any]) -> None:
+    """Refuse a function that cannot be called with a checkpointer and what else there is."""
+    try:
+        inspect.signature(function).bind(None, **further)
+    except (TypeError, ValueError) as error:
+        wanted = " and ".join(["a checkpointer", *(f"the keyword {word!r}" for word in further)])
+        raise InvalidInput(f"{name} cannot be called with {wanted} ({error})") from error
+
+
+def _make(name: str, function: Callable[..., Any], saver: DeltaSaver, further: Mapping[str, Any]) -> Graph:
+    try:
+        made = function(saver, **further)
+    except LangmemExtError:
+        raise
+    except Exception as error:  # whatever a function of the user's does
+        raise InvalidInput(f"{name} made no graph ({type(error).__name__}: {error})") from error
+    if not isinstance(made, Pregel | StateGraph):
+        raise InvalidInput(f"{name} made no graph but {type(made).__name__}: let it return a graph")
+    return _with_saver(made, saver)
+
+
+def _with_saver(graph: Graph | StateGraph[Any, Any, Any, Any], saver: DeltaSaver) -> Graph:
+    """The graph, storing its threads with `saver`, whatever it was compiled with."""
+    compiled = graph.compile() if isinstance(graph, StateGraph) else graph
+    return compiled.copy({"checkpointer": saver})

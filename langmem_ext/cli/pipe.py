@@ -1,0 +1,81 @@
+"""A chat without a terminal: each line of stdin is a message, each line of stdout its reply; notes go to stderr."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+
+from langchain_core.callbacks import BaseCallbackHandler
+from pydantic import JsonValue
+
+from langmem_ext.cli.thread import Line
+from langmem_ext.waiting.turn import Turn
+
+
+class Pipe:
+    """Lines in, lines out.
+
+    Args:
+        as_json: Print objects of JSON, a line each, instead of text.
+    """
+
+    interactive = False
+
+    def __init__(self, *, as_json: bool) -> None:
+        self._as_json = as_json
+
+    def read(self, prefill: str) -> str | None:
+        """The next line; None at the end."""
+        line = sys.stdin.readline()
+        return line.rstrip("\r\n") if line else None
+
+    @contextmanager
+    def working(self) -> Iterator[Sequence[BaseCallbackHandler]]:
+        """Nothing is shown."""
+        yield ()
+
+    def reply(self, turn: Turn) -> None:
+        """Print a reply as one line."""
+        if self._as_json:
+            self._print_json(_shown(turn))
+        else:
+            print(" ".join(turn.reply.split("\n")), flush=True)
+
+    def question(self, turn: Turn) -> None:
+        """Say what waits; it is the reply to no line of this input."""
+        self.note(turn.reply)
+
+    def history(self, lines: Sequence[Line]) -> None:
+        """Print the conversation, a message a line."""
+        for line in lines:
+            if self._as_json:
+                self._print_json(asdict(line))
+            else:
+                print(f"{line.role}: {' '.join(line.text.splitlines())}", flush=True)
+
+    def state(self, report: dict[str, JsonValue]) -> None:
+        """Print what the thread remembers."""
+        if self._as_json:
+            self._print_json(report)
+        else:
+            print("; ".join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in report.items()), flush=True)
+
+    def note(self, text: str) -> None:
+        """Print to stderr."""
+        print(f"langmem-ext: {text}", file=sys.stderr, flush=True)
+
+    def _print_json(self, data: object) -> None:
+        print(json.dumps(data, ensure_ascii=False), flush=True)
+
+
+def _shown(turn: Turn) -> dict[str, object]:
+    return {
+        "reply": turn.reply,
+        "waiting_for": turn.waiting_for,
+        "attempt": turn.attempt,
+        "params_keys": list(turn.params_keys),
+        "usage": dict(turn.usage),
+    }

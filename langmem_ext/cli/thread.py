@@ -1,0 +1,138 @@
+"""A thread as a chat sees it: what stands in it, and saying the next thing without losing it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.pregel import Pregel
+from langgraph.types import StateSnapshot
+from pydantic import JsonValue
+
+from langmem_ext.waiting.converse import converse
+from langmem_ext.waiting.marks import sensitive_names
+from langmem_ext.waiting.nodes import Nodes
+from langmem_ext.waiting.question import HIDDEN
+from langmem_ext.waiting.turn import Turn, asked_by, messages_of, pending_interrupts
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One message as it is shown: who said it, and what, with what is sensitive hidden."""
+
+    role: str
+    text: str
+
+
+class ChatThread:
+    """One thread of one graph.
+
+    Args:
+        graph: A graph compiled with a checkpointer.
+        thread_id: The thread.
+    """
+
+    def __init__(self, graph: Pregel[Any, Any, Any, Any], thread_id: str) -> None:
+        self.id = thread_id
+        self._graph = graph
+        self._config: RunnableConfig = {"configurable": {"thread_id": self.id}}
+        self._said: tuple[str, str] | None = None
+        """Text and id of the message whose turn has not ended."""
+
+    def say(self, text: str, callbacks: Sequence[BaseCallbackHandler] = ()) -> Turn:
+        """Deliver a message, or with an empty one finish what was left unfinished and show the question that waits.
+
+        Said again unchanged after it was stopped or failed, a message keeps its id, so it is not delivered twice.
+        """
+        if self._said is None or self._said[0] != text:
+            self._said = (text, str(uuid4()))
+        turn = converse(self._graph, text, thread_id=self.id, message_id=self._said[1], config={"callbacks": list(callbacks)})
+        self._said = None
+        return turn
+
+    def unsent(self) -> str:
+        """The text of a message that was stopped before the thread recorded it; empty if there is none.
+
+        A graph that keeps no record of answers cannot tell, and the user is not asked to say them twice.
+        """
+        if self._said is None or not self.waits:
+            return ""
+        text, message_id = self._said
+        return "" if any(message.id == message_id for message in self.messages()) else text
+
+    def in_progress(self) -> bool:
+        """Whether a question waits, or a turn was left unfinished."""
+        return bool(self._state().tasks)
+
+    def messages(self) -> list[BaseMessage]:
+        """The thread's messages, oldest first."""
+        return messages_of(self._state())
+
+    def prompts(self) -> list[str]:
+        """What the user said, oldest first, without what holds a sensitive value."""
+        return [message.text for message in self.messages() if isinstance(message, HumanMessage) and not sensitive_names(message)]
+
+    def lines(self) -> list[Line]:
+        """The conversation as it is shown."""
+        return [line for message in self.messages() if (line := _line(message)).text]
+
+    @property
+    def waits(self) -> bool:
+        """Whether the graph is one that asks and remembers parameters."""
+        return "waiting_for_param" in self._graph.channels
+
+    def report(self) -> dict[str, JsonValue]:
+        """What the thread remembers; of a sensitive parameter only its name, and of a graph without a catalog no value at all."""
+        snapshot = self._state()
+        values = snapshot.values if isinstance(snapshot.values, dict) else {}
+        interrupts = pending_interrupts(snapshot)
+        asked = asked_by(interrupts[0]) if interrupts else {}
+        summary = values.get("summary")
+        return {
+            "thread_id": self.id,
+            "messages": len(messages_of(snapshot)),
+            "waiting_for": asked.get("param"),
+            "attempt": asked.get("attempt", 0),
+            "question": asked.get("prompt"),
+            "request": _intent(values.get("plan")),
+            "suspended": [_intent(entry.get("plan")) for entry in values.get("suspended") or []],
+            "last_intent_id": values.get("last_intent_id"),
+            "params": self._shown_params(values.get("params") or {}),
+            "summary": summary["text"] if isinstance(summary, dict) else None,
+        }
+
+    def _shown_params(self, params: dict[str, JsonValue]) -> dict[str, JsonValue]:
+        sensitive = _sensitive(self._graph)
+        return {name: HIDDEN if sensitive is None or name in sensitive else value for name, value in sorted(params.items())}
+
+    def _state(self) -> StateSnapshot:
+        return self._graph.get_state(self._config)
+
+
+def _intent(plan: Any) -> str | None:
+    return plan.get("intent_id") if isinstance(plan, dict) else None
+
+
+def _line(message: BaseMessage) -> Line:
+    role, text = message.type, str(message.text)
+    if isinstance(message, ToolMessage):
+        role = f"tool {message.name or ''}".strip()
+    elif isinstance(message, AIMessage):
+        role, text = "agent", text or ", ".join(f"calls {call['name']}" for call in message.tool_calls)
+    elif isinstance(message, HumanMessage):
+        role = "you"
+    if hidden := sensitive_names(message):
+        text = f"{HIDDEN} (holds {', '.join(sorted(hidden))})"
+    return Line(role, text)
+
+
+def _sensitive(graph: Pregel[Any, Any, Any, Any]) -> frozenset[str] | None:
+    """The parameters that a waiting graph's catalog calls sensitive; None for any other graph."""
+    node = getattr(getattr(graph, "builder", None), "nodes", {}).get("respond")
+    nodes = getattr(getattr(getattr(node, "runnable", None), "func", None), "__self__", None)
+    return frozenset(nodes.playbook.sensitive) if isinstance(nodes, Nodes) else None
