@@ -20,7 +20,7 @@ YES = re.compile(
 )
 NO = re.compile(
     _FILLER
-    + r"(?:no|nope|nah|nay|n|not really|not at all|negative|never|i don'?t(?! mind| care| know| have| remember)"
+    + r"(?:no|nope|nah|nay|n|(?:of course|absolutely|certainly|definitely|probably|surely|sure|better|maybe|perhaps|hopefully) not|not really|not at all|negative|never|i don'?t(?! mind| care| know| have| remember)"
     + r"|i do not(?! mind| care| know| have)"
     r"|i(?:'d| would) (?:rather|prefer) not(?: to)?|please don'?t|don'?t|not necessary|no thanks?|no thank you|i'm not|i am not|it(?:'s"
     r"| is) not|neither)"
@@ -33,6 +33,9 @@ LATER = re.compile(
     r"|that'?s (?:all|it)|that is (?:all|it)|that will be all|i'?m (?:good|done|all set)|nevermind|never mind)\b",
     re.I,
 )
+_BOTH = re.compile(r"\W*yes or no\b", re.I)
+_WHY_NOT = re.compile(r"\W*why not\b", re.I)
+_THANKS = re.compile(r"\bno,? thanks?(?: you)?\b", re.I)
 _DONTCARE = re.compile(
     r"\b(?:(?:do(?:n['’]?t| not)|dont|doesn['’]?t|does not|wouldn['’]?t) (?:really |actually |particularly |much )?(?:care|mind(?! (?:a"
     r"|the|if|shar))|matter)"
@@ -98,12 +101,17 @@ _OTHER_WISH = re.compile(
 
 def says_yes(text: str) -> bool:
     """Whether the message begins by agreeing."""
-    return YES.match(text) is not None and not (NO.match(text) or LATER.search(text[:40]))
+    return YES.match(text) is not None and not (NO.match(text) or LATER.search(text[:40]) or _BOTH.match(text))
 
 
 def says_no(text: str) -> bool:
     """Whether the message begins by refusing."""
-    return NO.match(text) is not None
+    return NO.match(text) is not None and not _WHY_NOT.match(text)
+
+
+def postpones(text: str) -> bool:
+    """Whether the message leaves the question for later: "not now"."""
+    return LATER.search(_THANKS.sub(" ", text)) is not None
 
 
 def puts_off(text: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from langmem_ext.waiting.extract.attitude import NO, YES, asks_back, lacks, puts_off, says_no, says_yes
+from langmem_ext.waiting.extract.attitude import NO, YES, asks_back, lacks, postpones, says_no, says_yes
 from langmem_ext.waiting.extract.candidate import Candidate
 from langmem_ext.waiting.extract.reply import Reply
 from langmem_ext.waiting.extract.tokens import sentences, trim
@@ -40,12 +40,20 @@ def _own_noun(param: Param, text: str) -> tuple[int, int] | None:
     return None
 
 
+def _contradicts(sentence: str) -> bool:
+    """Whether a yes or no is taken back at once: "no, I do want it", "yes, but not that"."""
+    led = NO.match(sentence) or YES.match(sentence)
+    if not led or not re.match(r"\s*,", sentence[led.end() :]):
+        return False
+    return _negated(sentence[led.end() :]) is not says_no(sentence)
+
+
 def _stated(param: Param, reply: Reply) -> list[Candidate]:
     where = _own_noun(param, reply.text)
     if not where:
         return []
     sentence = reply.text[where[0] : where[1]]
-    if asks_back(sentence) or lacks(sentence):
+    if asks_back(sentence) or lacks(sentence) or _contradicts(sentence):
         return []
     start, end = trim(reply.text, *where)
     return [Candidate(start, end, not _negated(sentence), 0.8, 1, "said by its own noun")]
@@ -66,7 +74,7 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
         if pattern.match(text):
             start, end = trim(text, 0, len(text))
             return [Candidate(start, end, value, 0.95, 1, "a truth value")]
-    if lacks(text) or puts_off(text):
+    if lacks(text) or postpones(text):
         return []
     match = YES.match(text) if says_yes(text) else NO.match(text) if says_no(text) else None
     if not match:

@@ -18,6 +18,9 @@ _REJECTED = re.compile(
 )
 
 
+_OR = re.compile(r"\s*,?\s*or\s+(?:(?:maybe|even|perhaps|on|at|in|from|to|the|a|around|about|for)\s+)*", re.I)
+
+
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """A possible value and where it stands.
@@ -61,15 +64,24 @@ def longest(candidates: Iterable[Candidate]) -> list[Candidate]:
     return sorted(kept, key=lambda c: c.start)
 
 
-def rejected(text: str, candidate: Candidate) -> bool:
-    """Whether the words before it turn it down: "not X", "instead of X"."""
-    return _REJECTED.search(before(text, candidate.start)) is not None
+def turned_down(text: str, start: int) -> bool:
+    """Whether the words before `start` turn down what begins there: "not X", "instead of X"."""
+    return _REJECTED.search(before(text, start)) is not None
+
+
+def _alternative(text: str, one: Candidate, other: Candidate) -> bool:
+    return one.value != other.value and one.end <= other.start <= one.end + 20 and _OR.fullmatch(text, one.end, other.start) is not None
 
 
 def best(text: str, candidates: Sequence[Candidate]) -> Candidate | None:
-    """The one to take: best fit, then confidence, then the first; the last when the user corrects himself between two equals."""
-    able = [candidate for candidate in candidates if candidate.fit >= 0 and not rejected(text, candidate)]
+    """The one to take: best fit, then confidence, then the first; the last when the user corrects himself between two equals.
+
+    None when there is none, or when two stand to choose from ("three or four").
+    """
+    able = [candidate for candidate in candidates if candidate.fit >= 0 and not turned_down(text, candidate.start)]
     if not able:
+        return None
+    if any(_alternative(text, one, other) for one in able for other in able if one.start < other.start):
         return None
     top = max((candidate.fit, candidate.confidence) for candidate in able)
     equals = [candidate for candidate in able if (candidate.fit, candidate.confidence) == top]

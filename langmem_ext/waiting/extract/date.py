@@ -177,7 +177,8 @@ _GRAMMAR: tuple[tuple[re.Pattern[str], Maker, float, str], ...] = tuple(
         (rf"(?<=\bthe\s){_NTH}(?!\w){_NOT_A_DAY}", _nth, 0.9, "day of the month"),
         (r"(?<![\w#-])(?P<day>\d{1,2})(?:st|nd|rd|th)(?!\w)" + _NOT_A_DAY, _nth, 0.85, "day of the month"),
         (
-            rf"\b(?P<nth>first|second|third|fourth|last)\s+(?P<weekday>{_LONG_WEEKDAY})\s+(?:of|in)\s+(?:{MONTH}|(?P<which>this|next"
+            rf"\b(?P<nth>first|second|third|fourth|last|1st|2nd|3rd|4th)\s+(?P<weekday>{_LONG_WEEKDAY})\s+(?:of|in)\s+(?:{MONTH}"
+            rf"|(?P<which>this|next"
             rf"|the)\s+month)",
             lambda match, today: _nth_weekday(match, today),
             0.9,
@@ -229,7 +230,7 @@ def _nth_weekday(match: re.Match[str], today: Day) -> Day | None:
         year, month = year + month // 12, month % 12 + 1
     wanted = next(n for n, name in enumerate(_DAYS) if name.startswith(match["weekday"].lower()[:3]))
     days = [day for number in range(1, 32) if (day := _safe(year, month, number)) and day.weekday() == wanted]
-    place = {"first": 0, "second": 1, "third": 2, "fourth": 3, "last": -1}[match["nth"].lower()]
+    place = {"first": 0, "second": 1, "third": 2, "fourth": 3, "last": -1, "1st": 0, "2nd": 1, "3rd": 2, "4th": 3}[match["nth"].lower()]
     return days[place]
 
 
@@ -242,7 +243,8 @@ def _short_weekday(match: re.Match[str], today: Day) -> Day | None:
 
 
 _HINT = re.compile(
-    r"\d|\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|mon|tue|wed|thu|fri|sat|sun|to|tmr|yest|this|days?|weeks?|months?|first|second|third|\w+th)",
+    r"\d|\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|mon|tue|wed|thu|fri|sat|sun|to|tmr|yest|this|days?|weeks?|months?|first"
+    r"|second|third|\w+th)",
     re.I,
 )
 """What every date begins with or contains; without it the grammar need not be tried."""

@@ -12,7 +12,8 @@ from langmem_ext.waiting.param import Param
 
 _WRITTEN = re.compile(r"[^\s@<>()\[\],;:\"'“”]{1,64}@[^\s@<>()\[\],;:\"'“”!?]{1,190}")
 _SPELLED = re.compile(
-    r"\b(?P<local>[\w+-]{1,64}(?:(?:\s{1,3}dot\s{1,3}|\.)[\w+-]{1,64}){0,4})\s{0,3}(?:\(at\)|\[at\]|\s{1,3}at\s{1,3}|@)\s{0,3}(?P<domain>[\w-]+(?:(?:\s{1,3}dot\s{1,3}|\s?\(dot\)\s?"
+    r"\b(?P<local>[\w+-]{1,64}(?:(?:\s{1,3}dot\s{1,3}|\.)[\w+-]{1,64}){0,4})\s{0,3}(?:\(at\)|\[at\]|\s{1,3}at\s{1,3}"
+    r"|@)\s{0,3}(?P<domain>[\w-]+(?:(?:\s{1,3}dot\s{1,3}|\s?\(dot\)\s?"
     r"|\.)[\w-]+)+)",
     re.I,
 )

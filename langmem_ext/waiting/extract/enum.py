@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from rapidfuzz import fuzz
 
-from langmem_ext.waiting.extract.candidate import Candidate, rejected
+from langmem_ext.waiting.extract.candidate import Candidate, turned_down
 from langmem_ext.waiting.extract.lexicon import FUNCTION_WORDS, VERBS
 from langmem_ext.waiting.extract.reply import Reply
 from langmem_ext.waiting.extract.tokens import tokens
@@ -96,7 +96,7 @@ def _by_order(param: Param, reply: Reply) -> list[Candidate]:
 
 def _one(reply: Reply, found: list[Candidate]) -> list[Candidate]:
     """Two different values in one reply are an answer only when one of them is turned down or corrected."""
-    able = [candidate for candidate in found if not rejected(reply.text, candidate)]
+    able = [candidate for candidate in found if not turned_down(reply.text, candidate.start)]
     if len({str(candidate.value) for candidate in able}) < 2:
         return able
     between = reply.text[able[0].end : able[-1].start]

@@ -19,6 +19,8 @@ _PIECE = re.compile(r"\S+")
 _LOOSE = " \t\r\n.,;:!?\"“”'‘’()[]{}<>*"
 _WIDTH = 4
 """Neighbouring pieces that may be one spelled identifier: `o - 1 2345`."""
+_SHORT = 16
+"""Pieces of a message short enough to look for twice as wide groups: one spelled letter by letter."""
 _PIECES = 400
 """Pieces of a message that are searched."""
 _KINDS = word_set("id ids number numbers code codes reference ref name identifier no nr key handle login")
@@ -44,7 +46,7 @@ def compiled(name: str, pattern: str) -> re.Pattern[str]:
 def _windows(text: str) -> Iterator[tuple[int, int]]:
     """Every group of up to `_WIDTH` neighbouring pieces as `[start, end)`, one piece first."""
     pieces = [(match.start(), match.end()) for _, match in zip(range(_PIECES), _PIECE.finditer(text), strict=False)]
-    for width in range(1, _WIDTH + 1):
+    for width in range(1, (_WIDTH if len(pieces) > _SHORT else 2 * _WIDTH) + 1):
         for first in range(len(pieces) - width + 1):
             start, end = pieces[first][0], pieces[first + width - 1][1]
             if end - start <= 80:

@@ -18,10 +18,8 @@ from langmem_ext.waiting.extract.vocabulary import counts_people, own_stems, ste
 from langmem_ext.waiting.param import Param
 
 _UNIT = re.compile(r"[\s-]+(?:more |whole |full |other |bed\s?|big |small |young )?([A-Za-z]+)")
-_NOT_A_COUNT = re.compile(r"(?:\bno\.?|\bnumber|#|\broom|\bflat|\bgate|\bflight|\bsuite|\bapt\.?)\s*$", re.I)
-_PRONOUN_BEFORE = re.compile(
-    r"\b(?:the|this|that|which|any|another|a|an|no|every|each|good|nice|cheap|new|some|other|right|first|last|me|find|get|wrong)\s+$", re.I
-)
+_NOT_A_COUNT = re.compile(r"(?:\bno\.?|\bnumber|#|\broom|\bflat|\btable|\bgate|\bflight|\bsuite|\bapt\.?)\s*$", re.I)
+_PRONOUN_BEFORE = re.compile(r"\b(?:the|this|that|which|any|another|a|an|no|every|each|some|me|find|get)\s+(?:\w+\s+)?$", re.I)
 _PRONOUN_AFTER = re.compile(r"\s*(?:that|which|with|in|at|near|where|who|from|is|was|located|around|by|on|of the|please\s+\w)\b", re.I)
 _SURE_BEFORE = re.compile(r"\b(?:just|only|for|is|be|of|yes|make it|need|want|exactly|the)\s+(?:the\s+)?$", re.I)
 _REPLACED = re.compile(r"\bfrom\s+$", re.I)
@@ -89,6 +87,7 @@ def counts(param: Param, reply: Reply, spans: Sequence[tuple[int, int]]) -> list
     if people:
         together = outside(companies(reply.text), spans)
         rest = outside(found, [(company.start, company.end) for company in together])
+        rest = [candidate for candidate in rest if isinstance(candidate.value, int) and candidate.value >= 0]
         able = any(candidate.fit >= 0 for candidate in rest) or together
         found = [*rest, *together] if able else alone(reply.text)
     found = [c for c in found if not (_REPLACED.search(before(reply.text, c.start)) and _BY.match(reply.text, c.end))]

@@ -55,15 +55,18 @@ _TAIL = 80
 """Characters at the end of an answer in which its closers are looked for."""
 
 
-def answer_span(text: str, start: int = 0, end: int | None = None) -> tuple[int, int]:
-    """Where the answer itself stands within `text[start:end]`, openers, frame and closers left out; empty when nothing else is there."""
+def answer_span(text: str, start: int = 0, end: int | None = None, *, framed: bool = True) -> tuple[int, int]:
+    """Where the answer itself stands within `text[start:end]`, openers, frame and closers left out; empty when nothing else is there.
+
+    Without `framed` the frame ("I would like …") stays: a free answer is more than a name.
+    """
     begin, stop = trim(text, start, len(text) if end is None else end)
     for _ in range(12):
         before = (begin, stop)
         opener = _OPENERS.match(text, begin, stop)
         if opener and opener.end() > begin:
             begin = opener.end()
-        frame = _FRAMES.match(text, begin, stop)
+        frame = _FRAMES.match(text, begin, stop) if framed else None
         if frame and frame.end() > begin:
             begin = frame.end()
         closer = _CLOSERS.search(text, max(begin, stop - _TAIL), stop)

@@ -40,7 +40,8 @@ VERBS = word_set(
     "dine dining drive driving pick picking picked drop dropping dropped return returning rent renting buy buying use using order "
     "ordering cancel cancelling change changing help call called named name keep keeping live living located based arrive arriving "
     "reach be let add said say ask meet meeting play playing listen hear heard work works working move moving switch confirm proceed "
-    "continue choose select explore interested wish board boarding join happen happening attend require hold provide serve serves end "
+    "continue choose select explore interested talk talking speak speaking chat read write learn wait wish board boarding join happen "
+    "happening attend require hold provide serve serves end "
     "ride riding enjoy believe suppose guess would'd"
 )
 GENERIC_NOUNS = word_set(

@@ -19,10 +19,10 @@ _LAST_NOUN = re.compile(
 
 
 def needed_fit(reply: Reply) -> int:
-    """The least fit a candidate of an open type must have: 0 in a plain answer, 1 beside a question or a refusal."""
+    """The least fit a candidate of an open type must have: 0 in a plain answer, 1 beside a question or refusal, 2 in another wish."""
     text = reply.text
-    doubtful = asks_back(text) or wishes_by_asking(text) or lacks(text) or does_not_care(text) or puts_off(text) or wants_other(text)
-    return 1 if doubtful else 0
+    doubtful = asks_back(text) or wishes_by_asking(text) or lacks(text) or does_not_care(text) or puts_off(text)
+    return 2 if wants_other(text) else 1 if doubtful else 0
 
 
 def is_no_answer(text: str) -> bool:

@@ -9,6 +9,7 @@ from langmem_ext.waiting.extract.candidate import Candidate
 from langmem_ext.waiting.extract.leadin import answer_span
 from langmem_ext.waiting.extract.lexicon import GENERIC_NOUNS, NEVER_NAMES, word_set
 from langmem_ext.waiting.extract.mask import closed_spans
+from langmem_ext.waiting.extract.numerals import UNITS
 from langmem_ext.waiting.extract.openness import is_no_answer, keep
 from langmem_ext.waiting.extract.reply import Reply
 from langmem_ext.waiting.extract.tokens import Token, before, runs, tokens
@@ -29,6 +30,7 @@ _AFTER_CUE = re.compile(
     r"\b(?:to|for|with|name is|named|call me|i'm|i am|this is|it's)\s+(?:my\s+|mr\.?\s+|mrs\.?\s+|dr\.?\s+)?(?=[a-z])", re.I
 )
 _REMARK = re.compile(r"\W*(?:that'?s|that is|this is|you|you're|what a|how)\s+[a-z]", re.I)
+_PARTICLES = word_set("de la del della du dos das da di van von der den ter bin al el le")
 _TITLES = frozenset(("mr", "mrs", "ms", "miss", "dr", "doctor", "sir", "madam"))
 
 
@@ -55,7 +57,9 @@ def _groups(reply: Reply, masked: Sequence[tuple[int, int]]) -> list[list[Token]
     words = tokens(reply.text)
     found: list[list[Token]] = []
     for run in runs(reply.text, words, masked):
-        first = run.first - 1 if run.first and words[run.first - 1].low in _KIN else run.first
+        first = run.first
+        while first and words[first - 1].low in _KIN | _PARTICLES and reply.text[words[first - 1].end : words[first].start].isspace():
+            first -= 1
         group = [word for word in words[first : run.last] if word.low.strip(".") not in _TITLES and _LOOSE_NAME.fullmatch(word.text)]
         if not group or all(word.low in GENERIC_NOUNS for word in group):
             continue
@@ -80,7 +84,9 @@ def _small(reply: Reply, masked: Sequence[tuple[int, int]]) -> list[Token]:
 
 
 def _plain(group: Sequence[Token]) -> bool:
-    return 1 <= len(group) <= 3 and all(word.low not in NEVER_NAMES | GENERIC_NOUNS and _LOOSE_NAME.fullmatch(word.text) for word in group)
+    return 1 <= len(group) <= 3 and all(
+        word.low not in NEVER_NAMES | GENERIC_NOUNS | UNITS.keys() and _LOOSE_NAME.fullmatch(word.text) for word in group
+    )
 
 
 def _words_after(text: str, start: int) -> list[Token]:
@@ -88,7 +94,11 @@ def _words_after(text: str, start: int) -> list[Token]:
     group: list[Token] = []
     for word in tokens(text[start:]):
         moved = Token(word.text, word.start + start, word.end + start)
-        if word.low in NEVER_NAMES | GENERIC_NOUNS or len(group) == 3 or text[(group[-1].end if group else start) : moved.start].strip():
+        if (
+            word.low in NEVER_NAMES | GENERIC_NOUNS | UNITS.keys()
+            or len(group) == 3
+            or text[(group[-1].end if group else start) : moved.start].strip()
+        ):
             break
         group.append(moved)
     return group
@@ -101,7 +111,7 @@ def _chosen(group: Sequence[Token], part: str, reply: Reply) -> Sequence[Token]:
     if part == "first":
         return group[:1]
     if part == "last":
-        return group[-1:]
+        return next((group[at:] for at in range(1, len(group)) if group[at].low in _PARTICLES), group[-1:])
     return group
 
 

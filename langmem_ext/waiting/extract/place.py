@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from langmem_ext.waiting.extract.address import addresses
-from langmem_ext.waiting.extract.candidate import Candidate
+from langmem_ext.waiting.extract.candidate import Candidate, turned_down
 from langmem_ext.waiting.extract.leadin import answer_span
 from langmem_ext.waiting.extract.lexicon import FUNCTION_WORDS, GENERIC_NOUNS, NEVER_NAMES, PRICE, STOPS_NAME, VERBS, word_set
 from langmem_ext.waiting.extract.mask import closed_spans
@@ -40,6 +40,12 @@ _GEOGRAPHY = re.compile(
     r"|river)\b",
     re.I,
 )
+_SURE_CUE = re.compile(r"(?:in|near|around|from|into|leaving|departing)\b", re.I)
+_GOING = re.compile(
+    r"(?:\b(?:go|going|get|getting|travel|travell?ing|fly|flying|head|headed|heading|drive|trip|way|be|come|move|ticket|tickets|flight"
+    r"|from\s+[\w ]{2,30})|^\W*)\s*\bto\s+$",
+    re.I,
+)
 _LOWER = re.compile(
     r"\b(?:in|near|around|from|to|into|towards?|for|at|leaving|departing|visit|of|check|via)\s+"
     r"(?:(?:the|city of|town of|city|downtown|in|around|near|a|an)\s+)*(?=[a-z])",
@@ -61,7 +67,9 @@ def _capitals(param: Param, reply: Reply, words: Sequence[Token], masked: Sequen
     for run in runs(text, words, masked):
         if run.start < reached or _lone_generic(words, run):
             continue
-        end = reached = _region(text, _lengthened(text, words, run), masked)
+        end = reached = _lengthened(text, words, run)
+        if not turned_down(text, run.start):
+            end = reached = _region(text, end, masked)
         start, end = _without_article(text, run), _unpossessed(text, run.start, end)
         fit = 2 if named_before(param, text, start) else _cued(before(text, start), reply)
         if re.search(r"\b(?:an?|some|any)\s+$", before(text, start), re.I) and _KIND_AFTER.match(text, end):
@@ -107,11 +115,13 @@ def _without_article(text: str, run: Run) -> int:
 
 
 def _lone_generic(words: Sequence[Token], run: Run) -> bool:
-    """A single common noun ("Restaurant") or a state after its city ("anaheim CA") is no place of its own."""
+    """A single common noun ("Restaurant"), an identifier or a state after its city ("anaheim CA") is no place of its own."""
     if run.last - run.first > 1:
         return False
     word = words[run.first]
     state = len(word.text) == 2 and run.first > 0 and words[run.first - 1].low not in FUNCTION_WORDS | VERBS
+    if re.search(r"\d", word.text) and re.search(r"[A-Za-z]", word.text):
+        return True
     return word.low in GENERIC_NOUNS or word.low in ("first", "second", "lookin") or state
 
 
@@ -144,7 +154,7 @@ def _lower(reply: Reply, words: Sequence[Token], masked: Sequence[tuple[int, int
             and (taken[0].low in GENERIC_NOUNS | FUNCTION_WORDS or taken[0].low in _IDIOMS or re.search(r"(?:ed|ing)$", taken[0].low))
         ):
             end = _region(reply.text, taken[-1].end, masked)
-            sure = 1 if re.match(r"(?:in|near|around|from|to|into|leaving|departing)\b", cue.group(), re.I) else 0
+            sure = 1 if _SURE_CUE.match(cue.group()) or _GOING.search(before(reply.text, cue.end())) else 0
             found.append(
                 Candidate(taken[0].start, end, reply.text[taken[0].start : end], 0.6 if sure else 0.5, sure, "words after a preposition")
             )
@@ -171,7 +181,11 @@ def _whole(reply: Reply, masked: Sequence[tuple[int, int]]) -> list[Candidate]:
         or (len(words) == 1 and _DEMONYM.fullmatch(words[0].text))
     ):
         return []
-    if any(word.low in STOPS_NAME - {"the"} or word.text.isdigit() for word in words) or all(word.low in GENERIC_NOUNS for word in words):
+    if (
+        any(word.low in STOPS_NAME - {"the"} or word.text.isdigit() for word in words)
+        or all(word.low in GENERIC_NOUNS for word in words)
+        or words[-1].low in ("one", "ones")
+    ):
         return []
     return [Candidate(start, end, reply.text[start:end], 0.7 if part else 0.5, 1 if part else 0, "the whole answer")]
 
@@ -183,7 +197,7 @@ def candidates(param: Param, reply: Reply) -> list[Candidate]:
     blocked = [*masked, *((street.start, street.end) for street in streets)]
     words = tokens(reply.text)
     found = [*streets, *_capitals(param, reply, words, blocked)]
-    if not found:
+    if not found and not reply.strict:
         found += [low for low in _lower(reply, words, blocked) if not any(low.overlaps(c.start, c.end) for c in found)]
     if not found and not reply.strict:
         found = _whole(reply, blocked)
@@ -193,7 +207,7 @@ def candidates(param: Param, reply: Reply) -> list[Candidate]:
 def read(param: Param, reply: Reply) -> list[Candidate]:
     """The places of a reply, those in this parameter's role first."""
     found = with_roles(param, reply, candidates(param, reply), PLACE_CUES)
-    if param.role and found and all(candidate.fit < 0 for candidate in found):
+    if param.role and found and not reply.strict and all(candidate.fit < 0 for candidate in found):
         taken = [(candidate.start, candidate.end) for candidate in found]
         found += with_roles(param, reply, _lower(reply, tokens(reply.text), taken), PLACE_CUES)
     return keep(reply, found, strict_fit=3 if param.role else 1)

@@ -88,7 +88,7 @@ def _short(reply: Reply, masked: Sequence[tuple[int, int]], bounds: tuple[int, i
     if inside or not 1 <= len(words) <= 3 or any(word.low in (FUNCTION_WORDS | VERBS) - {"and"} for word in words):
         return []
     end = start + words[-1].end
-    if all(stem(word.low) in _HEADS for word in words):
+    if all(stem(word.low) in _HEADS or not word.text[0].isalpha() for word in words):
         return []
     return [Candidate(start, end, reply.text[start:end], 0.45, 1, "a short answer")]
 
@@ -168,7 +168,7 @@ def _free(reply: Reply) -> list[Candidate]:
     """All that is said, from the answer's first word on; what follows "because" when it gives a reason."""
     text = reply.text
     reason = _REASON.search(text)
-    start, end = trim(text, reason.end(), len(text)) if reason else answer_span(text)
+    start, end = trim(text, reason.end(), len(text)) if reason else answer_span(text, framed=False)
     if start >= end or not re.search(r"\w", text[start:end]):
         return []
     if all(word.low in FUNCTION_WORDS for word in tokens(text[start:end])):

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from langmem_ext.waiting.extract.lexicon import NEVER_NAMES
+from langmem_ext.waiting.extract.lexicon import FUNCTION_WORDS, NEVER_NAMES
 
 _TOKEN = re.compile(r"[^\W_](?:[\w]|['’&/-](?=\w)|\.(?=[a-z\d])|(?<=\b[A-Z])\.)*['’]?|#\d+|&")
 _SENTENCE = re.compile(r"[.!?;\n]+(?=\s|$)|[.!?](?=[A-Z])")
@@ -143,4 +143,4 @@ def _step(text: str, words: Sequence[Token], at: int, masked: Sequence[tuple[int
 
 def _closes(text: str, words: Sequence[Token], at: int) -> bool:
     """Whether a number at `at` ends its clause, so that it belongs to the name before and counts nothing after it."""
-    return at + 1 == len(words) or bool(text[words[at].end : words[at + 1].start].strip())
+    return at + 1 == len(words) or words[at + 1].low in FUNCTION_WORDS or bool(text[words[at].end : words[at + 1].start].strip())

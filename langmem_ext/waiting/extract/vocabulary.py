@@ -27,7 +27,9 @@ def stem(word: str) -> str:
     low = word.lower()
     for ending in ("ings", "ing", "ies", "ed", "es", "s", "e", "y"):
         if low.endswith(ending) and len(low) - len(ending) >= 3:
-            return low[: -len(ending)]
+            root = low[: -len(ending)]
+            doubled = ending in ("ing", "ed") and len(root) > 3 and root[-1] == root[-2] and root[-1] not in "sl"
+            return root[:-1] if doubled else root
     return low
 
 
