@@ -23,6 +23,7 @@ from savers import Calls, Mode, ReferenceShelf, Shelf
 from sessions import edit, spoil, tweaked, twist
 
 CHANNELS = ("messages", "files", "value", "log")
+PATHS = ("", "~a", "~b", "~b, 1")
 EDITS = ("flag", "deep", "content", "metadata")
 NAMESPACES = ("", "child:1", "child:1|deep:2")
 
@@ -60,7 +61,6 @@ class PutWrites:
     namespace: str
     at: int
     task: int
-    path: str
     writes: tuple[tuple[str, Any], ...]
 
 
@@ -88,8 +88,6 @@ class Meddle:
     pass
 
 
-threads = st.sampled_from(["t1"] * 7 + ["t2"])
-namespaces = st.sampled_from([""] * 6 + [*NAMESPACES])
 # Texts that a message's content has, too: what is found by content must not be taken for something else.
 written_values = st.one_of(
     st.lists(st.builds(Said, st.sampled_from(["human", "ai"]), st.sampled_from(["a", "b"])), max_size=2),
@@ -115,35 +113,26 @@ changes = st.builds(
     st.integers(0, 5),
     st.sampled_from([True, True, True, False]),
 )
-puts = st.builds(
-    Put,
-    threads,
-    namespaces,
-    st.sampled_from([0] * 8 + [1, 2, 5, None]),
-    st.lists(changes, min_size=1, max_size=3).map(tuple),
-    st.sampled_from([{}, {"note": "nul \x00"}, {"flag": True, "n": 1, "f": 1.0}, {"deep": {"a": [None, 1.5, (1, 2)]}}]),
-    st.booleans(),
-    st.booleans(),
-)
-put_writes = st.builds(
-    PutWrites,
-    threads,
-    namespaces,
-    st.sampled_from([-1, 0, 0, 0, 1, 3]),
-    st.integers(0, 3),
-    st.sampled_from(["", "~a", "~b", "~b, 1"]),
-    writes,
-)
-others = st.one_of(
-    st.builds(PutAgain, threads, namespaces, st.integers(0, 3)),
-    st.builds(Delete, threads),
-    st.just(Reopen()),
-    st.just(Reopen()),
-    st.just(Meddle()),
-    st.just(Meddle()),
-)
-calls = st.one_of(puts, puts, puts, put_writes, put_writes, others)
-call_lists = st.builds(lambda first, rest: [*first, *rest], st.lists(calls, min_size=10, max_size=10), st.lists(calls, max_size=20))
+extra_metadata = st.sampled_from([{}, {"note": "nul \x00"}, {"flag": True, "n": 1, "f": 1.0}, {"deep": {"a": [None, 1.5, (1, 2)]}}])
+parents = st.sampled_from([0] * 8 + [1, 2, 5, None])
+
+
+@st.composite
+def turns(draw: st.DrawFn) -> list[Any]:
+    """What one step of a graph makes of calls: a checkpoint, the writes of its tasks, now and then something else."""
+    thread = draw(st.sampled_from(["t1"] * 7 + ["t2"]))
+    namespace = draw(st.sampled_from([""] * 6 + [*NAMESPACES]))
+    several = st.lists(changes, min_size=1, max_size=3).map(tuple)
+    put = draw(st.builds(Put, st.just(thread), st.just(namespace), parents, several, extra_metadata, st.booleans(), st.booleans()))
+    tasks = st.integers(0, 3)
+    early = draw(st.lists(st.builds(PutWrites, st.just(thread), st.just(namespace), st.just(-1), tasks, writes), max_size=1))
+    at = st.sampled_from([0, 0, 0, 0, 1, 3])
+    later = draw(st.lists(st.builds(PutWrites, st.just(thread), st.just(namespace), at, tasks, writes), max_size=4))
+    return [*early, put, *later, *draw(st.lists(others, max_size=1))]
+
+
+others = st.sampled_from([Reopen(), Reopen(), Meddle(), Meddle(), Delete("t1"), Delete("t2"), PutAgain("t1", "", 0), PutAgain("t1", "", 2)])
+call_lists = st.lists(turns(), min_size=4, max_size=10).map(lambda lists_of_calls: [call for calls in lists_of_calls for call in calls])
 
 
 Call = Put | PutWrites | PutAgain | Delete | Reopen | Meddle
@@ -272,8 +261,10 @@ class Branch:
         if change.how == "absent":
             live.values.pop(change.channel, None)
             return True
+        # A channel cannot come to hold something unnoticed; only what it holds already changes behind its back.
+        appears = change.channel not in live.values or change.channel not in live.versions
         live.values[change.channel] = ways[change.how]()
-        return change.told or change.channel not in live.versions
+        return change.told or appears
 
     def _said(self, change: Change) -> BaseMessage:
         """Give a change's message; most have an id when they come into a channel, as a reducer gives them one."""
@@ -290,7 +281,7 @@ class Branch:
         written = [(channel, built(value)) for channel, value in call.writes]
         task = f"{call.task:08x}-2222-5222-8222-222222222222"
         config = self._config(call.thread, call.namespace, at[0])
-        await self.calls.call(self.shelf.saver, "put_writes", config, written, task, call.path)
+        await self.calls.call(self.shelf.saver, "put_writes", config, written, task, PATHS[call.task])
         for channel, value in written:
             if channel == "messages" and isinstance(value, list):
                 live.fresh += [message for message in value if isinstance(message, BaseMessage)]
