@@ -1,0 +1,97 @@
+"""Every notebook runs from its first cell to its last, in a folder of its own and without a network, and only uses the package."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+ROOT = Path(__file__).parents[2]
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+NOWHERE = "http://127.0.0.1:9"
+"""A proxy that is not there: what asks the network for something fails."""
+
+CELL_SECONDS = 60
+
+parametrized = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+
+
+def read(path: Path) -> Any:
+    return nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]  # nbformat is not typed
+
+
+def code_of(notebook: Any) -> list[str]:
+    return [cell.source for cell in notebook.cells if cell.cell_type == "code"]
+
+
+def shown_by(notebook: Any) -> str:
+    """Everything that the cells printed or ended with."""
+    outputs = [output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs]
+    return "\n".join(output.get("text") or str(output.get("data", "")) for output in outputs)
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Path], Any]]:
+    """Runs a notebook, once, and returns it with its outputs; a cell that raises fails the test."""
+    folder = tmp_path_factory.mktemp("notebooks")
+
+    @cache
+    def play(path: Path) -> Any:
+        return NotebookClient(read(path), timeout=CELL_SECONDS, resources={"metadata": {"path": str(folder)}}).execute()
+
+    with pytest.MonkeyPatch.context() as environment:
+        for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"):
+            environment.setenv(name, NOWHERE)
+        environment.setenv("LANGSMITH_TRACING", "false")
+        environment.setenv("PYTHONPATH", str(ROOT))
+        environment.setenv("IPYTHONDIR", str(folder / "ipython"))
+        environment.setenv("TMPDIR", str(folder))
+        yield play
+
+
+@parametrized
+def test_a_notebook_runs_from_its_first_cell_to_its_last(path: Path, played: Callable[[Path], Any]) -> None:
+    notebook = played(path)
+    assert all(cell.execution_count for cell in notebook.cells if cell.cell_type == "code")
+
+
+def test_the_waiting_notebook_shows_an_answer_after_a_restart_and_a_fork(played: Callable[[Path], Any]) -> None:
+    said = shown_by(played(ROOT / "notebooks" / "01_waiting.ipynb"))
+    assert "waits for: order_id" in said
+    assert "ask_user" in said
+    assert "then: Order O-12345 is processing" in said
+    assert "now:  Order O-12346 is shipped" in said
+
+
+@parametrized
+def test_a_notebook_is_stored_without_outputs(path: Path) -> None:
+    cells = [cell for cell in read(path).cells if cell.cell_type == "code"]
+    assert [cell.id for cell in cells if cell.outputs or cell.execution_count is not None] == []
+
+
+@parametrized
+def test_a_notebook_defines_nothing(path: Path) -> None:
+    trees = [ast.parse(source) for source in code_of(read(path))]
+    defined = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)]
+    assert [node.name for node in defined] == []
+    assert "langmem_ext" in {
+        (node.module or "").split(".")[0] for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)
+    }
+
+
+@parametrized
+def test_a_notebook_says_what_it_shows(path: Path) -> None:
+    notebook = read(path)
+    assert notebook.cells[0].cell_type == "markdown"
+    assert notebook.cells[0].source.startswith("# ")
+    assert sum(cell.cell_type == "markdown" for cell in notebook.cells) >= len(code_of(notebook)) // 2
+
+
+def test_there_is_a_notebook() -> None:
+    assert NOTEBOOKS
