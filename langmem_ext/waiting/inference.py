@@ -12,7 +12,7 @@ _TRUTH = frozenset(("true", "false", "yes", "no", "0", "1", "y", "n"))
 _RULES: tuple[tuple[ParamType, str, str], ...] = (
     # type, words of the name, words of the description; the first rule that holds decides, names before descriptions
     (ParamType.EMAIL, r"e ?mail", r"e-?mail address"),
-    (ParamType.PHONE, r"(?:tele)?phone|mobile|fax|tel|cell", r"(?:tele)?phone number"),
+    (ParamType.PHONE, r"(?:(?:tele)?phone|mobile|fax|tel|cell)(?: number| no| nr)?", r"(?:tele)?phone number"),
     (
         ParamType.IDENTIFIER,
         r"ids?|identifier|code|uuid|sku|(?:order|confirmation|reservation|booking|tracking|account|invoice|ticket|flight|customer|serial"
@@ -99,7 +99,7 @@ def infer_type(name: str, description: str = "", values: Sequence[str] = ()) -> 
         if low <= _TRUTH and low & {"true", "false", "yes", "no"}:
             return ParamType.BOOLEAN
         return ParamType.INTEGER if all(re.fullmatch(r"-?\d+", value) for value in low) else ParamType.ENUM
-    words = re.sub(r"(?<=\w) (?:of|for|in|at|on)\b.*", "", " ".join(split_name(name)))
+    words = re.sub(r"(?<=\w) (?:of|for)\b.*", "", " ".join(split_name(name)))
     if re.search(r"^(?:boolean|whether)\b|boolean flag|\btrue if\b", description, re.I):
         return ParamType.BOOLEAN
     if _FREE.search(words) and not re.search(r"\b(?:id|date|time|number|code)\b", words):

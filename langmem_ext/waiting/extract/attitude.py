@@ -20,7 +20,8 @@ YES = re.compile(
 )
 NO = re.compile(
     _FILLER
-    + r"(?:no|nope|nah|nay|n|(?:of course|absolutely|certainly|definitely|probably|surely|sure|better|maybe|perhaps|hopefully) not|not really|not at all|negative|never|i don'?t(?! mind| care| know| have| remember)"
+    + r"(?:no|nope|nah|nay|n|(?:of course|absolutely|certainly|definitely|probably|surely|sure|better|maybe|perhaps|hopefully) not"
+    + r"|not really|not at all|negative|never|i don'?t(?! mind| care| know| have| remember)"
     + r"|i do not(?! mind| care| know| have)"
     r"|i(?:'d| would) (?:rather|prefer) not(?: to)?|please don'?t|don'?t|not necessary|no thanks?|no thank you|i'm not|i am not|it(?:'s"
     r"| is) not|neither)"
@@ -43,7 +44,7 @@ _DONTCARE = re.compile(
     r"|requirements?|restrictions?)\b|"
     r"(?:don['’]?t|do not|dont) have (?:a |any |a particular |a specific |much )?(?:\w+ )?preferences?|not (?:particular|picky|fussy"
     r"|important)|irrelevant"
-    r"|(?:any(?:thing|where|time|one|body)?|either|whichever|whatever|whoever|wherever|whenever)\b(?! (?:else|other|in|is|with"
+    r"|(?:any(?:thing|where|time|one|body)?|either|whichever|whatever|whoever|wherever|whenever)\b(?! (?:else|other|in|with"
     r"|of (?:these|them|those) in|\w+ in)\b)"
     r"(?= *(?:$|[.,!?;]|one\b|is\b|will\b|would\b|works?\b|you\b|do(?:es)?\b|sounds?\b|goes\b|kind|type|part|area|sort|range|price"
     r"|of (?:them|those)|food|cuisine|city|place|please|that (?:is|works|you)|day|time|\w+ (?:is|will|would|works?|please|range|of)\b"
@@ -91,7 +92,8 @@ _OTHER_WISH = re.compile(
     r"|leave it|drop it|human|agent|operator|representative"
     r"|(?:talk|speak) (?:to|with)|(?:transfer|connect) me|change (?:my|the|it|that)|update (?:my|the)|track|refund|complain|goodbye"
     r"|good\s?bye|bye"
-    r"|(?:help|thanks?(?: you)?|thank you|hello|hi|hey|good (?:morning|afternoon|evening)|that'?s (?:all|it|everything)|that is (?:all"
+    r"|(?:help|thanks?(?: you)?|thank you|(?:hello|hi|hey)(?: there| you)?"
+    r"|good (?:morning|afternoon|evening)|that'?s (?:all|it|everything)|that is (?:all"
     r"|it|everything)|i'?m done|nothing(?: else)?|what|huh|sorry|pardon"
     r"|whatever|ok(?:ay)?|sure|yes|no|fine|please)(?=\W*$))"
     r"(?!\w)",

@@ -53,7 +53,7 @@ def _stated(param: Param, reply: Reply) -> list[Candidate]:
     if not where:
         return []
     sentence = reply.text[where[0] : where[1]]
-    if asks_back(sentence) or lacks(sentence) or _contradicts(sentence):
+    if asks_back(sentence) or lacks(sentence):
         return []
     start, end = trim(reply.text, *where)
     return [Candidate(start, end, not _negated(sentence), 0.8, 1, "said by its own noun")]
@@ -67,6 +67,9 @@ def _inverted(prompt: str) -> bool:
 def read(param: Param, reply: Reply) -> list[Candidate]:
     """Yes or no as a reply gives it; without a question only from a sentence that names the parameter."""
     text = reply.text
+    where = _own_noun(param, text)
+    if where and _contradicts(text[where[0] : where[1]]):
+        return []
     stated = _stated(param, reply)
     if reply.strict or stated:
         return stated

@@ -9,6 +9,7 @@ from langmem_ext.waiting.extract.date import dates
 from langmem_ext.waiting.extract.numerals import DIGITS, WORDS, digits_value, numerals, words_value
 from langmem_ext.waiting.extract.reply import Reply
 from langmem_ext.waiting.extract.time import times
+from langmem_ext.waiting.extract.tokens import before
 from langmem_ext.waiting.param import Param
 
 _UNIT = r"(?:dollars?|bucks?|usd|euros?|eur|pounds?|gbp|quid|cents?|yen|jpy|rupees?|inr|francs?|chf|cad|aud|pesos?|yuan|cny|[$€£¥₹])(?!\w)"
@@ -19,6 +20,7 @@ _MONEY = (
     re.compile(rf"(?<![\w.,#/-])(?P<digits>{DIGITS})(?:\s?(?P<scale>k|thousand|million|grand|hundred)\b)?[\s-]*{_UNIT}", re.I),
     re.compile(rf"\b(?P<words>{WORDS})[\s-]+{_UNIT}", re.I),
 )
+_CLOCK = re.compile(r"\bat\s+$", re.I)
 _CENTS = re.compile(r"\s+and\s+(\d{1,2})\s+cents?\b", re.I)
 
 
@@ -46,5 +48,9 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
     if found or reply.strict:
         return found
     spans = [(c.start, c.end) for c in [*dates(reply.text, reply.now.date()), *times(reply.text)]]
-    bare = [Candidate(n.start, n.end, n.value, 0.75, 0, "bare number") for n in numerals(reply.text) if n.value >= 0]
+    bare = [
+        Candidate(n.start, n.end, n.value, 0.75, 0, "bare number")
+        for n in numerals(reply.text)
+        if n.value >= 0 and not _CLOCK.search(before(reply.text, n.start))
+    ]
     return outside(bare, spans)

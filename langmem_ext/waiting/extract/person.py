@@ -30,6 +30,7 @@ _AFTER_CUE = re.compile(
     r"\b(?:to|for|with|name is|named|call me|i'm|i am|this is|it's)\s+(?:my\s+|mr\.?\s+|mrs\.?\s+|dr\.?\s+)?(?=[a-z])", re.I
 )
 _REMARK = re.compile(r"\W*(?:that'?s|that is|this is|you|you're|what a|how)\s+[a-z]", re.I)
+_PART_NAMED = re.compile(r"\b(first|given|last|family|second|sur(?=name))(?=[\w ,/&-]{0,14}name)", re.I)
 _PARTICLES = word_set("de la del della du dos das da di van von der den ter bin al el le")
 _TITLES = frozenset(("mr", "mrs", "ms", "miss", "dr", "doctor", "sir", "madam"))
 
@@ -119,7 +120,7 @@ def _asked_first(part: str, reply: Reply) -> bool:
     """Whether a lone name is this part: when both parts are asked for, it is the one that the question names first."""
     if not any(other.type == ParamType.PERSON and _part(other) not in ("", part) for other in reply.others):
         return True
-    named = [match[1].lower() for match in re.finditer(r"\b(first|given|last|family|sur|second)\s*-?\s*name", reply.prompt, re.I)]
+    named = [match[1].lower() for match in _PART_NAMED.finditer(reply.prompt)]
     return ("first" if not named or named[0] in ("first", "given") else "last") == part
 
 

@@ -182,7 +182,7 @@ def _whole(reply: Reply, masked: Sequence[tuple[int, int]]) -> list[Candidate]:
     ):
         return []
     if (
-        any(word.low in STOPS_NAME - {"the"} or word.text.isdigit() for word in words)
+        any(word.low in STOPS_NAME - {"the"} or word.text[-1].isdigit() for word in words)
         or all(word.low in GENERIC_NOUNS for word in words)
         or words[-1].low in ("one", "ones")
     ):
