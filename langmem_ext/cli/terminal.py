@@ -59,6 +59,7 @@ class Terminal:
     @contextmanager
     def working(self) -> Iterator[Sequence[BaseCallbackHandler]]:
         """A spinner that names the tool or model at work."""
+        self._waiting = ""
         with self._console.status("…") as status:
             yield [_Progress(status)]
 
@@ -83,7 +84,7 @@ class Terminal:
         table.add_column(style="dim")
         table.add_column()
         for name, value in report.items():
-            if value not in (None, [], {}):
+            if value not in (None, 0, [], {}):
                 table.add_row(name.replace("_", " "), Text(printable(_words(value))))
         self._console.print(table)
 

@@ -1,0 +1,61 @@
+# Every target makes .venv when it is not there, and again what is in it when pyproject.toml has changed.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+DEVELOPED := $(VENV)/.developed
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+# Two: the tests start processes of their own.
+WORKERS ?= 2
+
+.DEFAULT_GOAL := help
+.PHONY: help demo chat test check fix bench soak clean
+
+help: ## Show this list.
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(INSTALLED) ## Play a conversation that outlives its process, and look into the database.
+	@$(BIN)/python -m graphs.demo
+
+chat: $(INSTALLED) ## Talk to the order desk.
+	@$(BIN)/langmem-ext chat
+
+test: $(DEVELOPED) ## Run the tests.
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -q
+
+check: $(DEVELOPED) ## Check format, style, types and layers.
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -q tests/meta/test_layers.py
+
+fix: $(DEVELOPED) ## Format, and mend what can be mended by machine.
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+bench: $(DEVELOPED) ## Compare bytes and CPU per turn with other checkpointers.
+	$(BIN)/python benchmarks/turns.py
+
+soak: $(DEVELOPED) ## Run the tests with the random ones at their full counts; takes long.
+	LANGMEM_EXT_SOAK=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -q --timeout 7200
+
+clean: ## Remove .venv and what the tools keep.
+	rm -rf $(VENV) .demo .mypy_cache .ruff_cache .hypothesis build dist
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12 …")'
+	@echo "Making $(VENV) …"
+	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
+
+$(INSTALLED): pyproject.toml | $(BIN)/python
+	@echo "Installing the package …"
+	@$(PIP) install --upgrade 'pip>=25.1'
+	@$(PIP) install --editable '.[all]'
+	@touch $@
+
+$(DEVELOPED): pyproject.toml $(INSTALLED)
+	@echo "Installing what the tests and checks need …"
+	@$(PIP) install --group dev
+	@touch $@
