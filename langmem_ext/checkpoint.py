@@ -43,6 +43,9 @@ PAGE: Final = 32
 WAITING_CHANNEL: Final = "waiting_for_param"
 """The channel by which a graph says which parameter it waits for; its value, a name, is shown in the thread's row."""
 
+INPUT_CHANNEL: Final = "__start__"
+"""LangGraph's channel for a graph's input: its long texts are the texts of messages to come."""
+
 _KNOWN_KEYS: Final = ("v", "ts", "id", "channel_values", "channel_versions", "versions_seen", "updated_channels")
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]*")
 
@@ -176,7 +179,7 @@ class DeltaSaver(BaseCheckpointSaver[Any]):
         key = self._key_to_write(config)
         configurable = config["configurable"]
         packed = [
-            PackedWrite(WRITES_IDX_MAP.get(channel, index), channel, self.codec.pack_value(value))
+            PackedWrite(WRITES_IDX_MAP.get(channel, index), channel, self.codec.pack_value(value, texts="messages"))
             for index, (channel, value) in enumerate(writes)
         ]
         return checkpoint_ops.put_writes(
@@ -427,7 +430,11 @@ def _pack_checkpoint(
     codec: MessageCodec, config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata, new_versions: ChannelVersions
 ) -> PackedCheckpoint:
     values = checkpoint["channel_values"]
-    fresh = {channel: codec.pack_value(value) for channel, value in values.items() if channel in new_versions}
+    fresh = {
+        channel: codec.pack_value(value, texts="all" if channel == INPUT_CHANNEL else "none")
+        for channel, value in values.items()
+        if channel in new_versions
+    }
     labels, step, details = _split_metadata(get_checkpoint_metadata(config, metadata))
     further = {name: value for name, value in checkpoint.items() if name not in _KNOWN_KEYS}
     absent = [name for name in _KNOWN_KEYS if name not in checkpoint]

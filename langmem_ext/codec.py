@@ -11,7 +11,7 @@ import gc
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeAlias
 
 import ormsgpack
 from langchain_core.messages import BaseMessage, RemoveMessage
@@ -21,10 +21,12 @@ from langgraph.checkpoint.serde.jsonplus import (
     EXT_CONSTRUCTOR_POS_ARGS,
     EXT_CONSTRUCTOR_SINGLE_ARG,
     EXT_DELTA_SNAPSHOT,
+    EXT_PYDANTIC_V2,
     JsonPlusSerializer,
 )
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 from langgraph.types import Send
+from pydantic import BaseModel
 
 from langmem_ext.messages.identity import (
     CLASSES,
@@ -35,11 +37,13 @@ from langmem_ext.messages.identity import (
     fields_of,
     id_of,
     is_standard,
+    is_text,
     message_of,
     pack,
     renamed,
     snapshot,
     snapshots,
+    text_key,
     unpack,
 )
 from langmem_ext.messages.text import text_of
@@ -47,8 +51,16 @@ from langmem_ext.messages.tokens import approximate_tokens
 from langmem_ext.serde import DataSerializer, RestorePolicy, rebuild, restore_hook
 from langmem_ext.types import ItemRow, PackedValue, Snapshot
 
+Texts: TypeAlias = Literal["all", "messages", "none"]
+
 EXT_MESSAGE: Final = 64
 """A message lifted out of a value: its position among the value's messages."""
+
+EXT_TEXT: Final = 66
+"""A long text lifted out of an input: the position, among the value's messages, of the text or of the message that it became."""
+
+LONG_TEXT: Final = 64
+"""Characters from which a text of an input is worth lifting out: it will stand in a message."""
 
 EXT_BYTEARRAY: Final = 65
 """A `bytearray`, which msgpack would give back as `bytes`."""
@@ -75,8 +87,13 @@ class MessageCodec:
 
     # -- values --------------------------------------------------------------------------------------------------------------------------
 
-    def pack_value(self, value: Any) -> PackedValue:
+    def pack_value(self, value: Any, *, texts: Texts = "none") -> PackedValue:
         """A value as it is now, with its messages lifted out.
+
+        Args:
+            value: Anything that LangGraph's serializers take.
+            texts: Which long texts are lifted out too: those of an input (`all`), those of messages written as tuples and dicts
+                (`messages`), or `none`.
 
         Raises:
             TypeError: Something in it cannot be stored (as `ormsgpack.MsgpackEncodeError`, which LangGraph's serializers raise too).
@@ -86,7 +103,8 @@ class MessageCodec:
         messages: list[Snapshot] = []
         if type(value) is bytearray:
             value = ormsgpack.Ext(EXT_BYTEARRAY, bytes(value))
-        return PackedValue(body=pack(value, _lifting(messages)), messages=messages)
+        marked = _mark_texts(value) if texts == "all" else _mark_messages(value) if texts == "messages" else value
+        return PackedValue(body=pack(marked, _lifting(messages, texts == "all")), messages=messages)
 
     def load_value(self, packed: PackedValue) -> Any:
         """A fresh object."""
@@ -100,6 +118,8 @@ class MessageCodec:
         def lifted(code: int, data: bytes) -> Any:
             if code == EXT_MESSAGE:
                 return message_of(messages[unpack(data)], self._hook, self._rebuild)
+            if code == EXT_TEXT:
+                return fields_of(messages[unpack(data)], self._hook)["content"]
             return _restore_bytearray(code, data)
 
         return ormsgpack.unpackb(packed.body, ext_hook=restore_hook(self._policy, lifted), option=UNPACK_OPTIONS)
@@ -121,6 +141,8 @@ class MessageCodec:
         """A message's row and its token count: readable columns, and in `rest` the fields that are not at their default."""
         fields = fields_of(packed, self._hook)
         text = text_of(fields.get("content"))
+        if is_text(packed):
+            return ItemRow(None, None, None, text, None, None), 0
         tokens = self._tokens(packed)
         message_id, name = fields.get("id"), fields.get("name")
         if not is_standard(packed):
@@ -142,8 +164,7 @@ class MessageCodec:
     def snapshot_of(self, row: ItemRow) -> Snapshot:
         """The exact bytes of the message that a row holds."""
         if row.role is None:
-            assert row.rest is not None
-            packed = bytes(row.rest)
+            packed = bytes(row.rest) if row.rest is not None else pack(row.text)
             return packed if row.message_id is None else renamed(packed, row.message_id, self._hook, _default)
         rest: dict[int, Any] = unpack(row.rest, self._hook) if row.rest else {}
         columns = {
@@ -161,6 +182,10 @@ class MessageCodec:
             else:
                 fields[field] = rest[position] if position in rest else DEFAULTS[row.role][field]
         return pack(fields, _default)
+
+    def text_key(self, packed: Snapshot) -> Snapshot | None:
+        """The bytes that the message's text had before there was the message; None where its content is no plain text."""
+        return text_key(packed, self._hook)
 
     def id_of(self, packed: Snapshot) -> str | None:
         """The message's id; None where it has none yet."""
@@ -183,7 +208,7 @@ class ForeignCodec(MessageCodec):
         self._serde = serde
         self.key = f"serde-{id(serde)}"
 
-    def pack_value(self, value: Any) -> PackedValue:
+    def pack_value(self, value: Any, *, texts: Texts = "none") -> PackedValue:
         """A value as it is now; a list of messages as its messages, everything else whole."""
         if type(value) is list and value and all(map(_is_message, value)):
             try:
@@ -282,10 +307,49 @@ def _default(value: Any) -> Any:
     return ormsgpack.Fragment(_plain.dumps_typed(value)[1])
 
 
-def _lifting(messages: list[Snapshot]) -> Callable[[Any], Any]:
-    """Like `_default`, but messages go to `messages` and leave their position; so do those inside whatever may hold them."""
+class _Text:
+    """A text that is to be lifted out."""
+
+    __slots__ = ("text",)
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+
+def _mark_texts(value: Any) -> Any:
+    """The value with every long text in its dicts, lists and tuples marked. A text with a zero character stays: no column holds it."""
+    if type(value) is str:
+        return _Text(value) if len(value) >= LONG_TEXT and "\0" not in value else value
+    if type(value) is dict:
+        return {name: _mark_texts(item) for name, item in value.items()}
+    if type(value) is list or type(value) is tuple:
+        return [_mark_texts(item) for item in value]
+    return value
+
+
+def _mark_messages(value: Any) -> Any:
+    """The value with the long texts of messages written as `(role, text)` or `{"role": …, "content": …}` marked."""
+    if type(value) is list:
+        return [_mark_messages(item) if type(item) is not list else item for item in value]
+    if type(value) is tuple and len(value) == 2 and type(value[0]) is str:
+        return [value[0], _mark_texts(value[1]) if type(value[1]) is str else value[1]]
+    if type(value) is dict and type(value.get("content")) is str:
+        return {**value, "content": _mark_texts(value["content"])}
+    return value
+
+
+def _lifting(messages: list[Snapshot], texts: bool) -> Callable[[Any], Any]:
+    """Like `_default`, but messages go to `messages` and leave their position; so do those inside whatever may hold them.
+
+    Args:
+        messages: Where they go.
+        texts: Whether the long texts inside what may hold messages go there too.
+    """
 
     def default(value: Any) -> Any:
+        if type(value) is _Text:
+            messages.append(pack(value.text))
+            return ormsgpack.Ext(EXT_TEXT, pack(len(messages) - 1))
         if _is_message(value):
             messages.append(snapshot(value, _default))
             return ormsgpack.Ext(EXT_MESSAGE, pack(len(messages) - 1))
@@ -295,7 +359,12 @@ def _lifting(messages: list[Snapshot]) -> Callable[[Any], Any]:
         if holder is not None:
             code, payload = holder
             cls = type(value)
-            return ormsgpack.Ext(code, pack((cls.__module__, cls.__name__, payload), default))
+            marked = _mark_texts(payload) if texts else payload
+            return ormsgpack.Ext(code, pack((cls.__module__, cls.__name__, marked), default))
+        if texts and isinstance(value, BaseModel):
+            cls = type(value)
+            fields = (cls.__module__, cls.__name__, _mark_texts(value.model_dump()), "model_validate_json")
+            return ormsgpack.Ext(EXT_PYDANTIC_V2, pack(fields, default))
         return _default(value)
 
     return default

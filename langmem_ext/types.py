@@ -14,7 +14,7 @@ class PackedValue:
     """A value ready to be stored, with its messages lifted out.
 
     Attributes:
-        messages: The exact bytes of each message in it, in the order in which `body` refers to them.
+        messages: The exact bytes of each message in it, and of each long text of an input, in the order in which `body` refers to them.
         body: The rest; None for a plain list of messages.
     """
 
@@ -104,7 +104,7 @@ class ItemRow:
 
     Attributes:
         message_id: The message's id as text, or None.
-        role: Its class's code, or None for a message kept whole in `rest`.
+        role: Its class's code, or None for a message kept whole in `rest`, and for a bare text.
         name, text, tool_call_id: Readable columns.
         rest: What the columns do not hold, encoded; None where there is nothing.
     """
@@ -128,6 +128,9 @@ class Codec(Protocol):
 
     def snapshot_of(self, row: ItemRow) -> Snapshot:
         """The message's exact bytes, from its row."""
+
+    def text_key(self, packed: Snapshot) -> Snapshot | None:
+        """The bytes that the message's text had before there was the message."""
 
     def id_of(self, packed: Snapshot) -> str | None:
         """The message's id."""

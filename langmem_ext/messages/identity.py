@@ -5,7 +5,8 @@ sets ids while writes are being saved) is caught in one state, never between two
 differ. It is also the copy: unpacking it gives a `__dict__` that shares nothing with the original, with the types that every cold read
 gives (a tuple comes back as a list).
 
-Two forms: a map, for LangChain's own classes, whose `type` field names the class; and `[module, class, fields]` for every other class.
+Three forms: a map, for LangChain's own classes, whose `type` field names the class; `[module, class, fields]` for every other class; and a
+string, for a long text that came in before the message that will hold it.
 """
 
 from __future__ import annotations
@@ -126,9 +127,17 @@ def is_standard(packed: Snapshot) -> bool:
     return 0x80 <= first <= 0x8F or first in (0xDE, 0xDF)
 
 
+def is_text(packed: Snapshot) -> bool:
+    """Whether a snapshot is a bare text (a msgpack string)."""
+    first = packed[0]
+    return 0xA0 <= first <= 0xBF or 0xD9 <= first <= 0xDB
+
+
 def fields_of(packed: Snapshot, ext_hook: ExtHook) -> dict[str, Any]:
-    """The fields that a snapshot holds, as fresh values."""
+    """The fields that a snapshot holds, as fresh values; a bare text is a `content` and nothing else."""
     content = unpack(packed, ext_hook)
+    if isinstance(content, str):
+        return {"content": content}
     fields: dict[str, Any] = content if is_standard(packed) else content[2]
     return fields
 
@@ -144,8 +153,8 @@ def message_of(packed: Snapshot, ext_hook: ExtHook, rebuild: Callable[[str, str,
         rebuild: Builds an instance of a class that is not LangChain's from its module, name and fields.
     """
     fields = _unpackb(packed, ext_hook=ext_hook, option=UNPACK_OPTIONS)
-    if type(fields) is list:
-        return rebuild(*fields)
+    if type(fields) is not dict:
+        return rebuild(*fields) if type(fields) is list else fields
     cls = _CLASS_OF_TYPE[fields["type"]]
     message = _new(cls)
     _set(message, "__dict__", fields)
@@ -164,9 +173,17 @@ def id_of(packed: Snapshot, ext_hook: ExtHook) -> str | None:
 def renamed(packed: Snapshot, message_id: str | None, ext_hook: ExtHook, default: Default) -> Snapshot:
     """The same message with another id, or with none."""
     content = unpack(packed, ext_hook)
+    if isinstance(content, str):
+        return packed
     fields = content if is_standard(packed) else content[2]
     fields["id"] = message_id
     return _packb(content, default, PACK_OPTIONS)
+
+
+def text_key(packed: Snapshot, ext_hook: ExtHook) -> Snapshot | None:
+    """The snapshot that the message's text had before there was the message; None where its content is no plain text."""
+    content = fields_of(packed, ext_hook).get("content")
+    return _packb(content, None, PACK_OPTIONS) if isinstance(content, str) else None
 
 
 def pack(value: Any, default: Default | None = None) -> bytes:

@@ -77,17 +77,17 @@ def encode_header(header: Header, checkpoint_id: bytes, intern: Intern) -> tuple
             names.append(name)
         return position[name]
 
-    table: dict[Version, int] = {}
-    current = [table.setdefault(version, len(table)) for version in header.versions.values()]
+    table: dict[tuple[type, Version], int] = {}  # with the type: 1 and 1.0 are equal and not the same
+    current = [table.setdefault((type(version), version), len(table)) for version in header.versions.values()]
     seen_names = [[node, [at(channel) for channel in seen]] for node, seen in header.seen.items()]
-    seen_versions = [table.setdefault(version, len(table)) for seen in header.seen.values() for version in seen.values()]
+    seen_versions = [table.setdefault((type(version), version), len(table)) for seen in header.seen.values() for version in seen.values()]
     updated = None if header.updated is None else _positions([at(name) for name in header.updated])
     values = [[at(name), *_value_entry(ref)] for name, ref in header.values.items()]
     shape = intern(pack([names, len(header.versions), seen_names]))
     fields = [
         header.v,
         _encode_time(header.ts, checkpoint_id),
-        _encode_versions(table),
+        _encode_versions([version for _, version in table]),
         _positions(current),
         _positions(seen_versions),
         values,
@@ -211,9 +211,8 @@ def _spell_version(spelling: int, major: int, minor: int) -> str:
     return _SPELLINGS[spelling - 1](major, struct.unpack("<d", _MINOR.pack(minor))[0])
 
 
-def _encode_versions(table: Iterable[Version]) -> bytes | list[Version]:
+def _encode_versions(versions: list[Version]) -> bytes | list[Version]:
     """All versions of one spelling and within 255 steps of the highest: bytes. Else the versions themselves."""
-    versions = list(table)
     parsed = [_parse_version(version) for version in versions]
     if not versions or None in parsed:
         return versions

@@ -11,6 +11,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import Final
 
+from langmem_ext.messages.identity import is_text
 from langmem_ext.messages.manifest import Runs
 from langmem_ext.storage.header import Header
 from langmem_ext.types import Codec, Snapshot
@@ -44,6 +45,7 @@ class ThreadIndex:
         content: An item's exact bytes, by its number.
         by_content: An item's number, by its bytes; `~number` for bytes that have no id.
         unnamed: Items that have no id yet.
+        texts: Items that are bare texts: the message that holds the text may still come.
         late: For each of the newest steps, by the checkpoint that it followed: its messages' numbers, by their bytes without an id. A
             write for that checkpoint whose bytes are among them is the same message, caught earlier and stored later. An equal text in
             another step is another message: people say "yes" more than once.
@@ -60,6 +62,7 @@ class ThreadIndex:
     content: dict[int, Snapshot] = field(default_factory=dict)
     by_content: dict[Snapshot, int] = field(default_factory=dict)
     unnamed: set[int] = field(default_factory=set)
+    texts: set[int] = field(default_factory=set)
     late: OrderedDict[bytes, dict[Snapshot, int]] = field(default_factory=OrderedDict)
     words: dict[bytes, int] = field(default_factory=dict)
     bodies: dict[int, bytes] = field(default_factory=dict)
@@ -76,6 +79,10 @@ class ThreadIndex:
         elif self.by_content.get(known) == ~number:
             del self.by_content[known]
         self.content[number] = packed
+        if is_text(packed):
+            self.texts.add(number)
+        else:
+            self.texts.discard(number)
         if message_id is None:
             self.unnamed.add(number)
             self.by_content.setdefault(packed, ~number)

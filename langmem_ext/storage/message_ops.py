@@ -1,7 +1,8 @@
 """Operations on items: find the item of each message, store the new ones, read those that a manifest names.
 
-Ids come late. A message usually has no id when a node returns it and one in the checkpoint that follows, and either may arrive first. Bytes
-without an id that equal an unnamed item's *are* that item; bytes with an id that equal it but for the id name it.
+Texts and ids come late. The text of an input given as a tuple or a dict is stored before there is a message, and the message that then
+holds it takes its row. A message usually has no id when a node returns it and one in the checkpoint that follows, and either may arrive
+first: bytes without an id that equal an unnamed item's *are* that item; bytes with an id that equal it but for the id name it.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from langmem_ext.errors import DamagedRow, LangmemExtError
+from langmem_ext.messages.identity import is_text
 from langmem_ext.messages.manifest import Runs, numbers_of, ranges_of, runs_of
 from langmem_ext.storage import statements as sql
 from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Batch, Op, Row, fetch
@@ -45,26 +47,35 @@ class Writer:
 
     def add_item(self, packed: Snapshot) -> int:
         """Queue a new item; its number."""
-        row, tokens = self.codec.item_row(packed)
         number = self.thread.next_item
         self.thread.next_item = self.index.items_end = number + 1
-        self.items.append(
-            {
-                "key": sql.row_key(self.thread.number, number),
-                "message_id": None if row.message_id is None else encode_id(row.message_id),
-                "role": row.role,
-                "name": row.name,
-                "text": row.text,
-                "tool_call_id": row.tool_call_id,
-                "created_at": self.now,
-                "tokens": tokens,
-                "rest": row.rest,
-            }
-        )
-        self.added_items += 1
-        self.added_tokens += tokens
-        self.index.learn_item(number, packed, row.message_id)
+        self.items.append(self._columns(number, packed) | {"created_at": self.now})
         return number
+
+    def complete_item(self, number: int, packed: Snapshot) -> Op[bool]:
+        """Let a bare text become the message that holds it; False if it has become another's meanwhile."""
+        yield from self.flush()
+        columns = self._columns(number, packed)
+        del columns["text"]
+        return bool((yield from fetch(sql.COMPLETE_ITEM, **columns)))
+
+    def _columns(self, number: int, packed: Snapshot) -> dict[str, Any]:
+        """An item's columns; from here on the index knows it, and the thread counts it if it is a message."""
+        row, tokens = self.codec.item_row(packed)
+        if not is_text(packed):
+            self.added_items += 1
+            self.added_tokens += tokens
+        self.index.learn_item(number, packed, row.message_id)
+        return {
+            "key": sql.row_key(self.thread.number, number),
+            "message_id": None if row.message_id is None else encode_id(row.message_id),
+            "role": row.role,
+            "name": row.name,
+            "text": row.text,
+            "tool_call_id": row.tool_call_id,
+            "tokens": tokens,
+            "rest": row.rest,
+        }
 
     def add_value(self, body: bytes) -> int:
         """Queue a new value row; its number."""
@@ -173,9 +184,13 @@ def _admit(writer: Writer, packed: Snapshot) -> Op[int]:
     """
     index, codec = writer.index, writer.codec
     message_id = codec.id_of(packed)
+    if packed in writer.late:
+        return ~writer.late[packed]
+    completed = (yield from _complete(writer, packed)) if index.texts and not is_text(packed) else None
+    if completed is not None:
+        return completed if message_id is not None else ~completed
     if message_id is None:
-        number = writer.late.get(packed)
-        return ~(number if number is not None else writer.add_item(packed))
+        return ~writer.add_item(packed)
     bare = codec.renamed(packed, None)
     unnamed = index.by_content.get(bare)
     if unnamed is not None and ~unnamed in index.unnamed:
@@ -188,6 +203,22 @@ def _admit(writer: Writer, packed: Snapshot) -> Op[int]:
         # Another process gave it another id meanwhile.
         yield from load_items(index, codec, ~unnamed, ~unnamed + 1)
     number = writer.late[bare] = writer.add_item(packed)
+    return number
+
+
+def _complete(writer: Writer, packed: Snapshot) -> Op[int | None]:
+    """The bare text that becomes this message, if there is one."""
+    text = writer.codec.text_key(packed)
+    known = writer.index.by_content.get(text) if text is not None else None
+    if text is None or known is None or ~known not in writer.index.texts:
+        return None
+    number = ~known
+    if not (yield from writer.complete_item(number, packed)):
+        yield from load_items(writer.index, writer.codec, number, number + 1)
+        return None
+    writer.late[text] = number
+    if number not in writer.index.unnamed:
+        writer.late[writer.codec.renamed(packed, None)] = number
     return number
 
 

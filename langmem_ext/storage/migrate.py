@@ -34,7 +34,7 @@ def migrate(connection: sqlite3.Connection, again: Again) -> None:
             for statement in migration.sqlite:
                 connection.execute(statement)
             connection.execute("INSERT INTO langmem_migration (name, applied_at) VALUES (?, ?)", (migration.name, int(time.time())))
-        if not connection.execute("PRAGMA application_id").fetchone()[0]:
+        if read_rows(connection, "PRAGMA application_id") == [(0,)]:
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute("COMMIT")
     except BaseException as error:
@@ -50,9 +50,16 @@ def pending(connection: sqlite3.Connection) -> list[Migration]:
     Raises:
         SchemaTooNew: It has one that this release does not know.
     """
-    exists = connection.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'langmem_migration'").fetchone()
-    applied = [name for (name,) in connection.execute("SELECT name FROM langmem_migration")] if exists else []
+    exists = read_rows(connection, "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'langmem_migration'")
+    applied = [name for (name,) in read_rows(connection, "SELECT name FROM langmem_migration")] if exists else []
     unknown = sorted(set(applied) - {migration.name for migration in MIGRATIONS})
     if unknown:
         raise SchemaTooNew(f"the database was written by a newer release (it has {', '.join(unknown)}): upgrade langmem-ext to open it")
     return [migration for migration in MIGRATIONS if migration.name not in applied]
+
+
+def read_rows(connection: sqlite3.Connection, statement: str) -> list[tuple[Any, ...]]:
+    """The rows as tuples, whatever row factory a passed connection has."""
+    cursor = connection.cursor()
+    cursor.row_factory = None
+    return cursor.execute(statement).fetchall()

@@ -66,6 +66,7 @@ _M001_TABLES = (
         thread INTEGER NOT NULL, number INTEGER NOT NULL, body BLOB NOT NULL, PRIMARY KEY (thread, number)
     ) WITHOUT ROWID""",
     # A message. role: position in messages.identity.CLASSES; NULL for a message kept whole in rest. created_at: Unix milliseconds.
+    # A row with neither role nor rest is a long text of an input that has not become a message, or not yet: then this row becomes it.
     """CREATE TABLE item (
         key INTEGER PRIMARY KEY,
         message_id BLOB,
@@ -126,6 +127,7 @@ _M001_TABLES = (
             datetime(item.created_at / 1000, 'unixepoch') AS created_at,
             item.tokens AS tokens
         FROM thread JOIN item ON item.key >= thread.number << 32 AND item.key < (thread.number + 1) << 32
+        WHERE item.role IS NOT NULL OR item.rest IS NOT NULL
         ORDER BY item.key""",
 )
 

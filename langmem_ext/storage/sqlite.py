@@ -22,7 +22,7 @@ from typing import Literal, TypeVar
 from langmem_ext.errors import ConnectionInUse, NotADatabase, StorageError, StorageUnavailable
 from langmem_ext.storage.effects import Batch, Effect, Op, Pause, Rows
 from langmem_ext.storage.lease import FileLeases, Leases
-from langmem_ext.storage.migrate import migrate, pending
+from langmem_ext.storage.migrate import migrate, pending, read_rows
 
 T = TypeVar("T")
 
@@ -78,8 +78,8 @@ class SqliteDriver:
                     # Takes effect only in a file that has no table yet; lets space be given back without rewriting the file.
                     self._connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
                 self._connection.execute(f"PRAGMA synchronous = {synchronous.upper()}")
-            if self._connection.cursor().execute("PRAGMA journal_mode").fetchone()[0] != "wal":
-                self._begin_again(lambda: self._connection.execute("PRAGMA journal_mode = WAL").fetchall())
+            if read_rows(self._connection, "PRAGMA journal_mode") != [("wal",)]:
+                self._begin_again(lambda: read_rows(self._connection, "PRAGMA journal_mode = WAL"))
             migrate(self._connection, self._begin_again)
         except sqlite3.Error as error:
             raise storage_error(error, self.path) from error
@@ -139,7 +139,7 @@ class SqliteDriver:
             self._connection.executemany(effect.sql, effect.params)
             return ()
         cursor = self._connection.cursor()
-        cursor.row_factory = None
+        cursor.row_factory = None  # a passed connection may have another
         return cursor.execute(effect.sql, effect.params).fetchall()
 
     def commit(self) -> None:
@@ -240,7 +240,7 @@ def _adopt(connection: sqlite3.Connection) -> sqlite3.Connection:
 def _path_of(connection: sqlite3.Connection) -> str:
     """The file of a passed connection; empty for a database in memory."""
     try:
-        rows = connection.cursor().execute("PRAGMA database_list").fetchall()
+        rows = read_rows(connection, "PRAGMA database_list")
     except sqlite3.Error as error:
         raise storage_error(error, "the passed connection") from error
     return str(Path(rows[0][2])) if rows and rows[0][2] else ""

@@ -64,6 +64,10 @@ INSERT_ITEM = (
     "INSERT INTO item (key, message_id, role, name, text, tool_call_id, created_at, tokens, rest)"
     " VALUES (:key, :message_id, :role, :name, :text, :tool_call_id, :created_at, :tokens, :rest)"
 )
+COMPLETE_ITEM = (
+    "UPDATE item SET message_id = :message_id, role = :role, name = :name, tool_call_id = :tool_call_id, tokens = :tokens, rest = :rest"
+    " WHERE key = :key AND role IS NULL AND rest IS NULL RETURNING key"
+)
 FIND_ITEM = "SELECT key FROM item WHERE key >= :low AND key < :high AND message_id = :message_id"
 NAME_ITEM = "UPDATE item SET message_id = :message_id WHERE key = :key AND message_id IS NULL RETURNING key"
 INSERT_VALUE = "INSERT INTO value (key, body) VALUES (:key, :body)"

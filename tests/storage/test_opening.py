@@ -74,7 +74,7 @@ def test_memory_needs_no_file(url: str, tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_a_passed_connection_is_used_and_left_open(tmp_path: Path) -> None:
     connection = sqlite3.connect(tmp_path / "memory.db", check_same_thread=False)
-    connection.row_factory = sqlite3.Row
+    connection.row_factory = lambda cursor, row: dict(zip([column[0] for column in cursor.description], row, strict=True))
     connection.execute("CREATE TABLE mine (x)")
     connection.execute("INSERT INTO mine VALUES (1)")
     connection.commit()

@@ -1,0 +1,189 @@
+"""Promise: an application's own data types come back as what they were, and no row makes this package run, import or unpickle anything."""
+
+from __future__ import annotations
+
+import enum
+import logging
+import sys
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import ormsgpack
+import pytest
+from langchain_core.messages import HumanMessage
+from langchain_core.runnables import RunnableLambda
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
+from langgraph.checkpoint.serde.jsonplus import EXT_CONSTRUCTOR_KW_ARGS, EXT_CONSTRUCTOR_POS_ARGS, EXT_METHOD_SINGLE_ARG, EXT_PYDANTIC_V2
+from langgraph.graph import START, StateGraph
+from pydantic import BaseModel
+from typing_extensions import TypedDict
+
+from langmem_ext import DamagedRow, DataSerializer, DeltaSaver, MessageLog
+
+CONFIG: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
+
+
+class Order(BaseModel):
+    number: int
+    notes: list[str] = []
+
+
+@dataclass
+class Address:
+    street: str
+
+
+class Point(NamedTuple):
+    x: int
+    y: int
+
+
+class Colour(enum.Enum):
+    RED = "red"
+
+
+@dataclass
+class Callable:
+    """A data class that can be called: not a data type."""
+
+    name: str
+
+    def __call__(self) -> None:
+        raise AssertionError("a row made this run")
+
+
+class State(TypedDict):
+    thing: Any
+
+
+def through(saver: DeltaSaver, thing: Any) -> Any:
+    graph = StateGraph(State).add_node("node", lambda state: {"thing": thing}).add_edge(START, "node").compile(checkpointer=saver)
+    graph.invoke({"thing": None}, CONFIG)
+    return graph.get_state(CONFIG).values["thing"]
+
+
+@pytest.mark.parametrize("thing", [Order(number=7), Address("Main"), Point(1, 2), Colour.RED, [Order(number=1)], {"a": (Point(1, 2),)}])
+def test_data_types_come_back_without_being_listed(thing: Any) -> None:
+    with DeltaSaver(":memory:") as saver:
+        back = through(saver, thing)
+        assert back == (thing if not isinstance(thing, dict) else {"a": [Point(1, 2)]})
+        assert type(back) is type(thing)
+
+
+def forge(code: int, payload: Any) -> bytes:
+    return ormsgpack.packb(ormsgpack.Ext(code, ormsgpack.packb(payload)))
+
+
+FORGED = {
+    "a function": forge(EXT_CONSTRUCTOR_POS_ARGS, ("os", "getenv", ("PATH",))),
+    "a class method": forge(EXT_METHOD_SINGLE_ARG, ("os", "environ", "PATH", "get")),
+    "a callable object": forge(EXT_CONSTRUCTOR_KW_ARGS, (__name__, "Callable", {"name": "x"})),
+    "a runnable": forge(EXT_PYDANTIC_V2, ("langchain_core.runnables.base", "RunnableLambda", {"func": "x"}, "m")),
+    "a process": forge(EXT_CONSTRUCTOR_POS_ARGS, ("subprocess", "Popen", (["true"],))),
+    "an import": forge(EXT_CONSTRUCTOR_POS_ARGS, ("this", "s", ())),
+    "an alias": forge(EXT_CONSTRUCTOR_KW_ARGS, (__name__, "RunnableLambda", {"func": "x"})),
+}
+
+
+@pytest.mark.parametrize("name", FORGED)
+def test_a_forged_row_comes_back_as_inert_data_with_a_warning(name: str, caplog: pytest.LogCaptureFixture) -> None:
+    sys.modules.pop("this", None)
+    found = DataSerializer().loads_typed(("msgpack", FORGED[name]))
+    assert isinstance(found, list | dict | str)
+    assert "this" not in sys.modules
+    assert RunnableLambda.__name__ == "RunnableLambda"
+    assert not caplog.records or "To allow it" in caplog.text
+
+
+def test_a_forged_row_in_the_database_is_inert_too() -> None:
+    with DeltaSaver(":memory:") as saver:
+        through(saver, "x" * 100)
+        saver.log.run(_overwrite_values(FORGED["a function"]), write=True)
+        saver.log.indexes.forget()
+        found = saver.get_tuple(CONFIG)
+        assert found is not None
+        assert found.checkpoint["channel_values"]["thing"] == ["PATH"]
+
+
+def _overwrite_values(body: bytes) -> Any:
+    from langmem_ext.storage.effects import fetch  # noqa: PLC0415  # the only test that writes a row by hand
+
+    yield from fetch("UPDATE value SET body = :body", body=body)
+
+
+def test_strict_restores_only_what_is_listed(caplog: pytest.LogCaptureFixture) -> None:
+    with DeltaSaver(":memory:", serde=DataSerializer(strict=True)) as saver:
+        assert through(saver, Order(number=7)) == {"number": 7, "notes": []}
+    with DeltaSaver(":memory:", serde=DataSerializer(strict=True, allow=[Order])) as saver:
+        assert through(saver, Order(number=7)) == Order(number=7)
+
+
+def test_allow_adds_what_the_policy_refuses() -> None:
+    with DeltaSaver(":memory:") as saver:
+        assert through(saver, Callable("x")) == {"name": "x"}
+        allowed = saver.with_allowlist([(__name__, "Callable")])
+        assert isinstance(allowed, DeltaSaver)
+        found = allowed.get_tuple(CONFIG)
+        assert found is not None
+        assert found.checkpoint["channel_values"]["thing"] == Callable("x")
+
+
+def test_a_type_that_changed_comes_back_as_its_data(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        packed = forge(EXT_CONSTRUCTOR_KW_ARGS, (__name__, "Address", {"road": "Main"}))
+        assert DataSerializer().loads_typed(("msgpack", packed)) == {"road": "Main"}
+    assert "could not be built again" in caplog.text
+
+
+class _Reverse:
+    """A cipher for tests: it turns bytes round."""
+
+    def encrypt(self, plaintext: bytes) -> tuple[str, bytes]:
+        return "reverse", plaintext[::-1]
+
+    def decrypt(self, ciphername: str, ciphertext: bytes) -> bytes:
+        assert ciphername == "reverse"
+        return ciphertext[::-1]
+
+
+def test_with_an_encrypting_serializer_no_text_is_readable_in_the_file(tmp_path: Any) -> None:
+    path = tmp_path / "memory.db"
+    serde = EncryptedSerializer(_Reverse())
+    with DeltaSaver(str(path), serde=serde) as saver:
+        saver.put(CONFIG, _checkpoint([HumanMessage("a very secret message")]), {"source": "loop", "step": 1}, {"messages": "1"})
+        saver.put_writes(_at(), [("messages", HumanMessage("another secret message"))], "task")
+    with DeltaSaver(str(path), serde=serde) as saver:
+        found = saver.get_tuple(CONFIG)
+        assert found is not None
+        assert found.checkpoint["channel_values"]["messages"][0].content == "a very secret message"
+        assert found.pending_writes is not None
+        assert found.pending_writes[0][2].content == "another secret message"
+    assert b"secret" not in path.read_bytes()
+    with DeltaSaver(str(path)) as plain, pytest.raises(DamagedRow):
+        plain.get_tuple(CONFIG)
+
+
+def test_two_serializers_on_one_log_do_not_share_what_they_read() -> None:
+    log = MessageLog.open(":memory:")
+    one, other = DeltaSaver(log), DeltaSaver(log, serde=DataSerializer(strict=True))
+    through(one, Order(number=7))
+    found = other.get_tuple(CONFIG)
+    assert found is not None
+    assert found.checkpoint["channel_values"]["thing"] == {"number": 7, "notes": []}
+    log.close()
+
+
+def _checkpoint(messages: list[Any]) -> Any:
+    return {
+        "v": 4,
+        "id": "1f1e6000-0000-6000-8000-000000000001",
+        "ts": "2026-01-01T00:00:00+00:00",
+        "channel_values": {"messages": messages},
+        "channel_versions": {"messages": "1"},
+        "versions_seen": {},
+        "updated_channels": None,
+    }
+
+
+def _at() -> Any:
+    return {"configurable": {"thread_id": "t", "checkpoint_ns": "", "checkpoint_id": "1f1e6000-0000-6000-8000-000000000001"}}

@@ -1,0 +1,113 @@
+"""Promise: a checkpoint's header comes back to the letter, and LangGraph's own versions and times are stored in a few bytes."""
+
+from __future__ import annotations
+
+import random
+from datetime import UTC, datetime
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from langgraph.checkpoint.base.id import UUID, uuid6
+from langgraph.checkpoint.memory import InMemorySaver
+
+from langmem_ext.storage.header import MINOR_DIGITS, Header, ValueRef, decode_header, encode_header, next_version
+from langmem_ext.storage.ids import encode_id
+
+NAMES = st.text(max_size=8)
+VERSIONS = st.one_of(
+    st.builds(lambda major, minor: f"{major:032}.{minor / MINOR_DIGITS:016}", st.integers(0, 2000), st.integers(0, MINOR_DIGITS - 1)),
+    st.builds(lambda major, minor: f"{major:032}.{minor:016}", st.integers(0, 2000), st.floats(0, 1, exclude_max=True)),
+    st.builds(lambda major, minor: f"{major:032}.{minor:.16f}", st.integers(0, 2000), st.floats(0, 1, exclude_max=True)),
+    st.integers(0, 10_000),
+    st.floats(0, 1000),
+    st.text(max_size=40),
+)
+ONE_KIND = st.sampled_from([VERSIONS, st.integers(0, 9), st.builds(lambda n: next_version(None, n), st.integers(0, MINOR_DIGITS - 1))])
+REFS = st.builds(
+    ValueRef,
+    body=st.one_of(st.none(), st.binary(max_size=8)),
+    runs=st.lists(st.integers(0, 2**20), max_size=6).map(lambda numbers: tuple(numbers[: len(numbers) // 2 * 2])),
+    nameless=st.lists(st.integers(0, 9), max_size=3).map(tuple),
+) | st.builds(ValueRef, row=st.integers(0, 2**31))
+TIMES = st.one_of(
+    st.datetimes(timezones=st.just(UTC), min_value=datetime(1990, 1, 1), max_value=datetime(2200, 1, 1)).map(datetime.isoformat),
+    st.text(max_size=10),
+)
+
+
+UUID6S = st.integers(0, 2**128 - 1).map(lambda number: str(UUID(int=number, version=6)))
+IDS = st.one_of(UUID6S, st.uuids().map(str), st.text("abc1", min_size=1))
+
+
+@st.composite
+def headers(draw: st.DrawFn) -> Header:
+    versions = draw(ONE_KIND)
+    table = st.dictionaries(NAMES, versions, max_size=6)
+    return Header(
+        v=draw(st.integers(1, 9)),
+        ts=draw(TIMES),
+        versions=draw(table),
+        seen=draw(st.dictionaries(NAMES, table, max_size=4)),
+        updated=draw(st.one_of(st.none(), st.lists(NAMES, max_size=4))),
+        values=draw(st.dictionaries(NAMES, REFS, max_size=5)),
+        extra=draw(st.one_of(st.none(), st.binary(max_size=5))),
+        details=draw(st.one_of(st.none(), st.binary(max_size=5))),
+    )
+
+
+def roundtrip(header: Header, checkpoint: bytes) -> tuple[Header, int]:
+    words: list[bytes] = []
+
+    def intern(body: bytes) -> int:
+        words.append(body)
+        return len(words) - 1
+
+    shape, body = encode_header(header, checkpoint, intern)
+    return decode_header(words[shape], body, checkpoint), len(body)
+
+
+@settings(max_examples=200)
+@given(headers(), IDS.map(encode_id))
+def test_a_header_comes_back_to_the_letter(header: Header, checkpoint: bytes) -> None:
+    back, _ = roundtrip(header, checkpoint)
+    assert _exact(back) == _exact(header)
+
+
+def _exact(header: Header) -> Any:
+    """With the types of versions told apart, and with the order of keys."""
+    return (
+        header.v,
+        header.ts,
+        [(name, type(version), version) for name, version in header.versions.items()],
+        [(node, [(name, type(version), version) for name, version in seen.items()]) for node, seen in header.seen.items()],
+        header.updated,
+        list(header.values.items()),
+        header.extra,
+        header.details,
+    )
+
+
+def test_versions_of_every_saver_and_a_real_time_take_few_bytes() -> None:
+    chance = random.Random(7)
+    ours = next_version(next_version(None, chance.randrange(MINOR_DIGITS)), chance.randrange(MINOR_DIGITS))
+    memory = InMemorySaver().get_next_version(None, None)
+    server = f"{3:032}.{chance.random():.16f}"
+    checkpoint = str(uuid6())
+    for version, limit in ((ours, 30), (memory, 36), (server, 36)):
+        header = Header(4, datetime.now(UTC).isoformat(), {"messages": version}, {"node": {"messages": version}}, ["messages"])
+        back, size = roundtrip(header, encode_id(checkpoint))
+        assert back.versions == {"messages": version}
+        assert size <= limit
+
+
+@given(st.integers(0, MINOR_DIGITS - 1), st.integers(0, MINOR_DIGITS - 1))
+def test_the_next_version_is_higher_and_of_the_same_kind(one: int, other: int) -> None:
+    first = next_version(None, one)
+    second = next_version(first, other)
+    assert isinstance(first, str)
+    assert isinstance(second, str)
+    assert second > first
+    assert next_version(3, one) == 4
+    assert next_version(1.5, one) == 2.5
+    assert next_version(InMemorySaver().get_next_version(first, None), other) > second  # type: ignore[operator]  # a string from a string

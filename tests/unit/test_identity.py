@@ -1,0 +1,115 @@
+"""Promise: a snapshot is exact, it is the message's copy, and nothing of it is shared with the message."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, ChatMessage, HumanMessage, SystemMessage, ToolMessage
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from pydantic import BaseModel
+
+from langmem_ext.codec import MessageCodec, codec_of
+from langmem_ext.serde import DataSerializer, RestorePolicy
+from langmem_ext.types import PackedValue
+
+
+class Receipt(BaseModel):
+    total: int
+    on: date
+
+
+class Shouted(HumanMessage):
+    volume: int = 11
+
+
+MESSAGES: list[BaseMessage] = [
+    HumanMessage("hello"),
+    HumanMessage("hello", id="1", name="ann", additional_kwargs={"a": [1, {"b": None}]}),
+    HumanMessage([{"type": "text", "text": "see "}, {"type": "image_url", "image_url": {"url": "data:x"}}, "tail"], id="2"),
+    HumanMessage(["a", {"type": "text", "text": "b", "cache_control": {"type": "ephemeral"}}]),
+    HumanMessage("zero \0 inside"),
+    HumanMessage("ünïcödé 🙂 שלום"),
+    HumanMessage(""),
+    HumanMessage([]),
+    HumanMessage("with more", surprise="yes"),
+    SystemMessage("be kind"),
+    AIMessage(
+        "calling",
+        id="run-1",
+        tool_calls=[{"name": "look", "args": {"x": 1, "y": [True, 1.0]}, "id": "c1", "type": "tool_call"}],
+        invalid_tool_calls=[{"name": "bad", "args": "{", "id": "c2", "error": "cut", "type": "invalid_tool_call"}],
+        usage_metadata={"input_tokens": 1, "output_tokens": 2, "total_tokens": 3},
+        response_metadata={"model": "m", "logprobs": None},
+    ),
+    AIMessageChunk("part", id="9", chunk_position="last"),
+    ToolMessage("found", tool_call_id="c1", artifact={"rows": [1, 2]}, status="error"),
+    ToolMessage("receipt", tool_call_id="c1", artifact=Receipt(total=3, on=date(2024, 1, 2))),
+    ChatMessage("aye", role="pirate"),
+    Shouted("HEY", id="7", volume=3),
+]
+
+
+@pytest.fixture(params=["native", "foreign"])
+def codec(request: pytest.FixtureRequest) -> MessageCodec:
+    return codec_of(DataSerializer() if request.param == "native" else JsonPlusSerializer())
+
+
+def as_langgraph_reads(message: BaseMessage) -> Any:
+    serde = JsonPlusSerializer()
+    return serde.loads_typed(serde.dumps_typed(message))
+
+
+@pytest.mark.parametrize("message", MESSAGES, ids=lambda message: f"{type(message).__name__}-{str(message.content)[:12]!r}")
+def test_a_message_comes_back_as_langgraph_reads_it_from_memory_and_from_its_row(message: BaseMessage, codec: MessageCodec) -> None:
+    packed = codec.pack_value([message])
+    expected = as_langgraph_reads(message)
+    [warm] = codec.load_value(packed)
+    row, tokens = codec.item_row(packed.messages[0])
+    again = codec.snapshot_of(row)
+    [cold] = codec.load_value(PackedValue(messages=[again]))
+    for found in (warm, cold):
+        assert type(found) is type(expected)
+        assert found == expected
+        assert repr(found) == repr(expected)
+        assert found.model_fields_set == expected.model_fields_set
+    assert again == packed.messages[0]
+    assert tokens > 0
+
+
+@pytest.mark.parametrize("values", [(True, 1), (1, 1.0), (1.0, True), ("", None), ([], None), (0, False)])
+def test_values_that_python_calls_equal_have_different_snapshots(values: tuple[Any, Any], codec: MessageCodec) -> None:
+    one, other = (codec.pack_value([HumanMessage("x", additional_kwargs={"a": {"b": value}})]).messages for value in values)
+    assert one != other
+
+
+def test_a_change_at_any_depth_is_seen(codec: MessageCodec) -> None:
+    message = AIMessage("x", tool_calls=[{"name": "f", "args": {"deep": {"er": [1]}}, "id": "1", "type": "tool_call"}])
+    before = codec.pack_value([message]).messages
+    message.tool_calls[0]["args"]["deep"]["er"].append(2)
+    assert codec.pack_value([message]).messages != before
+
+
+def test_a_copy_shares_nothing(codec: MessageCodec) -> None:
+    packed = codec.pack_value([MESSAGES[1]])
+    [one], [other] = codec.load_value(packed), codec.load_value(packed)
+    one.additional_kwargs["a"][1]["b"] = "changed"
+    one.content = "changed"
+    assert other == MESSAGES[1]
+    assert codec.load_value(packed) == [MESSAGES[1]]
+
+
+def test_a_plain_message_shows_its_text_in_its_row() -> None:
+    codec = MessageCodec(RestorePolicy())
+    row, _ = codec.item_row(codec.pack_value([MESSAGES[2]]).messages[0])
+    assert row.text == "see tail"
+    assert b"see " not in (row.rest or b"")
+    plain, _ = codec.item_row(codec.pack_value([HumanMessage("hello", id="1", name="ann")]).messages[0])
+    assert (plain.text, plain.name, plain.message_id, plain.rest) == ("hello", "ann", "1", None)
+
+
+def test_with_a_serializer_of_the_users_own_no_column_shows_the_text() -> None:
+    codec = codec_of(JsonPlusSerializer())
+    row, _ = codec.item_row(codec.pack_value([HumanMessage("hello", id="1", name="ann")]).messages[0])
+    assert (row.text, row.name, row.tool_call_id, row.role) == (None, None, None, None)
