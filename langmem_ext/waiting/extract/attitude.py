@@ -8,10 +8,10 @@ _FILLER = r"^\W*(?:(?:well|hmm+|um+|uh|oh|so|actually|hey|hi|hello|ah|and|but|th
 YES = re.compile(
     _FILLER
     + r"(?:yes|yeah|yep|yup|yea|ya|y|sure|ok(?:ay)?|of course|certainly|absolutely|definitely|right|correct|exactly|indeed|affirmative"
-    + r"|perfect|fine"
+    r"|perfect|fine"
     r"|great|awesome|cool|excellent|please do|go ahead|no problem|no worries|why not|sounds? (?:good|great|fine|perfect|right|ok(?:ay)?)"
     r"|(?:that|this|it)(?:'s| is| was| would| will|'ll|'d| sounds?| works?)?(?: be| do)?(?: just)?"
-    r"(?: fine| good| great| ok(?:ay)?| right| correct| perfect| true| work| works| nice| cool| find| alright| do"
+    r"(?: fine| good| great| ok(?:ay)?| right| correct| perfect| true| work| works| nice| cool| alright| do"
     r"| sounds good)?(?=\W*(?:$|[.,!;]|for me|with me|please|by me))"
     r"|i (?:do|am|would|will|agree|accept|confirm)(?=\W*(?:$|[.,!;])|\s+(?:please|like that|want that|love))|i(?:'d| would) (?:love"
     r"|like) (?:to|that)(?=\W*(?:$|[.,!;]))"
@@ -19,10 +19,9 @@ YES = re.compile(
     re.I,
 )
 NO = re.compile(
-    _FILLER
-    + r"(?:no|nope|nah|nay|n|(?:of course|absolutely|certainly|definitely|probably|surely|sure|better|maybe|perhaps|hopefully) not"
-    + r"|not really|not at all|negative|never|i don'?t(?! mind| care| know| have| remember)"
-    + r"|i do not(?! mind| care| know| have)"
+    _FILLER + r"(?:no|nope|nah|nay|n|(?:of course|absolutely|certainly|definitely|probably|surely|sure|better|maybe|perhaps|hopefully) not"
+    r"|not really|not at all|negative|never|i don'?t(?! mind| care| know| have| remember)"
+    r"|i do not(?! mind| care| know| have)"
     r"|i(?:'d| would) (?:rather|prefer) not(?: to)?|please don'?t|don'?t|not necessary|no thanks?|no thank you|i'm not|i am not|it(?:'s"
     r"| is) not|neither)"
     r"\b(?!\W*(?:problem|worries|issue|preference|specific|particular|idea|matter|need to worry))",

@@ -148,7 +148,7 @@ def by_looks(param: Param, reply: Reply) -> list[Candidate]:
     reached = 0
     for match in _PIECE.finditer(reply.text):
         start, end = list(_edges(reply.text, match.start(), match.end()))[-1]
-        if any(s < end and start < e for s, e in taken):
+        if any(s < end and start < e for s, e in taken) or not _looks(reply.text[start:end], cued=True):
             continue
         segment, written = reply.text[max(reached, start - 100) : start], reply.text[start:end]
         listed = bool(found) and found[-1].fit == 2 and re.fullmatch(r"\W*(?:and|or|&)?\W*", segment) is not None

@@ -32,6 +32,8 @@ _AFTER_CUE = re.compile(
 _REMARK = re.compile(r"\W*(?:that'?s|that is|this is|you|you're|what a|how)\s+[a-z]", re.I)
 _PART_NAMED = re.compile(r"\b(first|given|last|family|second|sur(?=name))(?=[\w ,/&-]{0,14}name)", re.I)
 _PARTICLES = word_set("de la del della du dos das da di van von der den ter bin al el le")
+_NO_NAME = NEVER_NAMES | GENERIC_NOUNS | UNITS.keys()
+"""Words that written small are no name."""
 _TITLES = frozenset(("mr", "mrs", "ms", "miss", "dr", "doctor", "sir", "madam"))
 
 
@@ -85,9 +87,7 @@ def _small(reply: Reply, masked: Sequence[tuple[int, int]]) -> list[Token]:
 
 
 def _plain(group: Sequence[Token]) -> bool:
-    return 1 <= len(group) <= 3 and all(
-        word.low not in NEVER_NAMES | GENERIC_NOUNS | UNITS.keys() and _LOOSE_NAME.fullmatch(word.text) for word in group
-    )
+    return 1 <= len(group) <= 3 and all(word.low not in _NO_NAME and _LOOSE_NAME.fullmatch(word.text) for word in group)
 
 
 def _words_after(text: str, start: int) -> list[Token]:
@@ -95,11 +95,8 @@ def _words_after(text: str, start: int) -> list[Token]:
     group: list[Token] = []
     for word in tokens(text[start:]):
         moved = Token(word.text, word.start + start, word.end + start)
-        if (
-            word.low in NEVER_NAMES | GENERIC_NOUNS | UNITS.keys()
-            or len(group) == 3
-            or text[(group[-1].end if group else start) : moved.start].strip()
-        ):
+        gap = text[(group[-1].end if group else start) : moved.start].strip()
+        if word.low in _NO_NAME or len(group) == 3 or gap:
             break
         group.append(moved)
     return group

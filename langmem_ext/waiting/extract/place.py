@@ -23,7 +23,6 @@ _IN = re.compile(
     r"|either))*\s+$",
     re.I,
 )
-_CALLED = re.compile(r"\b(?:at|called|named|try|eat|is)\s+(?:the\s+)?$", re.I)
 _REGION = re.compile(
     r",\s*((?!I\b)[A-Z]\w*(?:\.[A-Z]\b)*(?:\s+(?!I\b)[A-Z]\w*)?|(?!in\b|or\b|ok\b|on\b|at\b|to\b|me\b|hi\b|so\b|no\b|my\b|we\b|it\b|by\b"
     r"|if\b|as\b)[a-z]{2}(?=\s*(?:$|[.,!?]|\s(?:on|at|to|from|for|and|in)\b)))"
@@ -35,6 +34,10 @@ _PART = re.compile(r"\s+(?:side|part|end|area|region)(?:\s+of(?:\s+(?:the\s+)?\w
 _KIND_AFTER = re.compile(r"\s+(?:food|cuisine|restaurants?|movies?|films?|music|style|dishes|events?|airlines?|airways|hotels?)\b", re.I)
 _DEMONYM = re.compile(r"\w+(?:ese|ish|ian|ean|ndian|can)$", re.I)
 _IDIOMS = word_set("case general total mind particular fact advance order time addition person town charge search need touch short")
+_NO_LAST = (GENERIC_NOUNS - {"city"}) | {"the", "of", "next", "side", "part"}
+"""Words that no name written small ends with."""
+_NO_PLACE = GENERIC_NOUNS | FUNCTION_WORDS | _IDIOMS
+"""Words that alone are no place, even after "in"."""
 _GEOGRAPHY = re.compile(
     r"\s+(?:hills?|park|beach|valley|springs|lakes?|creek|heights|view|island|grove|bay|falls|harbou?r|village|point|rock|mountain"
     r"|river)\b",
@@ -122,15 +125,13 @@ def _lone_generic(words: Sequence[Token], run: Run) -> bool:
     state = len(word.text) == 2 and run.first > 0 and words[run.first - 1].low not in FUNCTION_WORDS | VERBS
     if re.search(r"\d", word.text) and re.search(r"[A-Za-z]", word.text):
         return True
-    return word.low in GENERIC_NOUNS or word.low in ("first", "second", "lookin") or state
+    return word.low in GENERIC_NOUNS or word.low in ("first", "second") or state
 
 
 def _unpossessed(text: str, start: int, end: int) -> int:
-    return (
-        end - 2
-        if re.search(r"['’]s$", text[start:end]) and re.match(r"\s+(?:fine|good|great|ok|perfect|weather|it)\b", text[end:])
-        else end
-    )
+    """The end of a name without the "'s" of "Salem's fine"."""
+    stated = re.search(r"['’]s$", text[start:end]) and re.match(r"\s+(?:fine|good|great|ok|perfect|weather|it)\b", text[end:])
+    return end - 2 if stated else end
 
 
 def _lower(reply: Reply, words: Sequence[Token], masked: Sequence[tuple[int, int]]) -> list[Candidate]:
@@ -147,12 +148,9 @@ def _lower(reply: Reply, words: Sequence[Token], masked: Sequence[tuple[int, int
             if word.low in STOPS_NAME or not free or gap or len(taken) == 4 or word.text[0].isdigit():
                 break
             taken.append(word)
-        while taken and taken[-1].low in (GENERIC_NOUNS - {"city"}) | {"the", "of", "next", "side", "part"}:
+        while taken and taken[-1].low in _NO_LAST:
             taken.pop()
-        if taken and not (
-            len(taken) == 1
-            and (taken[0].low in GENERIC_NOUNS | FUNCTION_WORDS or taken[0].low in _IDIOMS or re.search(r"(?:ed|ing)$", taken[0].low))
-        ):
+        if taken and not (len(taken) == 1 and (taken[0].low in _NO_PLACE or re.search(r"(?:ed|ing)$", taken[0].low))):
             end = _region(reply.text, taken[-1].end, masked)
             sure = 1 if _SURE_CUE.match(cue.group()) or _GOING.search(before(reply.text, cue.end())) else 0
             found.append(
@@ -175,19 +173,18 @@ def _whole(reply: Reply, masked: Sequence[tuple[int, int]]) -> list[Candidate]:
     part = _PART.search(reply.text[start:end])
     end = start + part.start() if part else end
     words = tokens(reply.text[start:end])
-    if (
-        PRICE.search(reply.text[start:end])
-        or _KIND_AFTER.search(reply.text[start:end])
-        or (len(words) == 1 and _DEMONYM.fullmatch(words[0].text))
-    ):
-        return []
-    if (
-        any(word.low in STOPS_NAME - {"the"} or word.text[-1].isdigit() for word in words)
-        or all(word.low in GENERIC_NOUNS for word in words)
-        or words[-1].low in ("one", "ones")
-    ):
+    if not words or not _is_name(reply.text[start:end], words):
         return []
     return [Candidate(start, end, reply.text[start:end], 0.7 if part else 0.5, 1 if part else 0, "the whole answer")]
+
+
+def _is_name(written: str, words: Sequence[Token]) -> bool:
+    """Whether words written small can be a place's name: no price, no kind of thing, no people's adjective, no function word."""
+    if PRICE.search(written) or _KIND_AFTER.search(written) or (len(words) == 1 and _DEMONYM.fullmatch(words[0].text)):
+        return False
+    if any((word.low in STOPS_NAME and word.low != "the") or word.text[-1].isdigit() for word in words):
+        return False
+    return words[-1].low not in ("one", "ones") and not all(word.low in GENERIC_NOUNS for word in words)
 
 
 def candidates(param: Param, reply: Reply) -> list[Candidate]:
@@ -198,7 +195,7 @@ def candidates(param: Param, reply: Reply) -> list[Candidate]:
     words = tokens(reply.text)
     found = [*streets, *_capitals(param, reply, words, blocked)]
     if not found and not reply.strict:
-        found += [low for low in _lower(reply, words, blocked) if not any(low.overlaps(c.start, c.end) for c in found)]
+        found += _lower(reply, words, blocked)
     if not found and not reply.strict:
         found = _whole(reply, blocked)
     return sorted(found, key=lambda candidate: candidate.start)

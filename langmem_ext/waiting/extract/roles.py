@@ -33,7 +33,7 @@ DATE_CUES = _cues(
     r"from|pick(?:ing|ed)?(?:\s+\w+){0,3}?\s+up|pickup|pick|leav(?:e|ing)|depart(?:ing|ure|s)?|check(?:ing)?[\s-]*in|start(?:ing|s)?"
     r"|begin(?:ning|s)?"
     r"|outbound|heading out|fly(?:ing)? out|arriv(?:e|ing|al)|going",
-    r"until|till|til|return(?:ing|s)?|retun|back|drop(?:ping|ped)?(?:\s+\w+){0,3}?\s+off|dropoff|check(?:ing)?[\s-]*out|end(?:ing|s)?"
+    r"until|till|til|return(?:ing|s)?|back|drop(?:ping|ped)?(?:\s+\w+){0,3}?\s+off|dropoff|check(?:ing)?[\s-]*out|end(?:ing|s)?"
     r"|inbound|keep(?:ing)?",
 )
 TIME_CUES = _cues(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 
 from langmem_ext.waiting.extract.candidate import Candidate
 from langmem_ext.waiting.extract.identifier import by_pattern
@@ -16,9 +17,7 @@ from langmem_ext.waiting.extract.tokens import Token, runs, sentences, tokens, t
 from langmem_ext.waiting.extract.vocabulary import own_stems, split_name, stem
 from langmem_ext.waiting.param import Param
 
-_EMPTY = word_set(
-    "the of particular specific certain different special various available any particular regular general preferred more most"
-)
+_EMPTY = word_set("the of particular specific certain different special various available any regular general preferred more most")
 _KINDS = word_set("genre type kind category cuisine style sort food range class mood color colour flavour flavor")
 _REASON = re.compile(r"\b(?:because(?: of)?|due to|since|the reason (?:is|being)(?: that)?|reason:)\s+", re.I)
 _HEADS = frozenset(
@@ -46,13 +45,13 @@ def is_free(param: Param) -> bool:
     return param.pattern is None and not is_kind(param)
 
 
-def _head(word: Token, heads: set[str]) -> bool:
+def _head(word: Token, heads: AbstractSet[str]) -> bool:
     return stem(word.low) in heads
 
 
 def _modifiers(param: Param, reply: Reply, masked: Sequence[tuple[int, int]]) -> list[Candidate]:
     """The words before a noun of the parameter or its question: "a *funny* movie", "*thai* food"."""
-    heads = set(own_stems(param)) | set(_HEADS)
+    heads = own_stems(param) | _HEADS
     words = tokens(reply.text)
     found = []
     for at, word in enumerate(words):
@@ -69,13 +68,13 @@ def _modifiers(param: Param, reply: Reply, masked: Sequence[tuple[int, int]]) ->
     return found
 
 
-def _modifies(text: str, words: Sequence[Token], at: int, masked: Sequence[tuple[int, int]], heads: set[str]) -> bool:
+def _modifies(text: str, words: Sequence[Token], at: int, masked: Sequence[tuple[int, int]], heads: AbstractSet[str]) -> bool:
     word, after = words[at], words[at + 1]
     free = not any(word.start < stop and start < word.end for start, stop in masked)
     if not free or text[word.end : after.start].strip() or _head(word, heads) or word.text[0].isdigit() or word.low.endswith("priced"):
         return False
     title = word.capitalised and at > 0 and words[at - 1].low in ("a", "an", "the", "some", "any") and word.low in VERBS
-    return title or word.low not in STOPS_NAME | _EMPTY
+    return title or (word.low not in STOPS_NAME and word.low not in _EMPTY)
 
 
 def _short(reply: Reply, masked: Sequence[tuple[int, int]], bounds: tuple[int, int]) -> list[Candidate]:
@@ -83,9 +82,9 @@ def _short(reply: Reply, masked: Sequence[tuple[int, int]], bounds: tuple[int, i
     start, end = answer_span(reply.text, *bounds)
     words = tokens(reply.text[start:end])
     inside = any(start < stop and begin < end for begin, stop in masked)
-    while words and _head(words[-1], set(_HEADS)):
+    while words and _head(words[-1], _HEADS):
         words.pop()
-    if inside or not 1 <= len(words) <= 3 or any(word.low in (FUNCTION_WORDS | VERBS) - {"and"} for word in words):
+    if inside or not 1 <= len(words) <= 3 or any(word.low in NEVER_NAMES and word.low != "and" for word in words):
         return []
     end = start + words[-1].end
     if all(stem(word.low) in _HEADS or not word.text[0].isalpha() for word in words):
@@ -136,7 +135,7 @@ def _after_cue(reply: Reply, masked: Sequence[tuple[int, int]]) -> list[Candidat
         taken: list[Token] = []
         for word in (word for word in words if word.start >= cue.end()):
             gap = reply.text[taken[-1].end if taken else cue.end() : word.start].strip()
-            stops = (word.low in STOPS_NAME and word.low not in ("and", "&")) or _head(word, set(_HEADS))
+            stops = (word.low in STOPS_NAME and word.low not in ("and", "&")) or _head(word, _HEADS)
             if gap or stops or len(taken) == 4 or any(word.start < end and start < word.end for start, end in masked):
                 break
             taken.append(word)

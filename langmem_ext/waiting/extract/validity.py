@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from datetime import date, time
 
 from pydantic import JsonValue
@@ -27,12 +28,13 @@ def _has_type(kind: ParamType, value: JsonValue) -> bool:
         return False
     if kind == ParamType.DATE:
         return _parses(date.fromisoformat, value)
-    return re.fullmatch(r"\d\d:\d\d", value) is not None and _parses(time.fromisoformat, value) if kind == ParamType.TIME else True
+    if kind == ParamType.TIME:
+        return re.fullmatch(r"\d\d:\d\d", value) is not None and _parses(time.fromisoformat, value)
+    return True
 
 
-def _parses(parse: object, value: str) -> bool:
+def _parses(parse: Callable[[str], object], value: str) -> bool:
     try:
-        assert callable(parse)
         parse(value)
     except ValueError:
         return False
