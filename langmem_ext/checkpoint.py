@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import math
 import random
 import re
@@ -23,30 +22,23 @@ from langgraph.checkpoint.base import (
     CheckpointMetadata,
     CheckpointTuple,
     DeltaChannelHistory,
-    get_checkpoint_metadata,
 )
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from langmem_ext.codec import MessageCodec, codec_of
-from langmem_ext.errors import DamagedRow, InvalidInput, ThreadNotFound
-from langmem_ext.log import MessageLog, thread_key
+from langmem_ext.errors import InvalidInput, ThreadNotFound
+from langmem_ext.log import MessageLog, owner_key, thread_key
+from langmem_ext.packing import config_of, is_scalar, load_checkpoint, load_history, pack_checkpoint
 from langmem_ext.serde import DataSerializer
 from langmem_ext.storage import checkpoint_ops, read_ops, thread_ops
 from langmem_ext.storage.clock import now_ms
 from langmem_ext.storage.header import MINOR_DIGITS, next_version
 from langmem_ext.storage.sqlite import Synchronous
-from langmem_ext.types import DeltaHistory, PackedCheckpoint, PackedValue, PackedWrite, StoredCheckpoint, ThreadKey
+from langmem_ext.types import PackedWrite, ThreadKey
 
 PAGE: Final = 32
 """Checkpoints that a list reads at a time; no lock is held between pages."""
 
-WAITING_CHANNEL: Final = "waiting_for_param"
-"""The channel by which a graph says which parameter it waits for; its value, a name, is shown in the thread's row."""
-
-INPUT_CHANNEL: Final = "__start__"
-"""LangGraph's channel for a graph's input: its long texts are the texts of messages to come."""
-
-_KNOWN_KEYS: Final = ("v", "ts", "id", "channel_values", "channel_versions", "versions_seen", "updated_channels")
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]*")
 
 
@@ -78,7 +70,7 @@ class DeltaSaver(BaseCheckpointSaver[Any]):
         owner: str | None = None,
     ) -> None:
         super().__init__(serde=serde if serde is not None else DataSerializer())
-        self.owner = _owner(owner)
+        self.owner = owner_key(owner)
         self.log = source if isinstance(source, MessageLog) else MessageLog.open(source)
         self._codec = codec_of(self.serde)
         self._codec_serde = self.serde
@@ -97,7 +89,7 @@ class DeltaSaver(BaseCheckpointSaver[Any]):
         """A saver for the length of a `with` or an `async with`."""
         return _Opening(partial(cls.open, url, serde=serde))
 
-    def for_owner(self, owner: str) -> DeltaSaver:
+    def forowner_key(self, owner: str) -> DeltaSaver:
         """A saver on the same log that is bound to an owner."""
         return type(self)(self.log, serde=self.serde, owner=owner)
 
@@ -158,9 +150,9 @@ class DeltaSaver(BaseCheckpointSaver[Any]):
         key = self._key_to_write(config)
         configurable = config["configurable"]
         namespace = configurable.get("checkpoint_ns", "")
-        packed = _pack_checkpoint(self.codec, config, checkpoint, metadata, new_versions)
+        packed = pack_checkpoint(self.codec, config, checkpoint, metadata, new_versions)
         op = checkpoint_ops.put_checkpoint(key, namespace, packed, now=now_ms(), indexes=self.log.indexes, codec=self.codec)
-        return op, _config(configurable["thread_id"], namespace, checkpoint["id"])
+        return op, config_of(configurable["thread_id"], namespace, checkpoint["id"])
 
     def put_writes(self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = "") -> None:
         """Store a task's writes for a checkpoint; they are stored when this returns.
@@ -227,7 +219,7 @@ class DeltaSaver(BaseCheckpointSaver[Any]):
         stored = self.log.run(op, write=False)
         if stored is None:
             return None
-        return _load(self.codec, stored, configurable["thread_id"], config if checkpoint_id else None)
+        return load_checkpoint(self.codec, stored, configurable["thread_id"], config if checkpoint_id else None)
 
     def list(
         self,
@@ -254,7 +246,7 @@ class DeltaSaver(BaseCheckpointSaver[Any]):
         while query is not None and left > 0:
             page, cursor = self.log.run(self._page(query, cursor, left, filter), write=False)
             for stored in page:
-                found = _load(self.codec, stored, stored.thread)
+                found = load_checkpoint(self.codec, stored, stored.thread)
                 if left > 0 and _matches(found.metadata, filter):
                     left -= 1
                     yield found
@@ -276,7 +268,7 @@ class DeltaSaver(BaseCheckpointSaver[Any]):
         while query is not None and left > 0:
             page, cursor = await self.log.arun(self._page(query, cursor, left, filter), write=False)
             for stored in page:
-                found = await self.log.driver.acall(partial(_load, self.codec, stored, stored.thread))
+                found = await self.log.driver.acall(partial(load_checkpoint, self.codec, stored, stored.thread))
                 if left > 0 and _matches(found.metadata, filter):
                     left -= 1
                     yield found
@@ -292,7 +284,7 @@ class DeltaSaver(BaseCheckpointSaver[Any]):
         for name in filter or {}:
             if not isinstance(name, str) or not _PLAIN_NAME.fullmatch(name):
                 raise InvalidInput(f"a metadata filter's key must be a plain name (letters, digits, '_', '-', '.'), not {name!r}")
-        plain = {name: value for name, value in (filter or {}).items() if _is_scalar(value)}
+        plain = {name: value for name, value in (filter or {}).items() if is_scalar(value)}
         step = plain.pop("step", None)
         key = ThreadKey("", self.owner) if config is None else self._key_to_read(config)
         if key is None:
@@ -329,7 +321,7 @@ class DeltaSaver(BaseCheckpointSaver[Any]):
             indexes=self.log.indexes,
             codec=self.codec,
         )
-        return {channel: _load_history(self.codec, entry) for channel, entry in self.log.run(op, write=False).items()}
+        return {channel: load_history(self.codec, entry) for channel, entry in self.log.run(op, write=False).items()}
 
     # -- versions, serializer, keys ------------------------------------------------------------------------------------------------------
 
@@ -347,7 +339,7 @@ class DeltaSaver(BaseCheckpointSaver[Any]):
     def _key_to_read(self, config: RunnableConfig) -> ThreadKey | None:
         """The thread that the config names; None where the saver is bound to another owner than the config."""
         configurable = config.get("configurable") or {}
-        asked = _owner(configurable.get("owner"))
+        asked = owner_key(configurable.get("owner"))
         key = ThreadKey(thread_key(configurable.get("thread_id")), self.owner or asked)
         return key if asked is None or key.owner == asked else None
 
@@ -402,122 +394,5 @@ class _Done(Awaitable[None]):
         yield
 
 
-# -- packing and loading -----------------------------------------------------------------------------------------------------------------
-
-
-def _owner(owner: object) -> str | None:
-    if owner is None:
-        return None
-    if isinstance(owner, bool) or not str(owner):
-        raise InvalidInput("an owner is a name like 'u1'; leave it out for a caller that may see every thread")
-    return str(owner)
-
-
-def _config(thread_id: Any, namespace: str, checkpoint_id: str) -> RunnableConfig:
-    return {"configurable": {"thread_id": thread_id, "checkpoint_ns": namespace, "checkpoint_id": checkpoint_id}}
-
-
-def _is_scalar(value: Any) -> bool:
-    """Whether a metadata value can stand in JSON text and be compared there."""
-    return value is None or isinstance(value, str | bool | int) or (isinstance(value, float) and math.isfinite(value))
-
-
 def _matches(metadata: CheckpointMetadata, filter: dict[str, Any] | None) -> bool:
     return not filter or all(metadata.get(name) == value for name, value in filter.items())
-
-
-def _pack_checkpoint(
-    codec: MessageCodec, config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata, new_versions: ChannelVersions
-) -> PackedCheckpoint:
-    values = checkpoint["channel_values"]
-    fresh = {
-        channel: codec.pack_value(value, texts="all" if channel == INPUT_CHANNEL else "none")
-        for channel, value in values.items()
-        if channel in new_versions
-    }
-    labels, step, details = _split_metadata(get_checkpoint_metadata(config, metadata))
-    further = {name: value for name, value in checkpoint.items() if name not in _KNOWN_KEYS}
-    absent = [name for name in _KNOWN_KEYS if name not in checkpoint]
-    lengths = [len(value.messages) for value in fresh.values() if value.body is None]
-    lengths += [len(value) for channel, value in values.items() if channel not in fresh and type(value) is list]
-    waiting = values.get(WAITING_CHANNEL)
-    return PackedCheckpoint(
-        id=checkpoint["id"],
-        parent=config["configurable"].get("checkpoint_id") or None,
-        v=checkpoint.get("v", 0),
-        ts=checkpoint.get("ts", ""),
-        versions=dict(checkpoint["channel_versions"]),
-        seen={node: dict(seen) for node, seen in checkpoint["versions_seen"].items()},
-        updated=checkpoint.get("updated_channels"),
-        values=fresh,
-        carried={channel: partial(codec.pack_value, value) for channel, value in values.items() if channel not in fresh},
-        order=tuple(values),
-        extra=codec.pack_value([further, absent]).body if further or absent else None,
-        label=json.dumps(labels, separators=(",", ":"), sort_keys=True).encode(),
-        step=step,
-        details=codec.pack_value(details).body if details else None,
-        head_messages=max(lengths, default=None),
-        waiting_for=waiting if isinstance(waiting, str) else None,
-    )
-
-
-def _split_metadata(metadata: CheckpointMetadata) -> tuple[dict[str, Any], int | None, dict[str, Any]]:
-    """Metadata as the scalars that can be searched, the step, and the rest."""
-    labels: dict[str, Any] = {}
-    details: dict[str, Any] = {}
-    step: int | None = None
-    for name, value in metadata.items():
-        if name == "step" and type(value) is int:
-            step = value
-        elif _is_scalar(value) and type(value) in (str, bool, int, float, type(None)):
-            labels[name] = value
-        else:
-            details[name] = value
-    return labels, step, details
-
-
-def _load(codec: MessageCodec, stored: StoredCheckpoint, thread_id: Any, config: RunnableConfig | None = None) -> CheckpointTuple:
-    try:
-        return _build(codec, stored, thread_id, config)
-    except Exception as error:
-        raise DamagedRow(
-            f"checkpoint {stored.id} of thread {stored.thread!r} holds a value that does not decode ({error}): other threads stay readable;"
-            " open it with the serializer that wrote it, fork from an earlier checkpoint, or delete the thread"
-        ) from error
-
-
-def _build(codec: MessageCodec, stored: StoredCheckpoint, thread_id: Any, config: RunnableConfig | None) -> CheckpointTuple:
-    further, absent = codec.load_value(_body(stored.extra)) if stored.extra is not None else ({}, [])
-    known = {
-        "v": stored.v,
-        "ts": stored.ts,
-        "id": stored.id,
-        "channel_values": {channel: codec.load_value(value) for channel, value in stored.values.items()},
-        "channel_versions": dict(stored.versions),
-        "versions_seen": {node: dict(seen) for node, seen in stored.seen.items()},
-        "updated_channels": None if stored.updated is None else list(stored.updated),
-    }
-    checkpoint: Any = {name: value for name, value in known.items() if name not in absent} | further
-    metadata: Any = json.loads(stored.label)
-    if stored.step is not None:
-        metadata["step"] = stored.step
-    if stored.details is not None:
-        metadata |= codec.load_value(_body(stored.details))
-    return CheckpointTuple(
-        config=config if config is not None else _config(thread_id, stored.namespace, stored.id),
-        checkpoint=checkpoint,
-        metadata=metadata,
-        parent_config=None if stored.parent is None else _config(thread_id, stored.namespace, stored.parent),
-        pending_writes=[(write.task, write.channel, codec.load_value(write.value)) for write in stored.writes],
-    )
-
-
-def _body(body: bytes) -> PackedValue:
-    return PackedValue(body=body)
-
-
-def _load_history(codec: MessageCodec, entry: DeltaHistory) -> DeltaChannelHistory:
-    history = DeltaChannelHistory(writes=[(write.task, write.channel, codec.load_value(write.value)) for write in entry.writes])
-    if entry.seed is not None:
-        history["seed"] = codec.load_value(entry.seed)
-    return history

@@ -46,7 +46,7 @@ from langmem_ext.messages.identity import (
     text_key,
     unpack,
 )
-from langmem_ext.messages.text import text_of
+from langmem_ext.messages.text import join_content, split_content, text_of
 from langmem_ext.messages.tokens import approximate_tokens
 from langmem_ext.serde import DataSerializer, RestorePolicy, rebuild, restore_hook
 from langmem_ext.types import ItemRow, PackedValue, Snapshot
@@ -66,8 +66,6 @@ EXT_BYTEARRAY: Final = 65
 """A `bytearray`, which msgpack would give back as `bytes`."""
 
 _COLUMNS: Final = frozenset({"content", "type", "name", "id", "tool_call_id"})
-_SPLIT_CONTENT: Final = -1
-_WHOLE_CONTENT: Final = 0
 
 _plain = JsonPlusSerializer()
 
@@ -148,7 +146,7 @@ class MessageCodec:
         if not is_standard(packed):
             return ItemRow(message_id, None, name, text.replace("\0", ""), None, packed), tokens
         code = CODE_OF_TYPE[fields["type"]]
-        rest: dict[int, Any] = _content_rest(fields["content"], text)
+        rest: dict[int, Any] = split_content(fields["content"], text)
         defaults = DEFAULTS[code]
         for position, field in enumerate(FIELDS[code]):
             value = fields[field]
@@ -176,7 +174,7 @@ class MessageCodec:
         fields: dict[str, Any] = {}
         for position, field in enumerate(FIELDS[row.role]):
             if field == "content":
-                fields[field] = _content(row.text or "", rest)
+                fields[field] = join_content(row.text or "", rest)
             elif field in columns:
                 fields[field] = columns[field]
             else:
@@ -240,59 +238,6 @@ class ForeignCodec(MessageCodec):
 def codec_of(serde: SerializerProtocol) -> MessageCodec:
     """The codec for a saver's serializer."""
     return MessageCodec(serde.policy) if isinstance(serde, DataSerializer) else ForeignCodec(serde)
-
-
-# -- content -----------------------------------------------------------------------------------------------------------------------------
-
-
-def _content_rest(content: Any, text: str) -> dict[int, Any]:
-    """What the text column does not hold of a message's content."""
-    if isinstance(content, str):
-        # A zero character cannot stand in every database's text.
-        return {_WHOLE_CONTENT: content} if "\0" in content else {}
-    if not text or "\0" in text or not all(map(_can_split, content)):
-        return {_WHOLE_CONTENT: content}
-    return {_SPLIT_CONTENT: [len(block) if isinstance(block, str) else _without_text(block) for block in content]}
-
-
-def _can_split(block: Any) -> bool:
-    return isinstance(block, str) or (isinstance(block, dict) and (block.get("type") != "text" or isinstance(block.get("text"), str)))
-
-
-def _without_text(block: dict[str, Any]) -> dict[str, Any]:
-    return {**block, "text": len(block["text"])} if block.get("type") == "text" else block
-
-
-def _content(text: str, rest: dict[int, Any]) -> Any:
-    if _WHOLE_CONTENT in rest:
-        return rest[_WHOLE_CONTENT]
-    if _SPLIT_CONTENT not in rest:
-        return text
-    words = _Slices(text)
-    return [_with_text(block, words) for block in rest[_SPLIT_CONTENT]]
-
-
-def _with_text(block: Any, words: _Slices) -> Any:
-    if isinstance(block, int):
-        return words.take(block)
-    if block.get("type") == "text":
-        return {**block, "text": words.take(block["text"])}
-    return block
-
-
-class _Slices:
-    """A text given out in pieces, from its beginning."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._at = 0
-
-    def take(self, length: int) -> str:
-        piece = self._text[self._at : self._at + length]
-        if len(piece) < length:
-            raise ValueError("the text is shorter than its blocks")
-        self._at += length
-        return piece
 
 
 # -- packing -----------------------------------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from langchain_core.chat_history import BaseChatMessageHistory
 from langchain_core.messages import BaseMessage
 
 from langmem_ext.codec import MessageCodec
-from langmem_ext.log import MessageLog, new_edit, thread_key
+from langmem_ext.log import MessageLog, new_edit, owner_key, thread_key
 from langmem_ext.serde import RestorePolicy
 from langmem_ext.storage import history_ops
 from langmem_ext.storage.history_ops import Edit
@@ -41,7 +41,7 @@ class ThreadChatMessageHistory(BaseChatMessageHistory):
         self, thread_id: str | int | UUID, log: MessageLog | DeltaSaver | str, *, channel: str = "messages", owner: str | None = None
     ) -> None:
         self.log = MessageLog.of(log)
-        self._key = ThreadKey(thread_key(thread_id), owner or getattr(log, "owner", None))
+        self._key = ThreadKey(thread_key(thread_id), owner_key(owner) or getattr(log, "owner", None))
         self._codec: MessageCodec = getattr(log, "codec", None) or MessageCodec(RestorePolicy())
         self._channel = channel
 

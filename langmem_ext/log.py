@@ -134,3 +134,16 @@ def thread_key(thread_id: object) -> str:
     if not text or "\0" in text:
         raise InvalidThreadId("a thread id is empty or holds a zero character: pass a name like 'order-17'")
     return text
+
+
+def owner_key(owner: object) -> str | None:
+    """An owner as text; None for a caller that may see every thread.
+
+    Raises:
+        InvalidInput: It is empty, or no name.
+    """
+    if owner is None:
+        return None
+    if isinstance(owner, bool) or not str(owner):
+        raise InvalidInput("an owner is a name like 'u1'; leave it out for a caller that may see every thread")
+    return str(owner)

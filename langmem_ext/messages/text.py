@@ -1,8 +1,17 @@
-"""What of a message is text: the words that a person would read, joined from whatever blocks they stand in."""
+"""What of a message is text: the words that a person would read, joined from whatever blocks they stand in.
+
+A stored message's text stands in a column of its own; what the content is beyond it stands in the rest, where a block's text is its length.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
+
+WHOLE: Final = 0
+"""Key, in the rest, of a content that the text cannot give back."""
+
+SPLIT: Final = -1
+"""Key, in the rest, of a content's blocks with lengths for texts."""
 
 
 def text_of(content: Any) -> str:
@@ -24,3 +33,58 @@ def _text_of_block(block: Any) -> str:
         text: str = block["text"]
         return text
     return ""
+
+
+def split_content(content: Any, text: str) -> dict[int, Any]:
+    """What the text does not hold of a message's content: nothing, the blocks with lengths for texts, or all of it."""
+    if isinstance(content, str):
+        # A zero character cannot stand in every database's text.
+        return {WHOLE: content} if "\0" in content else {}
+    if not text or "\0" in text or not all(map(_can_split, content)):
+        return {WHOLE: content}
+    return {SPLIT: [len(block) if isinstance(block, str) else _without_text(block) for block in content]}
+
+
+def _can_split(block: Any) -> bool:
+    return isinstance(block, str) or (isinstance(block, dict) and (block.get("type") != "text" or isinstance(block.get("text"), str)))
+
+
+def _without_text(block: dict[str, Any]) -> dict[str, Any]:
+    return {**block, "text": len(block["text"])} if block.get("type") == "text" else block
+
+
+def join_content(text: str, rest: dict[int, Any]) -> Any:
+    """The content that `split_content` was given.
+
+    Raises:
+        ValueError: Text and rest do not belong together.
+    """
+    if WHOLE in rest:
+        return rest[WHOLE]
+    if SPLIT not in rest:
+        return text
+    words = _Slices(text)
+    return [_with_text(block, words) for block in rest[SPLIT]]
+
+
+def _with_text(block: Any, words: _Slices) -> Any:
+    if isinstance(block, int):
+        return words.take(block)
+    if block.get("type") == "text":
+        return {**block, "text": words.take(block["text"])}
+    return block
+
+
+class _Slices:
+    """A text given out in pieces, from its beginning."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._at = 0
+
+    def take(self, length: int) -> str:
+        piece = self._text[self._at : self._at + length]
+        if len(piece) < length:
+            raise ValueError("the text is shorter than its blocks")
+        self._at += length
+        return piece

@@ -1,0 +1,150 @@
+"""LangGraph's checkpoints as plain values ready to be stored, and back: nothing is added, lost or renamed on the way."""
+
+from __future__ import annotations
+
+import json
+import math
+from functools import partial
+from typing import Any, Final
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import (
+    ChannelVersions,
+    Checkpoint,
+    CheckpointMetadata,
+    CheckpointTuple,
+    DeltaChannelHistory,
+    get_checkpoint_metadata,
+)
+
+from langmem_ext.codec import MessageCodec
+from langmem_ext.errors import DamagedRow
+from langmem_ext.types import DeltaHistory, PackedCheckpoint, PackedValue, StoredCheckpoint
+
+WAITING_CHANNEL: Final = "waiting_for_param"
+"""The channel by which a graph says which parameter it waits for; its value, a name, is shown in the thread's row."""
+
+INPUT_CHANNEL: Final = "__start__"
+"""LangGraph's channel for a graph's input: its long texts are the texts of messages to come."""
+
+_KNOWN_KEYS: Final = ("v", "ts", "id", "channel_values", "channel_versions", "versions_seen", "updated_channels")
+
+
+def pack_checkpoint(
+    codec: MessageCodec, config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata, new_versions: ChannelVersions
+) -> PackedCheckpoint:
+    """A checkpoint as it is now, with the metadata that LangGraph adds from the config."""
+    values = checkpoint["channel_values"]
+    fresh = {
+        channel: codec.pack_value(value, texts="all" if channel == INPUT_CHANNEL else "none")
+        for channel, value in values.items()
+        if channel in new_versions
+    }
+    labels, step, details = _split_metadata(get_checkpoint_metadata(config, metadata))
+    further = {name: value for name, value in checkpoint.items() if name not in _KNOWN_KEYS}
+    absent = [name for name in _KNOWN_KEYS if name not in checkpoint]
+    lengths = [len(value.messages) for value in fresh.values() if value.body is None]
+    lengths += [len(value) for channel, value in values.items() if channel not in fresh and type(value) is list]
+    waiting = values.get(WAITING_CHANNEL)
+    return PackedCheckpoint(
+        id=checkpoint["id"],
+        parent=config["configurable"].get("checkpoint_id") or None,
+        v=checkpoint.get("v", 0),
+        ts=checkpoint.get("ts", ""),
+        versions=dict(checkpoint["channel_versions"]),
+        seen={node: dict(seen) for node, seen in checkpoint["versions_seen"].items()},
+        updated=checkpoint.get("updated_channels"),
+        values=fresh,
+        carried={channel: partial(codec.pack_value, value) for channel, value in values.items() if channel not in fresh},
+        order=tuple(values),
+        extra=codec.pack_value([further, absent]).body if further or absent else None,
+        label=json.dumps(labels, separators=(",", ":"), sort_keys=True).encode(),
+        step=step,
+        details=codec.pack_value(details).body if details else None,
+        head_messages=max(lengths, default=None),
+        waiting_for=waiting if isinstance(waiting, str) else None,
+    )
+
+
+def _split_metadata(metadata: CheckpointMetadata) -> tuple[dict[str, Any], int | None, dict[str, Any]]:
+    """Metadata as the scalars that can be searched, the step, and the rest."""
+    labels: dict[str, Any] = {}
+    details: dict[str, Any] = {}
+    step: int | None = None
+    for name, value in metadata.items():
+        if name == "step" and type(value) is int:
+            step = value
+        elif is_scalar(value) and type(value) in (str, bool, int, float, type(None)):
+            labels[name] = value
+        else:
+            details[name] = value
+    return labels, step, details
+
+
+def load_checkpoint(codec: MessageCodec, stored: StoredCheckpoint, thread_id: Any, config: RunnableConfig | None = None) -> CheckpointTuple:
+    """A checkpoint as LangGraph reads it, sharing nothing with any other.
+
+    Args:
+        codec: Loads the values.
+        stored: The checkpoint.
+        thread_id: The thread's id as the caller named it.
+        config: The config that asked for it by its id; None where it was found otherwise.
+
+    Raises:
+        DamagedRow: A value does not decode.
+    """
+    try:
+        return _build(codec, stored, thread_id, config)
+    except Exception as error:
+        raise DamagedRow(
+            f"checkpoint {stored.id} of thread {stored.thread!r} holds a value that does not decode ({error}): other threads stay readable;"
+            " open it with the serializer that wrote it, fork from an earlier checkpoint, or delete the thread"
+        ) from error
+
+
+def _build(codec: MessageCodec, stored: StoredCheckpoint, thread_id: Any, config: RunnableConfig | None) -> CheckpointTuple:
+    further, absent = codec.load_value(_body(stored.extra)) if stored.extra is not None else ({}, [])
+    known = {
+        "v": stored.v,
+        "ts": stored.ts,
+        "id": stored.id,
+        "channel_values": {channel: codec.load_value(value) for channel, value in stored.values.items()},
+        "channel_versions": dict(stored.versions),
+        "versions_seen": {node: dict(seen) for node, seen in stored.seen.items()},
+        "updated_channels": None if stored.updated is None else list(stored.updated),
+    }
+    checkpoint: Any = {name: value for name, value in known.items() if name not in absent} | further
+    metadata: Any = json.loads(stored.label)
+    if stored.step is not None:
+        metadata["step"] = stored.step
+    if stored.details is not None:
+        metadata |= codec.load_value(_body(stored.details))
+    return CheckpointTuple(
+        config=config if config is not None else config_of(thread_id, stored.namespace, stored.id),
+        checkpoint=checkpoint,
+        metadata=metadata,
+        parent_config=None if stored.parent is None else config_of(thread_id, stored.namespace, stored.parent),
+        pending_writes=[(write.task, write.channel, codec.load_value(write.value)) for write in stored.writes],
+    )
+
+
+def _body(body: bytes) -> PackedValue:
+    return PackedValue(body=body)
+
+
+def load_history(codec: MessageCodec, entry: DeltaHistory) -> DeltaChannelHistory:
+    """What a channel contributed, as LangGraph reads it."""
+    history = DeltaChannelHistory(writes=[(write.task, write.channel, codec.load_value(write.value)) for write in entry.writes])
+    if entry.seed is not None:
+        history["seed"] = codec.load_value(entry.seed)
+    return history
+
+
+def config_of(thread_id: Any, namespace: str, checkpoint_id: str) -> RunnableConfig:
+    """The config that names a checkpoint."""
+    return {"configurable": {"thread_id": thread_id, "checkpoint_ns": namespace, "checkpoint_id": checkpoint_id}}
+
+
+def is_scalar(value: Any) -> bool:
+    """Whether a metadata value can stand in JSON text and be compared there."""
+    return value is None or isinstance(value, str | bool | int) or (isinstance(value, float) and math.isfinite(value))
