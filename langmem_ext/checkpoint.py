@@ -89,7 +89,7 @@ class DeltaSaver(BaseCheckpointSaver[Any]):
         """A saver for the length of a `with` or an `async with`."""
         return _Opening(partial(cls.open, url, serde=serde))
 
-    def forowner_key(self, owner: str) -> DeltaSaver:
+    def for_owner(self, owner: str) -> DeltaSaver:
         """A saver on the same log that is bound to an owner."""
         return type(self)(self.log, serde=self.serde, owner=owner)
 
