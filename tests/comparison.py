@@ -23,6 +23,7 @@ Form = tuple[Any, ...]
 
 GENERATED_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|\b[0-9a-f]{32}\b")
 CHANNEL_VERSION = re.compile(r"(\d{32})\.(.+)")
+MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?\+00:00")
 CONFIG_KEYS = ("thread_id", "checkpoint_ns", "checkpoint_id", "checkpoint_map")
 
 
@@ -34,12 +35,12 @@ class Names:
         self._seen: dict[str, str] = {}
 
     def text(self, text: str) -> str:
-        """Give `text` with the generated ids inside it replaced."""
+        """Give `text` with the generated ids and the moments inside it replaced."""
         if self._keep:
             return text
         if version := CHANNEL_VERSION.fullmatch(text):
             return f"<version {int(version[1])} {self._number(text)}>"
-        return GENERATED_ID.sub(lambda found: f"<id {self._number(found[0])}>", text)
+        return GENERATED_ID.sub(lambda found: f"<id {self._number(found[0])}>", MOMENT.sub("<moment>", text))
 
     def message_id(self, value: Any, *, late: bool) -> Form:
         """Give a message id; where ids may come `late`, one not yet generated equals a generated one."""

@@ -101,7 +101,7 @@ async def assert_readable(calls: Calls, saver: Saver, acknowledged: Sequence[Tur
 def test_a_checkpoint_can_be_read_and_put_while_a_list_is_being_read(backend: Backend, folder: Path) -> None:
     shelf, calls = Shelf(backend, "sync", folder), Calls("sync")
     stored = [run_without_loop(store(calls, shelf.saver, turn)) for turn in turns("a", "t", 40)]
-    seen = []
+    seen: list[str] = []
     for found in shelf.saver.list(config_of("t")):
         again = shelf.saver.get_tuple(found.config)
         assert again is not None
@@ -115,7 +115,7 @@ def test_a_checkpoint_can_be_read_and_put_while_a_list_is_being_read(backend: Ba
 async def test_a_checkpoint_can_be_read_and_put_while_an_async_list_is_being_read(backend: Backend, folder: Path) -> None:
     shelf, calls = Shelf(backend, "async", folder), Calls("async")
     stored = [await store(calls, shelf.saver, turn) for turn in turns("a", "t", 40)]
-    seen = []
+    seen: list[str] = []
     async for found in shelf.saver.alist(config_of("t")):
         again = await shelf.saver.aget_tuple(found.config)
         assert again is not None
