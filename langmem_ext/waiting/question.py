@@ -74,9 +74,11 @@ def question(playbook: Playbook, plan: PlanExecution, params: Params, name: str)
 
 
 def _wording(param: Param, asked: str, attempt: int) -> str:
-    """First the prompt, then the clarified prompt, then examples as well."""
+    """First the prompt, then the clarified prompt, then examples as well, as far as it does not hold them."""
     if attempt == 1:
         return asked
+    if param.name == CONFIRMATION:
+        return f"{asked} Please say yes or no."
     clarified = param.clarified_prompt or asked
     if attempt == 2 and param.clarified_prompt:
         return clarified

@@ -248,7 +248,7 @@ def test_two_steps_run_one_after_the_other_and_a_result_fills_the_next_call() ->
     def find_parcel(order_id: str) -> dict[str, str]:
         """Find the parcel of an order."""
         calls.append(("find_parcel", order_id))
-        return {"parcel": f"P-{order_id}"}
+        return {"parcel": f"P-{order_id}", "order_id": "another one"}
 
     @tool
     def trace_parcel(parcel: str) -> dict[str, str]:

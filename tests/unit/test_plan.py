@@ -203,6 +203,13 @@ def test_a_suspended_request_takes_the_threads_values_as_they_are_now() -> None:
     assert (talk.state["params"], talk.state["suspended"]) == ({"guests": 6}, [])
 
 
+def test_a_value_that_the_tool_would_refuse_replaces_none_that_it_accepts() -> None:
+    talk = Talk()
+    for text in ("book a table for 4 guests", "drop my booking", "book a table for 40 guests"):
+        talk.decide(text)
+    assert (talk.state["plan"]["intent_id"], talk.state["params"]) == ("book", {"guests": 4})
+
+
 def test_a_confirmation_is_for_just_these_values() -> None:
     talk = Talk()
     assert talk.decide("drop B-1").say == ("Drop •••?",), "a sensitive value is not shown"
@@ -374,6 +381,7 @@ def test_marks_add_up_and_leave_a_message_alone_that_has_them() -> None:
     assert sensitive_names(once) == {"pin"}
     assert once.additional_kwargs == {"langmem_ext": {"summary": "s", "sensitive": ["pin"]}, "other": 1}
     assert marked(once, {"pin"}) is once
+    assert sensitive_names(marked(once, {"name"})) == {"name", "pin"}
     assert sensitive_names(message) == frozenset(), "the original stays as it was"
 
 
