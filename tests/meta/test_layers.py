@@ -24,7 +24,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("",),  # the package itself: its public names
     ("waiting", "context", "memory"),
     ("threads", "history", "conversation", "checkpoint"),
-    ("log", "codec", "serde", "transfer", "doctor", "retention"),
+    ("log", "codec", "packing", "serde", "transfer", "doctor", "retention"),
     ("storage",),
     ("messages",),
     ("errors", "types", "settings", "telemetry"),
@@ -39,6 +39,7 @@ KNOWN_ABOVE = {
 LANGGRAPH_MODULES = {
     "log": "ids and the format number of a checkpoint",
     "codec": "the serializer's protocol",
+    "packing": "LangGraph's checkpoints as plain values",
     "serde": "the default serializer",
     "checkpoint": "is a checkpointer",
     "transfer": "reads other checkpointers",
@@ -126,7 +127,7 @@ def imports_of(modules: Mapping[str, ast.Module]) -> list[Import]:
 
 def _walk(name: str, node: ast.AST, modules: Mapping[str, ast.Module], *, for_types: bool, lazy: bool) -> Iterator[Import]:
     if isinstance(node, ast.Import | ast.ImportFrom):
-        for target in _targets(name, node, modules):
+        for target in dict.fromkeys(_targets(name, node, modules)):
             own = target == PACKAGE or target.startswith(f"{PACKAGE}.")
             inside = target.removeprefix(PACKAGE).removeprefix(".") if own else target
             yield Import(name, inside, own, for_types, lazy, node.lineno)
