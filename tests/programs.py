@@ -53,7 +53,7 @@ class ShoutedMessage(HumanMessage):
     volume: int = 11
 
 
-TEXTS = ("", "a", "Where is my order?", "ünïcödé 🙂 שלום", "nul \x00 in it", "line\nline", "long " * 400, "00000000", "null")
+TEXTS = ("", "a", "Where is my order?", "ünïcödé 🙂 שלום", "nul \x00 in it", "line\nline", "long " * 60, "00000000", "null")
 SPECIALS = (
     b"",
     b"\x00bytes\xff",
@@ -112,11 +112,12 @@ BLOCKS: tuple[list[Any], ...] = (
 )
 USAGE = {"input_tokens": 3, "output_tokens": 4, "total_tokens": 7}
 CALLS = [{"name": "find", "args": {"q": "x", "flags": [True, 1, 1.0]}, "id": "call-1", "type": "tool_call"}]
+FLAGS = {"flag": True, "deep": {"n": [1, {"m": 1.0}]}}
 EXTRAS: dict[str, tuple[dict[str, Any], ...]] = {
-    "human": ({}, {"name": "ann"}, {"additional_kwargs": {"flag": True, "deep": {"n": [1, {"m": 1.0}]}}}, {"example": True}),
+    "human": ({}, {"name": "ann"}, {"additional_kwargs": FLAGS}, {"additional_kwargs": FLAGS, "example": True}),
     "ai": (
         {},
-        {"tool_calls": CALLS},
+        {"tool_calls": CALLS, "additional_kwargs": FLAGS},
         {"usage_metadata": USAGE, "response_metadata": {"model": "m", "logprobs": [0.5, {"top": [1]}]}},
         {"invalid_tool_calls": [{"name": "f", "args": "{", "id": "c", "error": "bad", "type": "invalid_tool_call"}]},
     ),
@@ -433,7 +434,7 @@ steps: st.SearchStrategy[Step] = st.one_of(
         st.just("sync"),
         st.lists(said, max_size=1).map(tuple),
     ),
-    st.builds(Continue, threads, st.just("sync"), earlier),
+    st.builds(Continue, threads, st.just("sync"), st.one_of(st.none(), st.integers(0, 9))),
     st.builds(Update, threads, st.lists(updates, max_size=3).map(tuple), st.sampled_from([None, "first", "last", "first"]), earlier),
     st.builds(BulkUpdate, threads, st.lists(st.lists(updates, max_size=2).map(tuple), min_size=1, max_size=3).map(tuple)),
     st.just(Reopen()),
@@ -441,8 +442,16 @@ steps: st.SearchStrategy[Step] = st.one_of(
     st.builds(Meddle, threads),
     st.builds(Forget, st.just("t2")),
 )
-programs = st.builds(
-    Program,
-    st.builds(lambda first, rest: (first, *rest), invocations(), st.lists(steps, min_size=4, max_size=9)),
-    st.booleans(),
+# A thread to begin with, so that the first drawn step already finds something to remove, to change in place and to tweak.
+OPENING = Invoke(
+    thread="t1",
+    messages=(Said(extra=2), Said("ai", "call", "m2", 1), Said("tool", "result")),
+    script=Script(last=(Say((Said("ai", "answer", None, 2),)),)),
+    durability="sync",
+    writes=(
+        Write("files", {f"key{n}": 1 for n in range(10)}),
+        Write("log", [1, [True], {"a": 1.0}]),
+        Write("value", (Order("O-2", [1]), [1])),
+    ),
 )
+programs = st.builds(lambda drawn, keeps: Program((OPENING, *drawn), keeps), st.lists(steps, min_size=5, max_size=10), st.booleans())

@@ -18,7 +18,7 @@ from langchain_core.messages import BaseMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base.id import uuid6
 from langgraph.types import Interrupt, Overwrite, Send
-from programs import Said, Tweak, lists, said, tables, values
+from programs import Said, Tweak, lists, ones, said, tables, values
 from savers import Calls, Mode, ReferenceShelf, Shelf
 from sessions import edit, spoil, tweaked, twist
 
@@ -102,16 +102,13 @@ writes = st.lists(
     min_size=1,
     max_size=3,
 ).map(tuple)
-changes = st.builds(
-    Change,
-    st.sampled_from(["messages", "messages", "files", *CHANNELS]),
-    st.sampled_from(
-        ["append", "append", "append", "drop", "replace", "turn", *["in place"] * 4, "tweak", "tweak", "set", "clear", "absent"]
-    ),
-    said,
-    st.one_of(values, lists, tables, tables),
-    st.integers(0, 5),
-    st.sampled_from([True, True, True, False]),
+told = st.sampled_from([True, True, True, False])
+message_ways = ["append"] * 4 + ["in place"] * 5 + ["drop", "replace", "turn", "set", "clear", "absent"]
+value_ways = ["in place"] * 3 + ["tweak"] * 3 + ["set"] * 3 + ["extend"] * 2 + ["append", "clear", "absent"]
+new_values = st.one_of(values, lists, tables, ones)
+changes = st.one_of(
+    st.builds(Change, st.just("messages"), st.sampled_from(message_ways), said, new_values, st.integers(0, 5), told),
+    st.builds(Change, st.sampled_from(["files", "log", "value"]), st.sampled_from(value_ways), said, new_values, st.integers(0, 9), told),
 )
 extra_metadata = st.sampled_from([{}, {"note": "nul \x00"}, {"flag": True, "n": 1, "f": 1.0}, {"deep": {"a": [None, 1.5, (1, 2)]}}])
 parents = st.sampled_from([0] * 8 + [1, 2, 5, None])
@@ -132,7 +129,23 @@ def turns(draw: st.DrawFn) -> list[Any]:
 
 
 others = st.sampled_from([Reopen(), Reopen(), Meddle(), Meddle(), Delete("t1"), Delete("t2"), PutAgain("t1", "", 0), PutAgain("t1", "", 2)])
-call_lists = st.lists(turns(), min_size=4, max_size=10).map(lambda lists_of_calls: [call for calls in lists_of_calls for call in calls])
+# A thread to begin with, so that the first drawn call already finds something to change.
+OPENING = Put(
+    "t1",
+    "",
+    None,
+    (
+        Change("messages", "append", Said(extra=2), None, 1, True),
+        Change("messages", "append", Said("ai", "call", "m2", 1), None, 1, True),
+        Change("files", "set", Said(), {f"key{n}": 1 for n in range(10)}, 0, True),
+        Change("log", "set", Said(), [1, [True], {"a": 1.0}], 0, True),
+        Change("value", "set", Said(), (1, [1]), 0, True),
+    ),
+    {},
+    False,
+    True,
+)
+call_lists = st.lists(turns(), min_size=4, max_size=10).map(lambda drawn: [OPENING, *(call for calls in drawn for call in calls)])
 
 
 Call = Put | PutWrites | PutAgain | Delete | Reopen | Meddle
@@ -161,8 +174,8 @@ class Branch:
         self.live: dict[Place, Live] = {}
         self.handed_out: list[Any] = []
 
-    async def carry_out(self, call: Call) -> list[tuple[str, Any]]:
-        """Carry out one call and give everything that can be read afterwards, by name."""
+    async def carry_out(self, call: Call, *, last: bool) -> list[tuple[str, Any]]:
+        """Carry out one call and give what can be read afterwards, by name: of the place that it went to, or of all."""
         match call:
             case Put():
                 await self._put(call)
@@ -181,7 +194,8 @@ class Branch:
                     live.values.clear()
             case Meddle():
                 await self._meddle()
-        return await self.observe()
+        here = {(call.thread, call.namespace)} if isinstance(call, Put | PutWrites | PutAgain) and not last else set(self.live)
+        return await self.observe(here & set(self.live))
 
     def _live(self, thread: str, namespace: str) -> Live:
         return self.live.setdefault((thread, namespace), Live())
@@ -250,6 +264,7 @@ class Branch:
         which = change.which % len(listed) if listed else 0
         ways: dict[str, Callable[[], Any]] = {
             "append": lambda: [*listed, self._said(change)],
+            "extend": lambda: [*listed, deepcopy(change.value)],
             "drop": lambda: [*listed[:which], *listed[which + 1 :]],
             "replace": lambda: [*listed[:which], self._said(change), *listed[which + 1 :]],
             "turn": lambda: [*listed[which:], *listed[:which]],
@@ -293,11 +308,12 @@ class Branch:
             spoil(value)
         self.handed_out.clear()
 
-    async def observe(self) -> list[tuple[str, Any]]:
-        """Give all that the saver tells about the threads of the program, exactly."""
+    async def observe(self, places: set[Place]) -> list[tuple[str, Any]]:
+        """Give all that the saver tells about some threads and namespaces, exactly."""
         names, saver = Names(keep=True), self.shelf.saver
         seen: list[tuple[str, Any]] = []
-        for (thread, namespace), live in sorted(self.live.items()):
+        for thread, namespace in sorted(places):
+            live = self.live[thread, namespace]
             config: RunnableConfig = {"configurable": {"thread_id": thread, "checkpoint_ns": namespace}}
             head = await self.calls.call(saver, "get_tuple", config)
             listed = await self.calls.collect(saver, "list", config)

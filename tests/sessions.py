@@ -118,13 +118,16 @@ def parts(value: Any) -> list[Any]:
 
 
 def twist(value: Any) -> None:
-    """Change a value in place, at the top and as deep inside as it goes."""
+    """Change a value in place, at the top and as deep inside as it goes: where a 1 stands only its kind, else by something more."""
     match value:
-        case dict():
+        case dict() if any(is_one(item) for item in value.values()):
             value.update({key: next_kind_of_one(item) for key, item in value.items() if is_one(item)})
-            value["twisted"] = next_kind_of_one(value.get("twisted"))
+        case dict():
+            value["twisted"] = True
+        case list() if any(is_one(item) for item in value):
+            value[:] = [next_kind_of_one(item) if is_one(item) else item for item in value]
         case list():
-            value[:] = [next_kind_of_one(item) if is_one(item) else item for item in value] + [1]
+            value.append(True)
         case Order():
             value.lines.append(len(value.lines))
         case Address():
@@ -294,14 +297,16 @@ class Session:
             config["max_concurrency"] = 1
         return config
 
-    async def carry_out(self, step: Step) -> list[tuple[str, Any]]:
-        """Carry out one step and give everything that can be read afterwards, by name."""
+    async def carry_out(self, step: Step, *, last: bool) -> list[tuple[str, Any]]:
+        """Carry out one step and give what can be read afterwards, by name: all after a `last` one and where the past may have changed."""
         try:
             outcome = await self._step(step)
             result: Any = ("gave", *self._given_back(outcome))
         except Exception as error:
             result = ("raised", type(error).__qualname__, self.names.text(str(error)))
-        threads = [step.thread] if hasattr(step, "thread") and not isinstance(step, Forget) else ["t1", "t2"]
+        if not last and isinstance(step, Invoke | Resume | Continue):
+            return [("result", result), *await self.observe_head(step.thread)]
+        threads = ["t1", "t2"] if last or isinstance(step, Reopen | Forget) else [step.thread]
         return [("result", result), *[seen for thread in threads for seen in await self.observe(thread)]]
 
     async def _step(self, step: Step) -> Any:
@@ -387,11 +392,18 @@ class Session:
 
     # -- what can be read --------------------------------------------------------------------------------------------------------------
 
-    async def observe(self, thread: str) -> list[tuple[str, Any]]:
-        """Give all that a graph and a saver tell about a thread."""
+    async def observe_head(self, thread: str) -> list[tuple[str, Any]]:
+        """Give what a graph and a saver tell about a thread's newest checkpoint."""
         config = self.config(thread)
         head = await self.calls.call(self.graph, "get_state", config, subgraphs=True)
         self.held.append((head, Names(keep=True).snapshot(head)))
+        newest = await self.calls.call(self.shelf.saver, "get_tuple", config)
+        return [(f"{thread} get_state", self.names.snapshot(head)), (f"{thread} newest", self.names.checkpoint(newest))]
+
+    async def observe(self, thread: str) -> list[tuple[str, Any]]:
+        """Give all that a graph and a saver tell about a thread."""
+        config = self.config(thread)
+        newest = await self.observe_head(thread)
         history = await self.calls.collect(self.graph, "get_state_history", config)
         listed = await self.calls.collect(self.shelf.saver, "list", config)
         by_namespace: dict[str, list[Any]] = {}
@@ -407,7 +419,7 @@ class Session:
             before = history[len(history) // 4].config
             some = await self.calls.collect(self.shelf.saver, "list", root, filter={"source": "loop"}, before=before, limit=2)
         return [
-            (f"{thread} get_state", self.names.snapshot(head)),
+            *newest,
             (f"{thread} get_state_history", tuple(self.names.snapshot(snapshot) for snapshot in history)),
             (f"{thread} list", tuple(tuple(self.names.checkpoint(found) for found in group) for group in groups)),
             (f"{thread} get_tuple", tuple(self.names.checkpoint(found) for found in singles)),

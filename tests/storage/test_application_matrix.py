@@ -75,7 +75,8 @@ class Application:
 
     async def history(self, graph: Any) -> list[Any]:
         """Give a thread's states, newest first."""
-        return await self.calls.collect(graph, "get_state_history", CONFIG)
+        states: list[Any] = await self.calls.collect(graph, "get_state_history", CONFIG)
+        return states
 
     async def look(self, graph: Any, config: RunnableConfig = CONFIG) -> None:
         """Record the state, the history and the checkpoints of a thread; then once more, cold, where that can be."""
@@ -105,6 +106,7 @@ def scenario(*cases: Any) -> Callable[[Callable[..., Awaitable[None]]], Callable
     """Register a scenario; with cases, once for each."""
 
     def register(function: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
+        runs: list[tuple[Scenario, str]]
         runs = [(functools.partial(function, case=case), f"{function.__name__} {case}") for case in cases] or [
             (function, function.__name__)
         ]
@@ -184,7 +186,8 @@ async def deferred_nodes_run_last(app: Application) -> None:
 
 @scenario(7, UUID(int=5), "with spaces / and ünïcode", "x" * 300)
 async def thread_ids(app: Application, case: Any) -> None:
-    graph, config = app.compiled(three_nodes(app)), {"configurable": {"thread_id": case}}
+    graph = app.compiled(three_nodes(app))
+    config: RunnableConfig = {"configurable": {"thread_id": case}}
     await app.calls.call(graph, "invoke", {"messages": [("user", "hello")]}, config)
     graph.checkpointer = await app.shelf.reopen()
     head = await app.state(graph, config)
@@ -335,7 +338,8 @@ async def messages_are_removed_replaced_and_summarised(app: Application) -> None
 
 @scenario()
 async def the_functional_api(app: Application) -> None:
-    step = task(app.node(lambda text, n: {"message": HumanMessage(f"{text} {n}", id=f"f{n}"), "n": (n, n + 1)}), name="step")
+    node: Any = app.node(lambda text, n: {"message": HumanMessage(f"{text} {n}", id=f"f{n}"), "n": (n, n + 1)})
+    step: Any = task(name="step")(node)
 
     def final(value: Any, save: Any) -> Any:
         return entrypoint.final(value=value, save=save)
@@ -424,7 +428,11 @@ class DataState:
 async def state_schemas(app: Application, case: Any) -> None:
     def change(state: Any) -> Any:
         if case is PydanticState:
-            return {"address": Address(street="New", extra={"n": [1]}), "mood": Mood.BAD, "messages": [ShoutedMessage("hey", id="s")]}
+            return {
+                "address": Address(street="New", extra={"n": [1]}),
+                "mood": Mood.BAD,
+                "messages": [ShoutedMessage(content="hey", id="s")],
+            }
         return {"order": Order("O-1", [state.point]), "point": Point(1, 2.0)} if case is DataState else {"messages": ["plain text"]}
 
     builder = StateGraph(case)
@@ -435,6 +443,7 @@ async def state_schemas(app: Application, case: Any) -> None:
         await app.invoke(graph, {"messages": [("user", text)]})
 
 
+DEEPEST: list[Any] = [1]
 AWKWARD: dict[str, Any] = {
     "not a number": float("nan"),
     "big integers": [2**63 - 1, 2**64 - 1, -(2**63)],
@@ -443,7 +452,7 @@ AWKWARD: dict[str, Any] = {
     "a function": print,
     "an object": object(),
     "a class": Order,
-    "a deep list": functools.reduce(lambda inner, _: [inner], range(40), [1]),
+    "a deep list": functools.reduce(lambda inner, _: [inner], range(40), DEEPEST),
     "keys that are not text": {1: "a", None: "b", 2.5: "c", b"k": "e"},
     "a bytearray": bytearray(b"abc"),
     "a timedelta in a tuple": (timedelta(1), (1, [2])),
