@@ -86,6 +86,7 @@ class Visit:
         today: What the extractor reads in the message today.
         then: What it reads there on the day the rows are from.
         error: What went wrong; empty if nothing did.
+        cpu_ms: CPU milliseconds of all that the visit took: opening, making the row's graph, the turn, closing, reading.
     """
 
     ms: float = 0.0
@@ -93,6 +94,7 @@ class Visit:
     today: Extraction | None = None
     then: Extraction | None = None
     error: str = ""
+    cpu_ms: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +107,7 @@ class Replayed:
         lost: Whether the conversation lost something.
         verdict: How the value in the thread compares with the row's.
         ms: Milliseconds of its two turns.
+        cpu_ms: CPU milliseconds of all that the row took.
         raw: Bytes of its messages, each serialised once.
         errors: What went wrong.
     """
@@ -114,6 +117,7 @@ class Replayed:
     lost: bool
     verdict: Verdict
     ms: tuple[float, float]
+    cpu_ms: float
     raw: int
     errors: tuple[str, ...]
 
@@ -177,6 +181,7 @@ def judged(database: Database, chosen: Sequence[Row], asked: Sequence[Visit], an
                     lost=not (kept and second.waited == row.slot.name),
                     verdict=judge(row, stored(values.get("params", {}).get(row.slot.name), second)),
                     ms=(first.ms, second.ms),
+                    cpu_ms=first.cpu_ms + second.cpu_ms,
                     raw=sum(len(serde.dumps_typed(message)[1]) for message in messages),
                     errors=tuple(error for error in (first.error, second.error) if error),
                 )
@@ -240,8 +245,10 @@ def _work_on(work: Callable[[Row], Visit], part: Sequence[Row], sending: Connect
 
 def _guarded(work: Callable[[Row], Visit], row: Row) -> Visit:
     """One row's failure is that row's; the others go on."""
+    start = time.process_time()
     try:
-        return work(row)
+        visited = work(row)
+        return replace(visited, cpu_ms=(time.process_time() - start) * 1000)
     except Exception as error:
         return Visit(error=f"{type(error).__name__}: {error}")
 
@@ -274,6 +281,7 @@ def figures(replayed: Sequence[Replayed], database_bytes: int) -> dict[str, Any]
         "multi": _group([item for item in with_gold if not item.row.single]),
         "without_gold": _group([item for item in replayed if not item.row.gold]),
         "ms": {"ask": _spread([item.ms[0] for item in replayed]), "answer": _spread([item.ms[1] for item in replayed])},
+        "cpu_ms_per_row": round(statistics.mean(item.cpu_ms for item in replayed), 1) if replayed else None,
         "database_bytes": database_bytes,
         "raw_bytes": raw,
         "database_per_raw": round(database_bytes / raw, 2) if raw else None,
@@ -306,6 +314,7 @@ def table(report: dict[str, Any]) -> str:
         lines += [_line(f"  {kind}", counts) for kind, counts in group["types"].items()]
     for turn, spread in report["ms"].items():
         lines.append(f"turn to {turn}: " + ", ".join(f"{name} {value} ms" for name, value in spread.items()))
+    lines.append(f"CPU a row, both visits with all they open and make: {report['cpu_ms_per_row']} ms")
     lines.append(f"database {report['database_bytes']:,} bytes, raw messages {report['raw_bytes']:,}: {report['database_per_raw']} times")
     lines.append(f"{report['seconds']} s in all, {report['processes_every']} rows a process, {report['jobs']} processes at a time")
     return "\n".join(lines)
@@ -319,16 +328,28 @@ def _line(title: str, counts: dict[str, Any]) -> str:
     return f"{title:20}{counts['rows']:7}{share[0]:>9}{share[1]:>9}{share[2]:>9}{share[3]:>11}"
 
 
+def positive(text: str) -> int:
+    """An argument that is a number from 1 on."""
+    number = int(text)
+    if number < 1:
+        raise ValueError(text)
+    return number
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Read the arguments, replay, print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("path", type=Path, help="a file of asks, one JSON object per line")
-    parser.add_argument("--limit", type=int, help="only the first LIMIT rows")
+    parser.add_argument("--limit", type=positive, help="only the first LIMIT rows")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("--processes-every", type=int, default=200, metavar="ROWS", help="rows that a process takes (default: %(default)s)")
-    parser.add_argument("--jobs", type=int, default=min(2, os.cpu_count() or 1), help="processes at a time (default: %(default)s)")
+    parser.add_argument(
+        "--processes-every", type=positive, default=200, metavar="ROWS", help="rows that a process takes (default: %(default)s)"
+    )
+    parser.add_argument("--jobs", type=positive, default=min(2, os.cpu_count() or 1), help="processes at a time (default: %(default)s)")
     parser.add_argument("--synchronous", choices=["normal", "full"], default="normal", help="how a commit is stored (default: %(default)s)")
     options = parser.parse_args(arguments)
+    if not options.path.is_file():
+        parser.error(f"{options.path} is no file: pass a file of asks")
     chosen = list(rows(options.path))[: options.limit]
     start = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:

@@ -101,6 +101,7 @@ def test_values_in_the_threads_are_judged_apart_by_what_was_asked(report: dict[s
 def test_times_and_sizes_are_reported(report: dict[str, Any]) -> None:
     for turn in ("ask", "answer"):
         assert 0 < report["ms"][turn]["p50"] <= report["ms"][turn]["p95"]
+    assert report["cpu_ms_per_row"] > 0
     assert report["database_bytes"] > report["raw_bytes"] > 0
 
 
