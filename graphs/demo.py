@@ -135,16 +135,16 @@ def tables_of(database: Path) -> list[Table]:
     with closing(sqlite3.connect(database)) as connection:
         names = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         rows = {name: connection.execute(f'SELECT count(*) FROM "{name}"').fetchone()[0] for name in names}
-        tables = [Table(name, rows[name], _bytes_of(connection, name)) for name in names if rows[name] and name != "sqlite_sequence"]
+        tables = [Table(name, rows[name], bytes_of(connection, name)) for name in names if rows[name] and name != "sqlite_sequence"]
     return sorted(tables, key=lambda table: -table.bytes)
 
 
-def _bytes_of(connection: sqlite3.Connection, name: str) -> int:
+def bytes_of(connection: sqlite3.Connection, name: str) -> int:
     """A table's pages, with its indexes'; where SQLite was built without page statistics, the length of its values."""
     pages = "SELECT sum(pgsize) FROM dbstat WHERE name IN (SELECT name FROM sqlite_master WHERE tbl_name = ?)"
     try:
         [size] = connection.execute(pages, (name,)).fetchone()
-    except sqlite3.OperationalError:
+    except sqlite3.DatabaseError:
         columns = [row[1] for row in connection.execute(f'PRAGMA table_info("{name}")')]
         total = " + ".join(f'coalesce(length(CAST("{column}" AS BLOB)), 0)' for column in columns)
         [size] = connection.execute(f'SELECT sum({total}) FROM "{name}"').fetchone()

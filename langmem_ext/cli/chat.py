@@ -81,18 +81,29 @@ def talk(thread: ChatThread, screen: Screen) -> int:
     """Chat until the input ends; 1 if something failed and no person is there to try again, else 0."""
     if thread.in_progress() and not _deliver(thread, screen, "", left=True) and not screen.interactive:
         return 1
-    while (line := screen.read(thread.unsent())) is not None:
-        word = line.strip()
-        if word == "/quit":
-            break
-        if word.startswith("/") and not word.startswith("//") and not (word == "/reset" and thread.waits):
-            _command(thread, screen, word)
+    while True:
+        try:
+            exit_code = _step(thread, screen)
+        except KeyboardInterrupt:  # between the turns; a person is at the prompt again at once
+            if not screen.interactive:
+                raise
             continue
-        # A waiting graph knows /reset itself, so that it stands in the log and goes through the thread's lease like anything else said.
-        text = line.replace("/", "", 1) if word.startswith("//") else line
-        if not _deliver(thread, screen, text) and not screen.interactive:
-            return 1
-    return 0
+        if exit_code is not None:
+            return exit_code
+
+
+def _step(thread: ChatThread, screen: Screen) -> int | None:
+    """Read a line and do what it says; the exit code at the end."""
+    line = screen.read(thread.unsent())
+    word = (line or "").strip()
+    if line is None or word == "/quit":
+        return 0
+    # A waiting graph knows /reset itself, so that it stands in the log and goes through the thread's lease like anything else said.
+    if word.startswith("/") and not word.startswith("//") and not (word == "/reset" and thread.waits):
+        _command(thread, screen, word)
+        return None
+    text = line.replace("/", "", 1) if word.startswith("//") else line
+    return None if _deliver(thread, screen, text) or screen.interactive else 1
 
 
 def _command(thread: ChatThread, screen: Screen, word: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -52,8 +52,8 @@ def choose_graph(name: str | None, model: str | None) -> Callable[[DeltaSaver], 
         return lambda saver: _with_saver(found, saver)
     if not callable(found):
         raise InvalidInput(f"{name} is no graph but {type(found).__name__}: name a graph, or a function of a checkpointer that makes one")
+    _check_takes(name, found, [] if model is None else ["model"])
     further = {} if model is None else {"model": make_model(model)}
-    _check_takes(name, found, further)
     return lambda saver: _make(name, found, saver, further)
 
 
@@ -91,10 +91,10 @@ def _file_module(path: Path) -> ModuleType:
     return module
 
 
-def _check_takes(name: str, function: Callable[..., Any], further: Mapping[str, Any]) -> None:
-    """Refuse a function that cannot be called with a checkpointer and what else there is."""
+def _check_takes(name: str, function: Callable[..., Any], further: Sequence[str]) -> None:
+    """Refuse a function that cannot be called with a checkpointer and these keywords."""
     try:
-        inspect.signature(function).bind(None, **further)
+        inspect.signature(function).bind(None, **dict.fromkeys(further))
     except (TypeError, ValueError) as error:
         wanted = " and ".join(["a checkpointer", *(f"the keyword {word!r}" for word in further)])
         raise InvalidInput(f"{name} cannot be called with {wanted} ({error})") from error

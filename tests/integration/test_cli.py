@@ -1,0 +1,444 @@
+"""The command line, driven as a user drives it: as a process, in a pipe and at a terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, closing, nullcontext
+from pathlib import Path
+
+import pexpect
+import pytest
+from langgraph.graph import StateGraph
+from langgraph.pregel import Pregel
+from typer.testing import CliRunner
+
+from langmem_ext import DeltaSaver, InvalidInput, __version__
+from langmem_ext.cli.app import app
+from langmem_ext.cli.chat import COMMANDS, talk
+from langmem_ext.cli.graph_choice import choose_graph
+from langmem_ext.cli.terminal import printable
+from langmem_ext.cli.thread import ChatThread
+from langmem_ext.waiting.question import HIDDEN
+from langmem_ext.waiting.turn import Turn
+
+COMMAND = [sys.executable, "-m", "langmem_ext.cli"]
+
+SLOW_GRAPH = '''
+"""The order desk with a tool that waits until a file is there, and counts its calls."""
+
+import time
+from pathlib import Path
+
+from langchain_core.tools import tool
+
+from graphs.shop import TOOLS
+from graphs.support import catalog
+from langmem_ext.waiting.graph import build_waiting_graph
+
+
+@tool
+def check_order(order_id: str) -> dict:
+    """Look an order up, slowly."""
+    with Path("calls").open("a") as calls:
+        calls.write("x")
+    while not Path("gate").exists():
+        time.sleep(0.02)
+    return {"order_id": order_id, "status": "found", "items": "a lamp", "total": "1.00"}
+
+
+def make_graph(saver):
+    tools = [check_order if tool.name == "check_order" else tool for tool in TOOLS]
+    return build_waiting_graph(catalog, tools).compile(checkpointer=saver)
+'''
+
+OTHER_GRAPHS = '''
+"""Graphs of somebody else."""
+
+from langgraph.graph import START, MessagesState, StateGraph
+
+
+def fail(state):
+    raise RuntimeError("no connection")
+
+
+builder = StateGraph(MessagesState).add_node("answer", lambda state: {"messages": ["hello"]}).add_edge(START, "answer")
+compiled = builder.compile()
+failing = StateGraph(MessagesState).add_node("fail", fail).add_edge(START, "fail")
+
+
+def make(saver):
+    return builder.compile(checkpointer=saver)
+
+
+def make_builder(checkpointer):
+    return builder
+
+
+def make_nothing(saver):
+    return None
+
+
+def make_error(saver):
+    raise RuntimeError("no connection")
+
+
+def make_without():
+    return builder
+
+
+number = 7
+'''
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder, and in it the shop's database; nothing of the machine's settings leaks in."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("LANGMEM_EXT_DB", "LANGMEM_EXT_MODEL"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("LANGMEM_EXT_SHOP_DB", str(tmp_path / "shop.db"))
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    return tmp_path
+
+
+def chat(*arguments: str, lines: list[str]) -> subprocess.CompletedProcess[str]:
+    """A chat of its own process that is given lines; every one must end well unless the test says otherwise."""
+    return subprocess.run([*COMMAND, "chat", *arguments], input="".join(f"{line}\n" for line in lines), capture_output=True, text=True)
+
+
+def until(found: Callable[[], bool]) -> None:
+    """Wait for another process to have done something."""
+    deadline = time.monotonic() + 30
+    while not found():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+# -- in a pipe -----------------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_conversation_goes_on_in_the_next_process(folder: Path) -> None:
+    first = chat(lines=["I want to check my order"])
+    assert (first.returncode, first.stdout) == (0, "What's your order ID?\n")
+    second = chat(lines=["It's O-12345", "/history"])
+    assert "What's your order ID?" in second.stderr
+    reply, *history = second.stdout.splitlines()
+    assert reply.startswith("Order O-12345 is processing")
+    assert history[:3] == ["you: I want to check my order", "agent: What's your order ID?", "you: It's O-12345"]
+    assert history[-1] == f"agent: {reply}"
+
+
+def test_each_message_is_answered_by_one_line(folder: Path) -> None:
+    lines = ["I want a refund", "where is my order O-12346?", "", "//home", "/nothing", "/reset", "", "hello"]
+    done = chat("--thread", "t1", lines=lines)
+    replies = done.stdout.splitlines()
+    assert len(replies) == len(lines) - 1
+    assert "Back to your earlier request. What's your order ID?" in replies[1]
+    assert replies[2].endswith("What's your order ID?")
+    assert replies[4].startswith("All right, let's start over.")
+    assert replies[5] == ""
+    assert "there is no /nothing" in done.stderr
+    with DeltaSaver.open("memory.db") as saver:
+        messages = saver.get({"configurable": {"thread_id": "t1"}})["channel_values"]["messages"]  # type: ignore[index]  # it is there
+    said = [message.text for message in messages if message.type == "human"]
+    assert said == ["I want a refund", "where is my order O-12346?", "/home", "/reset", "hello"]
+
+
+def test_json_says_what_waits_and_hides_what_is_sensitive(folder: Path) -> None:
+    lines = ["change the address of O-778", "/state", "4 Elm Street, Springfield", "/state", "/history", "/quit", "hello"]
+    done = chat("--json", "--db", "sqlite:///other.db", lines=lines)
+    asked, waiting, answered, state, *history = [json.loads(line) for line in done.stdout.splitlines()]
+    assert (asked["waiting_for"], asked["attempt"], asked["params_keys"]) == ("address", 1, ["order_id"])
+    assert (waiting["waiting_for"], waiting["request"], waiting["params"]) == ("address", "change_address", {"order_id": "O-778"})
+    assert answered["reply"] == "Done. Order O-778 goes to 4 Elm Street, Springfield."
+    assert state["params"] == {"address": HIDDEN, "order_id": "O-778"}
+    assert {"role": "you", "text": f"{HIDDEN} (holds address)"} in history
+    assert "Elm Street" not in json.dumps([state, history])
+    assert "hello" not in done.stdout
+    assert (folder / "other.db").is_file()
+
+
+def test_a_killed_turn_is_finished_at_the_next_start(folder: Path) -> None:
+    (folder / "slow.py").write_text(SLOW_GRAPH)
+    arguments = [*COMMAND, "chat", "--graph", "slow.py:make_graph"]
+    process = subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, text=True)
+    assert process.stdin is not None
+    process.stdin.write("where is my order O-12345?\n")
+    process.stdin.flush()
+    until((folder / "calls").exists)
+    process.kill()
+    process.wait()
+    process.stdin.close()
+    (folder / "gate").touch()
+    again = chat("--graph", "slow.py:make_graph", lines=["/history"])
+    assert "Order O-12345 is found" in again.stderr
+    assert [line for line in again.stdout.splitlines() if line.startswith("you: ")] == ["you: where is my order O-12345?"]
+    assert (folder / "calls").read_text() == "xx"
+
+
+def test_a_graph_that_fails_is_one_message_and_exit_code_1(folder: Path) -> None:
+    (folder / "others.py").write_text(OTHER_GRAPHS)
+    done = chat("--graph", "others:failing", lines=["hi", "more"])
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "the graph failed with RuntimeError: no connection" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+# -- at a terminal -------------------------------------------------------------------------------------------------------------------------
+
+
+PROMPT = "you [^ ]*›"
+
+
+def terminal(*arguments: str, opens_with: str = "") -> pexpect.spawn:
+    """A chat at a terminal of its own, up to its first prompt."""
+    child = pexpect.spawn(
+        COMMAND[0],
+        [*COMMAND[1:], "chat", *arguments],
+        env={**os.environ, "TERM": "xterm", "PROMPT_TOOLKIT_NO_CPR": "1"},
+        encoding="utf-8",
+        timeout=60,
+        dimensions=(40, 120),
+    )
+    child.expect(f"{opens_with}(?s:.*){PROMPT}")
+    return child
+
+
+def end(child: pexpect.spawn) -> None:
+    child.expect(pexpect.EOF)
+    child.close()
+    assert child.exitstatus == 0
+
+
+def test_stopping_a_turn_at_the_terminal_loses_nothing(folder: Path) -> None:
+    (folder / "slow.py").write_text(SLOW_GRAPH)
+    child = terminal("--graph", "slow.py:make_graph")
+    child.send("I want to check my order\r")
+    child.expect("What's your order ID")
+    child.expect(PROMPT)
+    child.sendeof()
+    end(child)
+
+    child = terminal("--graph", "slow.py:make_graph", opens_with="agent.*What's your order ID")
+    child.send("O-12345\r")
+    until((folder / "calls").exists)
+    child.sendintr()
+    child.expect("stopped: your message is stored")
+    (folder / "gate").touch()
+    child.expect(PROMPT)
+    child.send("\r")
+    child.expect("Order O-12345 is found")
+    child.send("/history\r")
+    child.expect("I want to check my order")
+    child.send("/quit\r")
+    end(child)
+    with DeltaSaver.open("memory.db") as saver:
+        state = saver.get({"configurable": {"thread_id": "default"}})
+    assert state is not None
+    assert [message.text for message in state["channel_values"]["messages"] if message.type == "human"] == [
+        "I want to check my order",
+        "O-12345",
+    ]
+
+
+def test_a_command_is_completed(folder: Path) -> None:
+    child = terminal()
+    child.send("/st")
+    child.expect(COMMANDS["/state"])
+    child.send("\t")
+    child.expect("/state")
+    child.send("\r")
+    child.expect("thread id")
+    child.send("/help\r")
+    child.expect(COMMANDS["/reset"])
+    child.expect(PROMPT)
+    child.sendintr()
+    child.expect("Ctrl-D or /quit ends the chat")
+    child.expect(PROMPT)
+    child.sendeof()
+    end(child)
+
+
+class Interrupted:
+    """A terminal at which Ctrl-C is pressed while a reply is printed."""
+
+    interactive = True
+
+    def __init__(self) -> None:
+        self.lines = iter(["hello", "/quit"])
+        self.notes: list[str] = []
+
+    def read(self, prefill: str) -> str | None:
+        return next(self.lines)
+
+    def working(self) -> AbstractContextManager[tuple[()]]:
+        return nullcontext(())
+
+    def reply(self, turn: Turn) -> None:
+        raise KeyboardInterrupt
+
+    question = reply
+
+    def history(self, lines: object) -> None:
+        raise AssertionError
+
+    state = history
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+
+def test_ctrl_c_between_two_turns_does_not_end_the_chat(folder: Path) -> None:
+    with DeltaSaver() as saver:
+        screen = Interrupted()
+        assert talk(ChatThread(choose_graph(None, None)(saver), "t"), screen) == 0
+    assert next(screen.lines, None) is None
+
+
+def test_stored_words_cannot_steer_the_terminal() -> None:
+    assert printable("a\x1b[2Jb\x07\n\tc é 👩\u200d🚀") == "a�[2Jb�\n\tc é 👩\u200d🚀"
+
+
+# -- bad input -----------------------------------------------------------------------------------------------------------------------------
+
+
+def bad_file(folder: Path) -> None:
+    (folder / "file").write_text("This is no database, whatever its name says.\n" * 20)
+
+
+def newer_database(folder: Path) -> None:
+    DeltaSaver.open("newer.db").close()
+    with closing(sqlite3.connect("newer.db")) as connection, connection:
+        connection.execute("INSERT INTO langmem_migration VALUES ('m999_of_tomorrow', 0)")
+
+
+def others(folder: Path) -> None:
+    (folder / "others.py").write_text(OTHER_GRAPHS)
+    (folder / "broken.py").write_text("def")
+    (folder / "intents.yaml").write_text("intents:\n  - id: a\n  - id: a\n")
+    (folder / "mistaken.py").write_text(
+        "from langmem_ext.waiting.catalog import IntentCatalog\ncatalog = IntentCatalog.from_yaml('intents.yaml')\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("prepare", "arguments", "code", "message"),
+    [
+        (bad_file, ["--db", "file/memory.db"], 1, "cannot be opened"),
+        (bad_file, ["--db", "file"], 1, "not a SQLite database"),
+        (bad_file, ["--db", "nowhere/memory.db"], 1, "cannot be opened"),
+        (newer_database, ["--db", "newer.db"], 1, "newer release"),
+        (bad_file, ["--db", ""], 2, "a database is named by"),
+        (bad_file, ["--db", "mysql://host"], 2, "no database of kind"),
+        (bad_file, ["--thread", ""], 2, "thread id is empty"),
+        (bad_file, ["--model", "nobody:nothing"], 2, "nobody:nothing"),
+        (others, ["--graph", "others"], 2, "names no graph"),
+        (others, ["--graph", "others:nothing"], 2, "cannot be loaded"),
+        (others, ["--graph", "not_there.py:graph"], 2, "there is no file not_there.py"),
+        (others, ["--graph", "broken.py:graph"], 2, "SyntaxError"),
+        (others, ["--graph", "mistaken.py:catalog"], 2, "line 3"),
+        (others, ["--graph", "others.py:number"], 2, "no graph but int"),
+        (others, ["--graph", "others.py:make_nothing"], 2, "made no graph but NoneType"),
+        (others, ["--graph", "others.py:make_error"], 2, "RuntimeError: no connection"),
+        (others, ["--graph", "others.py:make_without"], 2, "cannot be called with a checkpointer"),
+        (others, ["--graph", "others.py:compiled", "--model", "openai:gpt"], 2, "takes no model"),
+    ],
+)
+def test_bad_input_is_one_message_and_an_exit_code(
+    folder: Path, prepare: Callable[[Path], None], arguments: list[str], code: int, message: str
+) -> None:
+    prepare(folder)
+    before = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+    done = CliRunner().invoke(app, ["chat", *arguments], input="hello\n")
+    assert done.exit_code == code, done.output
+    assert done.stdout == ""
+    assert done.stderr.startswith("langmem-ext: ")
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert {name: (folder / name).read_bytes() for name in before} == before
+
+
+def test_an_unknown_option_is_exit_code_2(folder: Path) -> None:
+    assert CliRunner().invoke(app, ["chat", "--bogus"]).exit_code == 2
+
+
+@pytest.mark.parametrize("missing", ["typer", "rich", "prompt_toolkit"])
+def test_without_the_extra_one_line_names_the_pip_command(folder: Path, missing: str) -> None:
+    code = f"import sys; sys.modules[{missing!r}] = None; from langmem_ext.cli import main; main()"
+    done = subprocess.run([sys.executable, "-c", code, "chat"], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "")
+    [line] = done.stderr.splitlines()
+    assert "pip install 'langmem-ext[cli]'" in line
+
+
+# -- graphs to choose from -----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["compiled", "builder", "make", "make_builder"])
+def test_any_kind_of_graph_is_compiled_with_the_savers_database(folder: Path, name: str) -> None:
+    others(folder)
+    with DeltaSaver() as saver:
+        graph = choose_graph(f"others.py:{name}", None)(saver)
+        assert isinstance(graph, Pregel)
+        assert graph.checkpointer is saver
+
+
+def test_a_graph_of_ones_own_keeps_its_breakpoints(folder: Path) -> None:
+    (folder / "stopping.py").write_text(f"{OTHER_GRAPHS}\nstopping = builder.compile(interrupt_before=['answer'])\n")
+    with DeltaSaver() as saver:
+        assert choose_graph("stopping.py:stopping", None)(saver).interrupt_before_nodes == ["answer"]
+
+
+def test_a_function_that_makes_the_graph_is_given_the_model(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "modelled.py").write_text(
+        f"{OTHER_GRAPHS}\ngiven = []\ndef make(saver, *, model):\n    given.append(model)\n    return builder\n"
+    )
+    with pytest.raises(InvalidInput, match="nobody:nothing"):
+        choose_graph("modelled.py:make", "nobody:nothing")
+    with pytest.raises(InvalidInput, match="'model'"):
+        choose_graph("modelled.py:make_builder", "fake")
+    assert isinstance(sys.modules["modelled"].builder, StateGraph)
+    assert sys.modules["modelled"].given == []
+
+
+# -- help ----------------------------------------------------------------------------------------------------------------------------------
+
+
+def test_help_takes_less_than_300_milliseconds(folder: Path) -> None:
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run([*COMMAND, "--help"], check=True, stdout=subprocess.DEVNULL)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 0.3
+
+
+def test_help_loads_neither_langgraph_nor_what_a_terminal_needs(folder: Path) -> None:
+    done = subprocess.run([sys.executable, "-X", "importtime", *COMMAND[1:], "--help"], check=True, capture_output=True, text=True)
+    loaded = {line.rsplit("|")[-1].strip().split(".")[0] for line in done.stderr.splitlines()}
+    assert "typer" in loaded
+    assert loaded.isdisjoint({"langgraph", "langchain_core", "pydantic", "prompt_toolkit", "rich"})
+
+
+def test_the_version_is_said_in_three_ways() -> None:
+    assert CliRunner().invoke(app, ["version"]).stdout == f"langmem-ext {__version__}\n"
+    assert CliRunner().invoke(app, ["--version"]).stdout == f"langmem-ext {__version__}\n"
+    assert json.loads(CliRunner().invoke(app, ["version", "--json"]).stdout) == {"langmem-ext": __version__}
+
+
+def test_ctrl_c_in_a_pipe_is_exit_code_130(folder: Path) -> None:
+    process = subprocess.Popen([*COMMAND, "chat"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    assert process.stdin is not None
+    assert process.stderr is not None
+    assert "thread default" in process.stderr.readline()
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=30) == 130
+    assert "Traceback" not in process.stderr.read()
+    process.stdin.close()
+    process.stderr.close()

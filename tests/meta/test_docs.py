@@ -1,0 +1,147 @@
+"""What the documents say is so: their code runs, their commands exist, their pictures show the graph, their links lead somewhere."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import sqlite3
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from langgraph.graph import START, MessagesState, StateGraph
+from typer.main import get_command
+
+from graphs.support import graph
+from langmem_ext.cli.app import app
+from langmem_ext.cli.chat import COMMANDS
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block: its language, and its text."""
+
+    language: str
+    text: str
+
+
+def blocks(text: str, language: str) -> list[Block]:
+    found = [Block(*match.groups()) for match in re.finditer(r"^```(\w+)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)]
+    return [block for block in found if block.language == language]
+
+
+def expected_output(code: str) -> list[str]:
+    """What the comments after calls of `print` say is printed."""
+    return re.findall(r"^\s*print\(.*\)  # (.+)$", code, re.MULTILINE)
+
+
+def shell_lines(program: str) -> list[list[str]]:
+    """The commands of the README's shell blocks that call `program`, as words."""
+    lines = [line for block in blocks(README, "sh") for line in block.text.splitlines()]
+    commands = [part.strip() for line in lines for part in re.split(r"\s\|\s", line.split("  #")[0])]
+    return [words for command in commands if (words := shlex.split(command)) and words[0] == program]
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder in which the README was followed from top to bottom."""
+    folder = tmp_path_factory.mktemp("reader")
+    shutil.copy(ROOT / "README.md", folder)
+    for block in blocks(README, "yaml"):
+        name = block.text.splitlines()[0].removeprefix("# ")
+        (folder / name).write_text(block.text, encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        printed: list[str] = []
+        known: dict[str, Any] = {"print": lambda *words: printed.append(" ".join(map(str, words)))}
+        code = "".join(block.text for block in blocks(README, "python"))
+        exec(compile(code, "<README>", "exec"), known)
+    assert printed == expected_output(code)
+    assert len(printed) >= 4
+    return folder
+
+
+def test_the_code_of_the_readme_prints_what_it_says(played: Path) -> None:
+    assert (played / "memory.db").is_file()
+
+
+def test_the_one_line_swap_is_all_that_it_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    [swap] = blocks(README, "diff")
+    builder = StateGraph(MessagesState).add_node("answer", lambda state: {"messages": ["hello"]}).add_edge(START, "answer")
+    for sign in "-+":
+        known: dict[str, Any] = {"builder": builder}
+        exec("\n".join(line[1:] for line in swap.text.splitlines() if line.startswith(sign)), known)
+        answer = known["graph"].invoke({"messages": ["hi"]}, {"configurable": {"thread_id": "t"}})
+        assert [message.text for message in answer["messages"]] == ["hi", "hello"]
+    known["graph"].checkpointer.close()
+
+
+def test_the_database_is_read_as_the_readme_says(played: Path) -> None:
+    commands = shell_lines("sqlite3")
+    assert commands
+    for _, database, statement in commands:
+        with closing(sqlite3.connect(played / database)) as connection:
+            assert connection.execute(statement).fetchall()
+
+
+def test_commands_in_the_readme_parse() -> None:
+    commands = shell_lines("langmem-ext")
+    assert {words[1] for words in commands} == set(get_command(app).commands)  # type: ignore[attr-defined]  # a group
+    for _, name, *arguments in commands:
+        get_command(app).commands[name].make_context(name, arguments)  # type: ignore[attr-defined]  # a group
+
+
+@pytest.mark.parametrize("name", sorted(get_command(app).commands))  # type: ignore[attr-defined]  # a group
+def test_every_command_has_help_and_stands_in_the_readme(name: str) -> None:
+    command = get_command(app).commands[name]  # type: ignore[attr-defined]  # a group
+    assert command.help
+    assert f"langmem-ext {name}" in README
+    for parameter in command.params:
+        assert parameter.help, f"{parameter.name} has no help"
+        assert all(f"`{option}`" in README or option in README for option in parameter.opts)
+
+
+def test_what_can_be_typed_in_a_chat_stands_in_the_readme() -> None:
+    assert [command for command in COMMANDS if f"`{command}`" not in README] == []
+
+
+def test_every_make_target_in_the_documents_is_there() -> None:
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    named = set(re.findall(r"\bmake ([a-z]+)(?=`|   )", README))
+    assert {"demo", "chat", "test", "check", "fix", "bench", "soak"} <= named
+    assert named <= targets
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_links_lead_somewhere(document: Path) -> None:
+    links = re.findall(r"\]\(([^)#]+)\)", document.read_text(encoding="utf-8"))
+    local = [link for link in links if "://" not in link]
+    assert [link for link in local if not (document.parent / link).exists()] == []
+
+
+# -- pictures ------------------------------------------------------------------------------------------------------------------------------
+
+
+def edges_of_the_graph() -> set[tuple[str, str]]:
+    return {(edge.source, edge.target) for edge in graph.get_graph().edges}
+
+
+def test_the_picture_shows_the_graph() -> None:
+    drawn = ElementTree.parse(ROOT / "docs" / "waiting-graph.svg").getroot().iter()
+    edges = [tuple(element.attrib["data-edge"].split()) for element in drawn if "data-edge" in element.attrib]
+    assert len(edges) == len(set(edges))
+    assert set(edges) == edges_of_the_graph()
+
+
+def test_the_diagram_shows_the_graph() -> None:
+    [diagram] = blocks((ROOT / "docs" / "architecture.md").read_text(encoding="utf-8"), "mermaid")
+    assert set(re.findall(r"^\s*(\w+) -->(?:\|[^|]+\|)? (\w+)$", diagram.text, re.MULTILINE)) == edges_of_the_graph()
