@@ -31,47 +31,72 @@ if TYPE_CHECKING:
     from langmem_ext.history import ThreadChatMessageHistory
     from langmem_ext.log import MessageLog
     from langmem_ext.serde import DataSerializer
+    from langmem_ext.waiting.catalog import IntentCatalog
+    from langmem_ext.waiting.classify import Classifier, RuleClassifier
+    from langmem_ext.waiting.converse import aconverse, converse
+    from langmem_ext.waiting.graph import build_waiting_graph
+    from langmem_ext.waiting.model_classifier import ModelClassifier
+    from langmem_ext.waiting.state import SessionState
+    from langmem_ext.waiting.turn import Turn
 
 _HOMES = {
     "CatalogError": "errors",
+    "Classifier": "waiting.classify",
     "ConnectionInUse": "errors",
     "ConversationError": "errors",
     "DamagedRow": "errors",
     "DataSerializer": "serde",
     "DeltaSaver": "checkpoint",
+    "IntentCatalog": "waiting.catalog",
     "InvalidInput": "errors",
     "InvalidThreadId": "errors",
     "LangmemExtError": "errors",
     "MessageLog": "log",
     "MissingExtra": "errors",
+    "ModelClassifier": "waiting.model_classifier",
     "NotADatabase": "errors",
+    "RuleClassifier": "waiting.classify",
     "SchemaTooNew": "errors",
+    "SessionState": "waiting.state",
     "StorageError": "errors",
     "StorageUnavailable": "errors",
     "ThreadBusy": "errors",
     "ThreadChatMessageHistory": "history",
     "ThreadNotFound": "errors",
+    "Turn": "waiting.turn",
+    "aconverse": "waiting.converse",
+    "build_waiting_graph": "waiting.graph",
+    "converse": "waiting.converse",
 }
 
 __all__ = [
     "CatalogError",
+    "Classifier",
     "ConnectionInUse",
     "ConversationError",
     "DamagedRow",
     "DataSerializer",
     "DeltaSaver",
+    "IntentCatalog",
     "InvalidInput",
     "InvalidThreadId",
     "LangmemExtError",
     "MessageLog",
     "MissingExtra",
+    "ModelClassifier",
     "NotADatabase",
+    "RuleClassifier",
     "SchemaTooNew",
+    "SessionState",
     "StorageError",
     "StorageUnavailable",
     "ThreadBusy",
     "ThreadChatMessageHistory",
     "ThreadNotFound",
+    "Turn",
+    "aconverse",
+    "build_waiting_graph",
+    "converse",
 ]
 
 

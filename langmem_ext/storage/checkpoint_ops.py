@@ -58,7 +58,7 @@ def put_checkpoint(key: ThreadKey, namespace: str, packed: PackedCheckpoint, *, 
     yield from store_header(writer, space, checkpoint, parent, header, step=packed.step, label=packed.label)
     head = (checkpoint, packed.head_messages, packed.waiting_for) if space == 0 else None
     yield from close_writer(writer, head)
-    indexes.trim()
+    indexes.account(writer.index)
 
 
 def store_header(
@@ -68,17 +68,10 @@ def store_header(
     shape, body = encode_header(header, checkpoint, writer.intern)
     label_word = writer.intern(label)
     yield from writer.flush()
-    yield from fetch(
-        sql.UPSERT_CHECKPOINT,
-        thread=writer.thread.number,
-        namespace=space,
-        id=checkpoint,
-        parent=parent,
-        step=step,
-        label=label_word,
-        shape=shape,
-        body=body,
-    )
+    columns = {"namespace": space, "id": checkpoint, "parent": parent, "step": step, "label": label_word, "shape": shape, "body": body}
+    if not (yield from fetch(sql.INSERT_CHECKPOINT, thread=writer.thread.number, **columns)):
+        yield from fetch(sql.REPLACE_CHECKPOINT, thread=writer.thread.number, **columns)
+        writer.thread.generation = writer.index.generation = writer.thread.generation + 1
     writer.index.learn_header(space, checkpoint, header)
 
 
@@ -118,7 +111,7 @@ def put_writes(
         merged = _merge_writes(decode_writes(earlier, earlier_path), entries)
         yield from fetch(sql.UPDATE_WRITES, **where, body=_encode_writes(merged, earlier_path))
     yield from close_writer(writer, None)
-    indexes.trim()
+    indexes.account(writer.index)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +184,7 @@ def read_path(index: ThreadIndex, number: int | None) -> Op[str | None]:
 def open_writer(key: ThreadKey, checkpoint_id: str | None, *, now: int, indexes: Indexes, codec: Codec) -> Op[Writer]:
     """What a write needs; `checkpoint_id` is the one that the write follows."""
     thread = yield from ensure_thread(key, now=now)
-    index = indexes.of(thread.number, codec)
+    index = indexes.of(thread.number, thread.generation, codec)
     yield from catch_up(index, thread, codec)
     late = index.late_of(encode_id(checkpoint_id or ""))
     return Writer(thread=thread, index=index, codec=codec, now=now, late=late)
@@ -209,6 +202,7 @@ def close_writer(writer: Writer, head: tuple[bytes, int | None, str | None] | No
     counters = {
         "thread": thread.number,
         "now": writer.now,
+        "generation": thread.generation,
         "next_item": thread.next_item,
         "next_value": thread.next_value,
         "next_word": thread.next_word,

@@ -55,11 +55,11 @@ def read_history(key: ThreadKey, channel: str, *, indexes: Indexes, codec: Codec
     thread = yield from find_thread(key)
     if thread is None:
         return []
-    index = indexes.of(thread.number, codec)
+    index = indexes.of(thread.number, thread.generation, codec)
     head = yield from _head(index)
     ref = _list_of(head[1], channel) if head is not None else ValueRef()
     messages = yield from read_messages(index, codec, ref.runs, ref.nameless)
-    indexes.trim()
+    indexes.account(index)
     return messages
 
 
@@ -81,7 +81,7 @@ def add_to_history(key: ThreadKey, channel: str, messages: Sequence[Snapshot], e
             numbers[at] = number
             runs = runs_of(numbers)
     yield from _follow(writer, head, channel, ValueRef(runs=runs, nameless=tuple(nameless)), edit)
-    indexes.trim()
+    indexes.account(writer.index)
 
 
 def clear_history(key: ThreadKey, channel: str, edit: Edit, *, indexes: Indexes, codec: Codec) -> Op[None]:

@@ -22,6 +22,9 @@ STEPS: Final = 8
 HEADERS: Final = 128
 """How many headers of a thread are remembered."""
 
+THREADS: Final = 1024
+"""How many threads are remembered."""
+
 ENTRY_BYTES: Final = 200
 """What an item costs in memory beyond its own bytes, about."""
 
@@ -41,6 +44,7 @@ class ThreadIndex:
 
     Attributes:
         number: The thread's number.
+        generation: The thread's generation when it was first looked at.
         items_end, words_end: Rows below these numbers have been seen or given up; `0` at first.
         content: An item's exact bytes, by its number.
         by_content: An item's number, by its bytes; `~number` for bytes that have no id.
@@ -53,10 +57,11 @@ class ThreadIndex:
         namespaces: Number by name.
         headers: Lately used headers, by namespace and checkpoint id.
         lists: Lists of messages, by namespace and channel.
-        size: Bytes held, about.
+        size: Bytes held, about; `accounted` is the part that the bound knows of.
     """
 
     number: int
+    generation: int = 0
     items_end: int = 0
     words_end: int = 0
     content: dict[int, Snapshot] = field(default_factory=dict)
@@ -70,6 +75,7 @@ class ThreadIndex:
     headers: OrderedDict[tuple[int, bytes], Header] = field(default_factory=OrderedDict)
     lists: dict[tuple[int, str], KnownList] = field(default_factory=dict)
     size: int = 0
+    accounted: int = 0
 
     def learn_item(self, number: int, packed: Snapshot, message_id: str | None) -> None:
         """Remember an item as its row holds it."""
@@ -112,7 +118,7 @@ class ThreadIndex:
 
 
 class Indexes:
-    """The indexes of all threads, bounded in bytes; the least lately used goes first.
+    """The indexes of the threads lately used, bounded in number and in bytes; the least lately used goes first.
 
     Args:
         max_bytes: What all of them may hold, about.
@@ -121,31 +127,36 @@ class Indexes:
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
         self._indexes: OrderedDict[tuple[int, str], ThreadIndex] = OrderedDict()
+        self.size = 0
 
-    def of(self, thread: int, codec: Codec) -> ThreadIndex:
-        """The index of a thread, empty at first."""
+    def of(self, thread: int, generation: int, codec: Codec) -> ThreadIndex:
+        """The index of a thread, empty at first, and again when rows that it may know were replaced or deleted."""
         key = (thread, codec.key)
         index = self._indexes.get(key)
-        if index is None:
-            index = self._indexes[key] = ThreadIndex(thread)
+        if index is None or index.generation != generation:
+            self._forget(key)
+            index = self._indexes[key] = ThreadIndex(thread, generation)
         self._indexes.move_to_end(key)
         return index
 
-    def trim(self) -> None:
-        """Forget what is over the bound."""
-        while self._indexes and sum(index.size for index in self._indexes.values()) > self._max_bytes:
-            self._indexes.popitem(last=False)
+    def account(self, index: ThreadIndex) -> None:
+        """Note what an operation has added to an index, and forget what is over the bounds."""
+        self.size += index.size - index.accounted
+        index.accounted = index.size
+        while self._indexes and (self.size > self._max_bytes or len(self._indexes) > THREADS):
+            self._forget(next(iter(self._indexes)))
 
     def forget(self) -> None:
         """Forget everything."""
         self._indexes.clear()
+        self.size = 0
 
     def forget_thread(self, thread: int) -> None:
         """Forget one thread."""
         for key in [key for key in self._indexes if key[0] == thread]:
-            del self._indexes[key]
+            self._forget(key)
 
-    @property
-    def size(self) -> int:
-        """Bytes held, about."""
-        return sum(index.size for index in self._indexes.values())
+    def _forget(self, key: tuple[int, str]) -> None:
+        index = self._indexes.pop(key, None)
+        if index is not None:
+            self.size -= index.accounted

@@ -65,12 +65,25 @@ class Leases:
     async def alease(self, thread_id: str, *, wait: float) -> AsyncIterator[None]:
         """Async twin of `lease`."""
         deadline = time.monotonic() + wait
-        while (token := await asyncio.to_thread(self.take, thread_id)) is None:
+        while (token := await self._take_off_loop(thread_id)) is None:
             _give_up_after(deadline, thread_id, wait)
             await asyncio.sleep(_POLL_S)
         try:
             yield
         finally:
+            self.give_back(token)
+
+    async def _take_off_loop(self, thread_id: str) -> object | None:
+        """`take` in a thread; if the caller is cancelled meanwhile, what was taken is given back."""
+        taking = asyncio.ensure_future(asyncio.to_thread(self.take, thread_id))
+        try:
+            return await asyncio.shield(taking)
+        except asyncio.CancelledError:
+            taking.add_done_callback(self._give_back_unused)
+            raise
+
+    def _give_back_unused(self, taking: asyncio.Future[object | None]) -> None:
+        if not taking.cancelled() and taking.exception() is None and (token := taking.result()) is not None:
             self.give_back(token)
 
 

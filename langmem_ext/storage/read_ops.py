@@ -38,7 +38,7 @@ def get_checkpoint(
     thread = yield from find_thread(key)
     if thread is None:
         return None
-    reader = _Reader(key.id, indexes.of(thread.number, codec), codec)
+    reader = _Reader(key.id, indexes.of(thread.number, thread.generation, codec), codec)
     space = yield from _find_namespace(reader.index, namespace)
     if space is None:
         return None
@@ -51,7 +51,7 @@ def get_checkpoint(
         return None
     writes = yield from fetch(sql.SELECT_WRITES, **where, checkpoint=row[0])
     stored = yield from _assemble(reader, namespace, space, row, writes)
-    indexes.trim()
+    indexes.account(reader.index)
     return stored
 
 
@@ -179,17 +179,18 @@ def list_page(
     rows = yield from fetch(statement, **params, limit=limit)
     readers: dict[int, _Reader] = {}
     page: list[StoredCheckpoint] = []
-    for thread, thread_id, space, *row in rows:
+    for thread, thread_id, generation, space, *row in rows:
         if thread not in readers:
-            readers[thread] = _Reader(thread_id, indexes.of(thread, codec), codec)
+            readers[thread] = _Reader(thread_id, indexes.of(thread, generation, codec), codec)
             for number, name in (yield from fetch(sql.SELECT_NAMESPACES, thread=thread)):
                 readers[thread].index.namespaces[name] = number
         reader = readers[thread]
         namespace = next(name for name, number in reader.index.namespaces.items() if number == space)
         writes = yield from fetch(sql.SELECT_WRITES, thread=thread, namespace=space, checkpoint=row[0])
         page.append((yield from _assemble(reader, namespace, space, tuple(row), writes)))
-    indexes.trim()
-    following = Cursor(id=rows[-1][3], thread=rows[-1][0], namespace=rows[-1][2]) if len(rows) == limit else None
+    for reader in readers.values():
+        indexes.account(reader.index)
+    following = Cursor(id=rows[-1][4], thread=rows[-1][0], namespace=rows[-1][3]) if len(rows) == limit else None
     return page, following
 
 
@@ -227,7 +228,7 @@ def get_delta_history(
     thread = yield from find_thread(key)
     if thread is None:
         return history
-    reader = _Reader(key.id, indexes.of(thread.number, codec), codec)
+    reader = _Reader(key.id, indexes.of(thread.number, thread.generation, codec), codec)
     space = yield from _find_namespace(reader.index, namespace)
     if space is None:
         return history

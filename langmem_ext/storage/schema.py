@@ -4,6 +4,7 @@ Invariants:
 - A message stands in exactly one row of `item` per thread. Checkpoints and pending writes refer to it by number.
 - Rows of `item`, `value` and `word` are never changed (but for an item that gets its id late) nor renumbered.
 - `thread.next_*` are the counters of its rows; `thread.items` and `thread.tokens` count its items. They are written with the rows.
+- `thread.generation` moves whenever a row that others may remember is replaced or deleted: what was remembered of the thread is void then.
 - A released migration is never edited; a later one follows it.
 """
 
@@ -54,6 +55,7 @@ _M001_TABLES = (
         next_value INTEGER NOT NULL,
         next_word INTEGER NOT NULL,
         next_namespace INTEGER NOT NULL,
+        generation INTEGER NOT NULL DEFAULT 0,
         key_id TEXT
     )""",
     "CREATE INDEX thread_by_owner ON thread (owner, updated_at)",

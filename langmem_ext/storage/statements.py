@@ -18,19 +18,19 @@ def row_key(thread: int, number: int) -> int:
 
 # -- threads -----------------------------------------------------------------------------------------------------------------------------
 
-SELECT_THREAD = "SELECT number, owner, next_item, next_value, next_word, next_namespace FROM thread WHERE id = :id"
+SELECT_THREAD = "SELECT number, owner, generation, next_item, next_value, next_word, next_namespace FROM thread WHERE id = :id"
 INSERT_THREAD = (
     "INSERT INTO thread (id, owner, status, created_at, updated_at, next_item, next_value, next_word, next_namespace, items, tokens)"
     " VALUES (:id, :owner, 'active', :now, :now, 0, 0, 0, 1, 0, 0)"
-    " RETURNING number, owner, next_item, next_value, next_word, next_namespace"
+    " RETURNING number, owner, generation, next_item, next_value, next_word, next_namespace"
 )
 UPDATE_THREAD = (
-    "UPDATE thread SET updated_at = :now, next_item = :next_item, next_value = :next_value, next_word = :next_word,"
-    " next_namespace = :next_namespace, items = items + :items, tokens = tokens + :tokens WHERE number = :thread"
+    "UPDATE thread SET updated_at = :now, generation = :generation, next_item = :next_item, next_value = :next_value,"
+    " next_word = :next_word, next_namespace = :next_namespace, items = items + :items, tokens = tokens + :tokens WHERE number = :thread"
 )
 UPDATE_THREAD_HEAD = (
-    "UPDATE thread SET updated_at = :now, next_item = :next_item, next_value = :next_value, next_word = :next_word,"
-    " next_namespace = :next_namespace, items = items + :items, tokens = tokens + :tokens,"
+    "UPDATE thread SET updated_at = :now, generation = :generation, next_item = :next_item, next_value = :next_value,"
+    " next_word = :next_word, next_namespace = :next_namespace, items = items + :items, tokens = tokens + :tokens,"
     " head_messages = :head_messages, waiting_for = :waiting_for WHERE number = :thread"
 )
 SELECT_THREADS_AFTER = (
@@ -76,11 +76,14 @@ SELECT_VALUE = "SELECT body FROM value WHERE key = :key"
 # -- checkpoints and pending writes ------------------------------------------------------------------------------------------------------
 
 CHECKPOINT_COLUMNS = "id, parent, step, label, shape, body"
-UPSERT_CHECKPOINT = (
+INSERT_CHECKPOINT = (
     "INSERT INTO checkpoint (thread, namespace, id, parent, step, label, shape, body)"
     " VALUES (:thread, :namespace, :id, :parent, :step, :label, :shape, :body)"
-    " ON CONFLICT (thread, namespace, id) DO UPDATE SET parent = excluded.parent, step = excluded.step, label = excluded.label,"
-    " shape = excluded.shape, body = excluded.body"
+    " ON CONFLICT (thread, namespace, id) DO NOTHING RETURNING 1"
+)
+REPLACE_CHECKPOINT = (
+    "UPDATE checkpoint SET parent = :parent, step = :step, label = :label, shape = :shape, body = :body"
+    " WHERE thread = :thread AND namespace = :namespace AND id = :id"
 )
 SELECT_CHECKPOINT = f"SELECT {CHECKPOINT_COLUMNS} FROM checkpoint WHERE thread = :thread AND namespace = :namespace AND id = :id"
 SELECT_LATEST_CHECKPOINT = (
@@ -100,8 +103,8 @@ UPDATE_WRITES = (
     "UPDATE pending_write SET body = :body WHERE thread = :thread AND namespace = :namespace AND checkpoint = :checkpoint AND task = :task"
 )
 SELECT_CHECKPOINT_PAGE = (
-    "SELECT checkpoint.thread, thread.id, checkpoint.namespace, checkpoint.id, checkpoint.parent, checkpoint.step, checkpoint.label,"
-    " checkpoint.shape, checkpoint.body"
+    "SELECT checkpoint.thread, thread.id, thread.generation, checkpoint.namespace, checkpoint.id, checkpoint.parent, checkpoint.step,"
+    " checkpoint.label, checkpoint.shape, checkpoint.body"
     " FROM checkpoint JOIN thread ON thread.number = checkpoint.thread"
     " LEFT JOIN word ON word.thread = checkpoint.thread AND word.number = checkpoint.label{where}"
     " ORDER BY checkpoint.id DESC, checkpoint.thread, checkpoint.namespace LIMIT :limit"

@@ -17,6 +17,7 @@ class ThreadRow:
 
     number: int
     owner: str | None
+    generation: int
     next_item: int
     next_value: int
     next_word: int

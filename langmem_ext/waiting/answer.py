@@ -20,7 +20,7 @@ from langmem_ext.waiting.plan import Deciding, Move, drop, forget, plan_next, st
 from langmem_ext.waiting.playbook import Playbook
 from langmem_ext.waiting.question import question
 from langmem_ext.waiting.session import Session
-from langmem_ext.waiting.signals import correction, is_cancel, is_reset, words_without_values
+from langmem_ext.waiting.signals import correction, is_cancel, is_reset, refers_back, words_without_values
 from langmem_ext.waiting.state import CONFIRMATION, PlanExecution
 
 SURE = 0.5
@@ -35,6 +35,8 @@ def plan_answer(playbook: Playbook, session: Session, plan: PlanExecution, heard
     if is_reset(heard.text):
         return forget(playbook)
     if is_cancel(heard.text):
+        if name == CONFIRMATION and (yield from _asks_for_the_same(playbook, plan, heard)):
+            return _confirmed(playbook, session, plan)
         return drop(playbook, session, playbook.catalog.replies.cancelled)
     answer = _read(playbook, session, plan, heard)
     if name and answer and is_value(playbook.param(name), heard.text):
@@ -117,6 +119,22 @@ def _confirmation(playbook: Playbook, session: Session, plan: PlanExecution, hea
         return _wrong(playbook, session, plan, CONFIRMATION, heard)
     if answer.value is not True:
         return drop(playbook, session, playbook.catalog.replies.cancelled)
+    return _confirmed(playbook, session, plan)
+
+
+def _asks_for_the_same(playbook: Playbook, plan: PlanExecution, heard: Heard) -> Generator[ClassifyRequest, Classification, bool]:
+    """Whether the message asks once more for what waits to be confirmed: "cancel it" is a yes to "shall I cancel the order?".
+
+    A bare "cancel" could as well be said of the conversation: what cannot be undone is then left undone.
+    """
+    if not refers_back(heard.text):
+        return False
+    classification = yield ClassifyRequest(heard.text, playbook.catalog, history=heard.history, now=heard.now)
+    return classification.intent_id == plan["intent_id"]
+
+
+def _confirmed(playbook: Playbook, session: Session, plan: PlanExecution) -> Move:
+    """Yes to just these calls."""
     confirmed = PlanExecution(**{**plan, "confirmed": playbook.fingerprint(plan, session.params)})
     return plan_next(playbook, replace(session, plan=confirmed))
 

@@ -170,9 +170,15 @@ def test_a_confirmed_request_acts_after_a_yes(talk: Any) -> None:
     assert talk.say("yes please")["reply"] == "Order O-1 is cancelled."
 
 
-def test_a_no_acts_not(talk: Any) -> None:
+def test_asking_once_more_for_what_waits_to_be_confirmed_is_a_yes(talk: Any) -> None:
     talk.say("cancel my order O-1")
-    assert talk.say("no")["reply"] == "Fine, I leave it."
+    assert talk.say("cancel it please")["reply"] == "Order O-1 is cancelled."
+
+
+@pytest.mark.parametrize("text", ["no", "cancel", "never mind", "stop"])
+def test_a_no_acts_not(talk: Any, text: str) -> None:
+    talk.say("cancel my order O-1")
+    assert talk.say(text)["reply"] == "Fine, I leave it."
     assert talk.shop.calls() == []
 
 

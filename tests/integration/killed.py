@@ -1,0 +1,170 @@
+"""A conversation that is killed somewhere and finished by another process, again and again.
+
+Run as a script it imports everything once, then reads one JSON command a line and prints one JSON answer a line. For each command it forks
+a process that converses until it dies at the appointed place, forks another that sends again what was not answered and finishes, and tells
+what the database and the shop hold then. A fork costs milliseconds, so does a kill.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import shutil
+import signal
+import sqlite3
+import sys
+import tempfile
+import time
+import traceback
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from langmem_ext.checkpoint import DeltaSaver
+from langmem_ext.log import MessageLog
+from langmem_ext.storage.effects import Effect, Rows
+from langmem_ext.storage.sqlite import SqliteDriver
+from langmem_ext.waiting.converse import converse
+
+SAID = ("hello, I want to cancel my order", "it's O-12345", "yes", "and where is order O-778?")
+
+MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
+"""Files that survive a process and need no disk: a kill is not a power cut."""
+
+
+class DyingDriver(SqliteDriver):
+    """Kills its process at one of its steps: before a statement runs, before a COMMIT, or after it."""
+
+    dies_at: int | None = None
+    steps = 0
+
+    def _step(self) -> None:
+        if self.steps == self.dies_at:
+            os.kill(os.getpid(), signal.SIGKILL)
+        self.steps += 1
+
+    def execute(self, effect: Effect) -> Rows:
+        self._step()
+        return super().execute(effect)
+
+    def commit(self) -> None:
+        self._step()
+        super().commit()
+        self._step()
+
+
+def talk(folder: Path, first: int, dies_at: int | None) -> int:
+    """Send the messages from `first` on, noting each answer in a file; the number of steps that the database took."""
+    os.environ["LANGMEM_EXT_SHOP_DB"] = str(folder / "shop.db")
+    from graphs.support import make_graph  # noqa: PLC0415  # the shop's place is read when it is imported
+
+    driver = DyingDriver(str(folder / "memory.db"), synchronous="normal")
+    driver.dies_at = dies_at
+    graph = make_graph(DeltaSaver(MessageLog(driver)))
+    for number in range(first, len(SAID)):
+        converse(graph, SAID[number], thread_id="t", message_id=f"said-{number}")
+        with (folder / "answered").open("a") as answered:
+            answered.write("x")
+    (folder / "end.json").write_text(json.dumps(end_of(graph, folder)))
+    driver.close()
+    return driver.steps
+
+
+def end_of(graph: Any, folder: Path) -> Any:
+    """What the conversation left, without what differs from run to run by nature: random ids and times."""
+    values = dict(graph.get_state({"configurable": {"thread_id": "t"}}).values)
+    ids: dict[str, str] = {}
+
+    def known(text: str) -> str:
+        return ids.setdefault(text, f"id{len(ids)}")
+
+    messages = [
+        [
+            message.type,
+            message.content,
+            message.id if str(message.id).startswith("said-") else known(str(message.id)),
+            [[call["name"], call["args"], known(str(call["id"]))] for call in getattr(message, "tool_calls", [])],
+            known(message.tool_call_id) if message.type == "tool" else None,
+            message.additional_kwargs,
+        ]
+        for message in values.pop("messages")
+    ]
+    if values.get("summary"):
+        values["summary"] = values["summary"]["text"]
+    with closing(sqlite3.connect(folder / "shop.db")) as shop:
+        tables = [name for (name,) in shop.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")]
+        rows = {name: [list(map(_timeless, row)) for row in shop.execute(f"SELECT * FROM {name} ORDER BY 1")] for name in tables}
+    return {"messages": messages, "values": values, "shop": rows}
+
+
+def _timeless(cell: Any) -> Any:
+    return "time" if isinstance(cell, str) and cell[:2] == "20" and cell[4:5] == "-" else cell
+
+
+def in_child(work: Any) -> int:
+    """Run `work` in a forked process; its exit code, negative for a signal."""
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            code = work() or 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+    _, status = os.waitpid(child, 0)
+    return os.waitstatus_to_exitcode(status)
+
+
+def run(command: dict[str, Any]) -> dict[str, Any]:
+    """Converse, die, go on; what came of it."""
+    folder = Path(tempfile.mkdtemp(dir=MEMORY))
+    try:
+        if command.get("after_s") is None:
+            steps = folder / "steps"
+            died = in_child(lambda: steps.write_text(str(talk(folder, 0, command.get("dies_at")))) and 0)
+        else:
+            steps = folder / "none"
+            died = _killed_after(folder, command["after_s"])
+        answered = folder / "answered"
+        first = len(answered.read_text()) if answered.exists() else 0
+        if died:
+            code = in_child(lambda: talk(folder, first, None) and 0)
+            assert code == 0, f"the second process failed with {code}"
+        return {
+            "died": died,
+            "answered": first,
+            "steps": int(steps.read_text()) if steps.exists() else None,
+            "end": json.loads((folder / "end.json").read_text()),
+        }
+    finally:
+        shutil.rmtree(folder)
+
+
+def _killed_after(folder: Path, seconds: float) -> int:
+    child = os.fork()
+    if child == 0:
+        try:
+            talk(folder, 0, None)
+        finally:
+            os._exit(0)
+    time.sleep(seconds)
+    os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    return os.waitstatus_to_exitcode(status)
+
+
+def main() -> None:
+    """Answer commands until the input ends."""
+    with tempfile.TemporaryDirectory() as warm:
+        # Everything is imported and every lazy table is built before the first fork.
+        in_child(lambda: talk(Path(warm), 0, None) and 0)
+    gc.freeze()  # a collection in a fork would copy every page
+    print(json.dumps({"ready": True}), flush=True)
+    for line in sys.stdin:
+        print(json.dumps(run(json.loads(line))), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,101 @@
+"""Promise: nothing acknowledged is lost. Killed anywhere, a conversation goes on in another process and ends as if nothing had happened."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SOAK = os.environ.get("LANGMEM_EXT_SOAK") == "1"
+RANDOM_KILLS = 1000 if SOAK else 20
+SHARDS = 2
+ROOT = Path(__file__).parents[2]
+
+
+class Nursery:
+    """A process that has everything imported and forks conversations."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, str(Path(__file__).with_name("killed.py"))],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+        )
+        assert self._read() == {"ready": True}
+
+    def _read(self) -> Any:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        assert line, "the nursery has died: see its error output"
+        return json.loads(line)
+
+    def run(self, **command: Any) -> Any:
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(command) + "\n")
+        self._process.stdin.flush()
+        return self._read()
+
+    def close(self) -> None:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        self._process.wait(20)
+        self._process.stdout.close()
+
+
+@pytest.fixture(scope="module")
+def nursery() -> Iterator[Nursery]:
+    nursery = Nursery()
+    yield nursery
+    nursery.close()
+
+
+@pytest.fixture(scope="module")
+def undisturbed(nursery: Nursery) -> Any:
+    """The same conversation in one process that is not killed."""
+    return nursery.run()
+
+
+def test_the_undisturbed_conversation_does_something_worth_killing(undisturbed: Any) -> None:
+    said = [message[1] for message in undisturbed["end"]["messages"]]
+    assert undisturbed["died"] == 0
+    assert undisturbed["steps"] > 150
+    assert any("O-12345" in text and "cancel" in text.lower() for text in said)
+    assert undisturbed["end"]["values"]["plan"] is None
+    assert [row for row in undisturbed["end"]["shop"]["orders"] if row[0] == "O-12345" and "cancelled" in row]
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("shard", range(SHARDS))
+def test_killed_before_any_statement_and_before_and_after_any_commit_it_ends_the_same(
+    shard: int, nursery: Nursery, undisturbed: Any
+) -> None:
+    for step in range(shard, undisturbed["steps"], SHARDS):
+        found = nursery.run(dies_at=step)
+        assert found["died"] == -9, f"step {step} was never reached"
+        assert found["end"] == undisturbed["end"], f"killed at step {step}, after {found['answered']} answers"
+
+
+@pytest.mark.timeout(1800)
+def test_killed_at_any_moment_it_ends_the_same(nursery: Nursery, undisturbed: Any) -> None:
+    started = time.monotonic()
+    nursery.run()
+    length = time.monotonic() - started
+    chance = random.Random(20261121)
+    died = 0
+    for number in range(RANDOM_KILLS):
+        seconds = chance.uniform(0, length)
+        found = nursery.run(after_s=seconds)
+        died += found["died"] == -9
+        assert found["end"] == undisturbed["end"], f"kill {number}, after {seconds * 1000:.1f} ms and {found['answered']} answers"
+    assert died > RANDOM_KILLS / 3

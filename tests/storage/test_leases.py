@@ -1,0 +1,125 @@
+"""Promise: one caller drives a thread at a time, among threads, event loops and processes, and a dead process holds nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from langmem_ext import DeltaSaver, ThreadBusy
+
+
+@pytest.fixture(params=["memory", "file"])
+def saver(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[DeltaSaver]:
+    with DeltaSaver(":memory:" if request.param == "memory" else str(tmp_path / "memory.db")) as saver:
+        yield saver
+
+
+def test_the_second_caller_waits_and_then_is_told(saver: DeltaSaver) -> None:
+    with saver.lease("t"):
+        started = time.monotonic()
+        with pytest.raises(ThreadBusy, match="'t'"), saver.lease("t", wait=0.1):
+            pass
+        assert time.monotonic() - started >= 0.1
+        with saver.lease("other", wait=0):
+            pass
+    with saver.lease("t", wait=0):
+        pass
+
+
+def test_the_second_caller_goes_on_when_the_first_has_ended(saver: DeltaSaver) -> None:
+    order: list[str] = []
+
+    def second() -> None:
+        with saver.lease("t", wait=10):
+            order.append("second")
+
+    with saver.lease("t"):
+        waiting = threading.Thread(target=second)
+        waiting.start()
+        time.sleep(0.05)
+        order.append("first")
+    waiting.join(10)
+    assert order == ["first", "second"]
+
+
+async def test_tasks_and_threads_exclude_each_other(saver: DeltaSaver) -> None:
+    async with saver.alease("t"):
+        with pytest.raises(ThreadBusy):
+            async with saver.alease("t", wait=0.05):
+                pass
+        with pytest.raises(ThreadBusy), saver.lease("t", wait=0):
+            pass
+    with saver.lease("t", wait=0):
+        pass
+
+
+async def test_a_cancelled_caller_leaves_nothing_taken(saver: DeltaSaver) -> None:
+    async def hold() -> None:
+        async with saver.alease("t"):
+            await asyncio.sleep(60)
+
+    for pauses in range(4):
+        task = asyncio.create_task(hold())
+        for _ in range(pauses):
+            await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        async with saver.alease("t", wait=5):
+            pass
+
+
+def test_an_error_inside_ends_the_lease(saver: DeltaSaver) -> None:
+    with pytest.raises(ZeroDivisionError), saver.lease("t"):
+        raise ZeroDivisionError
+    with saver.lease("t", wait=0):
+        pass
+
+
+def test_another_process_is_kept_out_until_it_may_and_a_killed_one_holds_nothing(tmp_path: Path) -> None:
+    path = str(tmp_path / "memory.db")
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        with DeltaSaver.from_conn_string(path) as held, held.lease("t"):
+            os.write(writing, b"x")
+            time.sleep(60)
+        os._exit(0)
+    try:
+        assert os.read(reading, 1) == b"x"
+        with DeltaSaver.from_conn_string(path) as saver:
+            with pytest.raises(ThreadBusy), saver.lease("t", wait=0.1):
+                pass
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            child = 0
+            with saver.lease("t", wait=5):
+                pass
+    finally:
+        os.close(reading)
+        os.close(writing)
+        if child:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+
+
+def test_a_forked_child_does_not_keep_its_parents_lease(tmp_path: Path) -> None:
+    with DeltaSaver.from_conn_string(str(tmp_path / "memory.db")) as saver:
+        with saver.lease("t"):
+            child = os.fork()
+            if child == 0:
+                time.sleep(60)
+                os._exit(0)
+        try:
+            with saver.lease("t", wait=0):
+                pass
+        finally:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
