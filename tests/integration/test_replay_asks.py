@@ -83,6 +83,23 @@ def test_every_conversation_goes_on_in_another_process(report: dict[str, Any]) -
     assert report["errors"] == {}
 
 
+def test_what_is_missing_is_counted_as_lost(rows_file: Path, tmp_path: Path) -> None:
+    never_asked, never_answered, forgotten, whole = list(replay_asks.rows(rows_file))[:4]
+    database = replay_asks.Database(tmp_path / "replay.db", "normal")
+    first = {row.number: replay_asks.ask(database, row) for row in (never_answered, forgotten, whole)}
+    second = {row.number: replay_asks.answer(database, row) for row in (never_asked, forgotten, whole)}
+    with database.open() as saver:
+        saver.delete_thread(replay_asks.thread_of(forgotten))
+    chosen = [never_asked, never_answered, forgotten, whole]
+    none = replay_asks.Visit(error="the process died")
+    visits = [[done.get(row.number, none) for row in chosen] for done in (first, second)]
+    replayed = replay_asks.judged(database, chosen, *visits)
+    assert [item.lost for item in replayed] == [True, True, True, False]
+    assert [item.verdict for item in replayed][2:] == ["abstained", "right"]
+    report = replay_asks.figures(replayed, database.bytes)
+    assert (report["resumed"], report["lost"], report["errors"]) == (1, 3, {"the process died": 2})
+
+
 def test_values_in_the_threads_are_judged_apart_by_what_was_asked(report: dict[str, Any]) -> None:
     assert report["single"]["rows"] == 13
     assert report["single"]["right"] == 12
