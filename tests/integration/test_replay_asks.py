@@ -13,6 +13,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
+import asks
 import replay_asks
 
 
@@ -84,7 +85,7 @@ def test_every_conversation_goes_on_in_another_process(report: dict[str, Any]) -
 
 
 def test_what_is_missing_is_counted_as_lost(rows_file: Path, tmp_path: Path) -> None:
-    never_asked, never_answered, forgotten, whole = list(replay_asks.rows(rows_file))[:4]
+    never_asked, never_answered, forgotten, whole = list(asks.rows(rows_file))[:4]
     database = replay_asks.Database(tmp_path / "replay.db", "normal")
     first = {row.number: replay_asks.ask(database, row) for row in (never_answered, forgotten, whole)}
     second = {row.number: replay_asks.answer(database, row) for row in (never_asked, forgotten, whole)}
