@@ -67,6 +67,8 @@ EXT_BYTEARRAY: Final = 65
 
 _COLUMNS: Final = frozenset({"content", "type", "name", "id", "tool_call_id"})
 
+_CLASSES: Final = frozenset(CLASSES)
+
 _plain = JsonPlusSerializer()
 
 
@@ -96,7 +98,7 @@ class MessageCodec:
         Raises:
             TypeError: Something in it cannot be stored (as `ormsgpack.MsgpackEncodeError`, which LangGraph's serializers raise too).
         """
-        if type(value) is list and value and all(map(_is_message, value)):
+        if is_message_list(value):
             return PackedValue(messages=snapshots(value, _default))
         messages: list[Snapshot] = []
         if type(value) is bytearray:
@@ -208,7 +210,7 @@ class ForeignCodec(MessageCodec):
 
     def pack_value(self, value: Any, *, texts: Texts = "none") -> PackedValue:
         """A value as it is now; a list of messages as its messages, everything else whole."""
-        if type(value) is list and value and all(map(_is_message, value)):
+        if is_message_list(value):
             try:
                 return PackedValue(messages=snapshots(value, _default))
             except (TypeError, ormsgpack.MsgpackEncodeError):
@@ -241,6 +243,12 @@ def codec_of(serde: SerializerProtocol) -> MessageCodec:
 
 
 # -- packing -----------------------------------------------------------------------------------------------------------------------------
+
+
+def is_message_list(value: Any) -> bool:
+    """Whether a value is a list of messages and nothing else, and not empty."""
+    # By class first: a list is looked at whole at every step of a graph.
+    return type(value) is list and bool(value) and (set(map(type, value)) <= _CLASSES or all(map(_is_message, value)))
 
 
 def _is_message(value: Any) -> bool:

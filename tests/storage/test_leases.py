@@ -83,6 +83,7 @@ def test_an_error_inside_ends_the_lease(saver: DeltaSaver) -> None:
         pass
 
 
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # of a fork with threads about, since 3.12
 def test_another_process_is_kept_out_until_it_may_and_a_killed_one_holds_nothing(tmp_path: Path) -> None:
     path = str(tmp_path / "memory.db")
     reading, writing = os.pipe()
@@ -110,6 +111,7 @@ def test_another_process_is_kept_out_until_it_may_and_a_killed_one_holds_nothing
             os.waitpid(child, 0)
 
 
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_a_forked_child_does_not_keep_its_parents_lease(tmp_path: Path) -> None:
     with DeltaSaver.from_conn_string(str(tmp_path / "memory.db")) as saver:
         with saver.lease("t"):
