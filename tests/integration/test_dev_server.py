@@ -1,6 +1,6 @@
 """The order desk in the agent server, as `langgraph.json` describes it: one thread, driven by the server and by other processes in turn.
 
-The server is a real `langgraph dev` in a folder of its own; other processes reach the thread through `converse` and the database file.
+The server is a real `langgraph dev` in a folder of its own; the command line and a program with the graph share its database file.
 """
 
 from __future__ import annotations
@@ -31,16 +31,19 @@ ROOT = Path(__file__).parents[2]
 START_SECONDS = 60.0
 STOP_SECONDS = 15.0
 
+pytestmark = pytest.mark.timeout(240)  # two servers and two programs start, each of which imports for seconds on a busy machine
+
 OTHER_PROCESS = """
 import json, sys
 from graphs.support import make_graph
-from langmem_ext import DeltaSaver
-from langmem_ext.waiting.converse import converse
+from langmem_ext import DeltaSaver, converse
 
-database, thread, text = sys.argv[1:]
+database, thread, *texts = sys.argv[1:]
 with DeltaSaver.open(database) as saver:
-    turn = converse(make_graph(saver), text, thread_id=thread)
-print(json.dumps({"reply": turn.reply, "waiting_for": turn.waiting_for}))
+    graph = make_graph(saver)
+    for text in texts:
+        turn = converse(graph, text, thread_id=thread)
+        print(json.dumps({"reply": turn.reply, "waiting_for": turn.waiting_for}))
 """
 
 
@@ -92,13 +95,22 @@ class Desk:
         state = "still starting" if server.poll() is None else f"ended with {server.returncode}"
         pytest.fail(f"the server is {state} after {START_SECONDS:g} s at most")
 
-    def say_elsewhere(self, thread: str, text: str) -> dict[str, Any]:
-        """One message to the thread from a process that has nothing but the database."""
-        command = [sys.executable, "-c", OTHER_PROCESS, str(self.database), thread, text]
-        done = subprocess.run(command, cwd=self.folder, env=self.environment, capture_output=True, text=True, timeout=60, check=False)
-        assert done.returncode == 0, done.stderr
-        said: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    def say_in_program(self, thread: str, *texts: str) -> list[dict[str, Any]]:
+        """Messages to the thread from a program that has the graph and the database."""
+        return self._run([sys.executable, "-c", OTHER_PROCESS, str(self.database), thread, *texts])
+
+    def say_in_chat(self, thread: str, text: str) -> dict[str, Any]:
+        """One message to the thread on the command line, which finds the database as the server does."""
+        [said] = self._run([sys.executable, "-m", "langmem_ext.cli", "chat", "--thread", thread, "--json"], f"{text}\n")
         return said
+
+    def _run(self, command: list[str], given: str = "") -> list[dict[str, Any]]:
+        """The command's lines of output, which are JSON."""
+        done = subprocess.run(
+            command, cwd=self.folder, env=self.environment, input=given, capture_output=True, text=True, timeout=60, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 def _free_port() -> int:
@@ -180,7 +192,7 @@ def test_one_thread_is_driven_by_the_server_and_by_other_processes_in_turn(desk:
         run(client, thread, say="please cancel my order")
         assert asked(client, thread) == ["order_id"]
 
-        confirm = desk.say_elsewhere(thread, "O-12345")
+        confirm = desk.say_in_chat(thread, "O-12345")
         assert confirm["waiting_for"] == "confirmation"
         assert asked(client, thread) == ["confirmation"]
 
@@ -188,9 +200,10 @@ def test_one_thread_is_driven_by_the_server_and_by_other_processes_in_turn(desk:
         assert done["messages"][-1]["content"] == "Order O-12345 is cancelled."
         run(client, thread, say="where is my package?")
 
-    assert desk.say_elsewhere(thread, "")["waiting_for"] == "order_id"
-    assert "O-12346" in desk.say_elsewhere(thread, "O-12346")["reply"]
-    assert desk.say_elsewhere(thread, "change my delivery address")["waiting_for"] == "order_id"
+    waiting, done, asked_again = desk.say_in_program(thread, "", "O-12346", "change my delivery address")
+    assert waiting["waiting_for"] == "order_id"
+    assert done["reply"].startswith("Order O-12346 is ")
+    assert asked_again["waiting_for"] == "order_id"
 
     shutil.rmtree(desk.folder / ".langgraph_api")  # the server's own list of threads; what they hold is in the database
     with desk.serving() as client:
