@@ -14,7 +14,7 @@ SOAK = os.environ.get("LANGMEM_EXT_SOAK") == "1"
 
 # Shrinking a program of forty graph runs takes minutes: ask for it when a failure is to be understood.
 PHASES = [Phase.explicit, Phase.generate, *([Phase.shrink] if os.environ.get("LANGMEM_EXT_SHRINK") == "1" else [])]
-EXAMPLES = int(os.environ.get("LANGMEM_EXT_EXAMPLES", "500" if SOAK else "8"))
+EXAMPLES = int(os.environ.get("LANGMEM_EXT_EXAMPLES", "500" if SOAK else "6"))
 COMMON = {"max_examples": EXAMPLES, "deadline": None, "database": None, "suppress_health_check": list(HealthCheck), "phases": PHASES}
 settings.register_profile("default", settings(derandomize=True, **COMMON))  # type: ignore[arg-type]
 settings.register_profile("soak", settings(print_blob=True, **COMMON))  # type: ignore[arg-type]

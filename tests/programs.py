@@ -454,4 +454,4 @@ OPENING = Invoke(
         Write("value", (Order("O-2", [1]), [1])),
     ),
 )
-programs = st.builds(lambda drawn, keeps: Program((OPENING, *drawn), keeps), st.lists(steps, min_size=5, max_size=10), st.booleans())
+programs = st.builds(lambda drawn, keeps: Program((OPENING, *drawn), keeps), st.lists(steps, min_size=5, max_size=8), st.booleans())

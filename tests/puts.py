@@ -145,7 +145,7 @@ OPENING = Put(
     False,
     True,
 )
-call_lists = st.lists(turns(), min_size=4, max_size=10).map(lambda drawn: [OPENING, *(call for calls in drawn for call in calls)])
+call_lists = st.lists(turns(), min_size=4, max_size=8).map(lambda drawn: [OPENING, *(call for calls in drawn for call in calls)])
 
 
 Call = Put | PutWrites | PutAgain | Delete | Reopen | Meddle

@@ -28,7 +28,7 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.types import Command, RetryPolicy, Send, interrupt
 from programs import Address, Mood, Order, Point, ShoutedMessage
 from pydantic import BaseModel
-from savers import Backend, Calls, Mode, ReferenceShelf, Shelf, run_without_loop
+from savers import BACKENDS, MODES, Backend, Calls, Mode, ReferenceShelf, Shelf, run_without_loop
 
 CONFIG: RunnableConfig = {"configurable": {"thread_id": "t"}}
 
@@ -486,6 +486,11 @@ async def compare(scenario: Scenario, backend: Backend, mode: Mode, folder: Path
         await shelf.close()
 
 
+# A database that outlives its connection is read cold as well, and so says more; the other kind is played once.
+PLACES = [pytest.param(b, m, id=f"{b.name}-{m}") for b in BACKENDS for m in MODES if b.survives_close or m == "sync"]
+
+
+@pytest.mark.parametrize(("backend", "mode"), PLACES, indirect=True, scope="session")
 @pytest.mark.parametrize("played", SCENARIOS)
 def test_an_application_runs_as_on_the_in_memory_saver(played: Scenario, backend: Backend, mode: Mode, folder: Path) -> None:
     work = compare(played, backend, mode, folder)

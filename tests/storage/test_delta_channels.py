@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
 from comparison import Names, assert_same
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import RemoveMessage
 from langchain_core.runnables import RunnableConfig
@@ -217,6 +217,7 @@ def run(steps: Sequence[Step], observe_from: int, backend: Backend, mode: Mode, 
         run_without_loop(work)
 
 
+@settings(max_examples=settings().max_examples // 2)
 @given(drawn=st.lists(steps, min_size=4, max_size=9))
 def test_random_turns_read_back_as_on_the_in_memory_saver(drawn: list[Step], backend: Backend, mode: Mode, folder: Path) -> None:
     run(drawn, 0, backend, mode, folder)
