@@ -172,8 +172,8 @@ def judged(database: Database, chosen: Sequence[Row], asked: Sequence[Visit], an
             found = saver.get_tuple({"configurable": {"thread_id": thread_of(row)}})
             values: dict[str, Any] = found.checkpoint["channel_values"] if found else {}
             messages: list[BaseMessage] = values.get("messages", [])
-            said = [message.text for message in messages if isinstance(message, HumanMessage)]
-            kept = said == [OPENING, row.utterance] and len(messages) > 2 and messages[1].text == row.prompt
+            said = [message.text.strip() for message in messages if isinstance(message, HumanMessage)]
+            kept = said == [OPENING, row.utterance.strip()] and len(messages) > 2 and messages[1].text == row.prompt
             replayed.append(
                 Replayed(
                     row=row,
