@@ -37,3 +37,9 @@ def mode(request: pytest.FixtureRequest) -> Mode:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder for the databases of a run."""
     return tmp_path_factory.mktemp("databases")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let a soak take its time."""
+    for item in items if SOAK else ():
+        item.add_marker(pytest.mark.timeout(0))

@@ -18,9 +18,9 @@ from langchain_core.messages import BaseMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base.id import uuid6
 from langgraph.types import Interrupt, Overwrite, Send
-from programs import Said, Tweak, lists, ones, said, tables, values
+from mutations import edit, spoil, tweaked, twist
+from samples import Said, lists, ones, said, tables, values
 from savers import Calls, Mode, ReferenceShelf, Shelf
-from sessions import edit, spoil, tweaked, twist
 
 CHANNELS = ("messages", "files", "value", "log")
 PATHS = ("", "~a", "~b", "~b, 1")
@@ -269,7 +269,7 @@ class Branch:
             "replace": lambda: [*listed[:which], self._said(change), *listed[which + 1 :]],
             "turn": lambda: [*listed[which:], *listed[:which]],
             "in place": lambda: changed_in_place(value, which, EDITS[change.said.extra]),
-            "tweak": lambda: tweaked(value, Tweak(change.channel, f"key{change.which}", change.value, change.told)),
+            "tweak": lambda: tweaked(value, f"key{change.which}", change.value, move=change.told),
             "set": lambda: deepcopy(change.value),
             "clear": lambda: [],
         }

@@ -19,7 +19,7 @@ from langgraph.checkpoint.base import (
 )
 from langgraph.checkpoint.memory import InMemorySaver
 
-from langmem_ext.checkpoint import DeltaSaver
+from langmem_ext import DeltaSaver
 
 Mode = Literal["sync", "async"]
 MODES: tuple[Mode, ...] = ("sync", "async")

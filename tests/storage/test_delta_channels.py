@@ -18,7 +18,8 @@ from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.message import _messages_delta_reducer
 from langgraph.types import Command, Overwrite, Send, interrupt
-from programs import Durability, Said, json_values, said
+from programs import Durability
+from samples import Said, json_values, said
 from savers import Backend, Calls, Mode, ReferenceShelf, Shelf, run_without_loop
 
 CHANNELS = ("messages", "notes", "table")

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
-import pytest
 from comparison import assert_same
 from hypothesis import given, seed, settings
 from hypothesis.strategies import SearchStrategy
@@ -16,9 +15,6 @@ from programs import Program, programs
 from puts import Branch, Call, call_lists, new_ids
 from savers import Backend, Mode, ReferenceShelf, Shelf, run_without_loop
 from sessions import Session
-
-# A soak may take hours; otherwise the project's own limit of a test is ample.
-TIMEOUT = 120 if settings().derandomize else 0
 
 
 async def compare(program: Program, backend: Backend, mode: Mode, folder: Path) -> None:
@@ -70,11 +66,9 @@ def explore(
     compare_one()
 
 
-@pytest.mark.timeout(TIMEOUT)
 def test_random_programs_read_back_as_on_the_in_memory_saver(backend: Backend, mode: Mode, folder: Path) -> None:
     explore(programs, compare, backend, mode, folder)
 
 
-@pytest.mark.timeout(TIMEOUT)
 def test_random_calls_read_back_exactly_as_on_the_in_memory_saver(backend: Backend, mode: Mode, folder: Path) -> None:
     explore(call_lists, compare_calls, backend, mode, folder)
