@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from io import TextIOWrapper
 
 from langchain_core.callbacks import BaseCallbackHandler
 from pydantic import JsonValue
@@ -26,6 +27,10 @@ class Pipe:
 
     def __init__(self, *, as_json: bool) -> None:
         self._as_json = as_json
+        for stream in (sys.stdin, sys.stdout, sys.stderr):
+            if isinstance(stream, TextIOWrapper):
+                # What cannot be read or written in the terminal's encoding must not end the chat.
+                stream.reconfigure(errors="replace")
 
     def read(self, prefill: str) -> str | None:
         """The next line; None at the end."""

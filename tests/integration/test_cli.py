@@ -192,6 +192,14 @@ def test_a_graph_that_fails_is_one_message_and_exit_code_1(folder: Path) -> None
     assert "Traceback" not in done.stderr
 
 
+def test_bytes_that_are_no_text_do_not_end_the_chat(folder: Path) -> None:
+    command = [*COMMAND, "chat"]
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(command, input="change the address of O-778\nElm 4, Köln\n".encode(), capture_output=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.splitlines()) == 2
+
+
 # -- at a terminal -------------------------------------------------------------------------------------------------------------------------
 
 
@@ -236,8 +244,10 @@ def test_stopping_a_turn_at_the_terminal_loses_nothing(folder: Path) -> None:
     child.expect(PROMPT)
     child.send("\r")
     child.expect("Order O-12345 is found")
+    child.expect(PROMPT)
     child.send("/history\r")
     child.expect("I want to check my order")
+    child.expect(PROMPT)
     child.send("/quit\r")
     end(child)
     with DeltaSaver.open("memory.db") as saver:
@@ -257,6 +267,7 @@ def test_a_command_is_completed(folder: Path) -> None:
     child.expect("/state")
     child.send("\r")
     child.expect("thread id")
+    child.expect(PROMPT)
     child.send("/help\r")
     child.expect(COMMANDS["/reset"])
     child.expect(PROMPT)
