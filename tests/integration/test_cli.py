@@ -18,7 +18,7 @@ import pexpect
 import pytest
 from langgraph.graph import StateGraph
 from langgraph.pregel import Pregel
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from langmem_ext import DeltaSaver, InvalidInput, __version__
 from langmem_ext.cli.app import app
@@ -110,8 +110,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def chat(*arguments: str, lines: list[str]) -> subprocess.CompletedProcess[str]:
-    """A chat of its own process that is given lines; every one must end well unless the test says otherwise."""
+    """A chat in a process of its own."""
     return subprocess.run([*COMMAND, "chat", *arguments], input="".join(f"{line}\n" for line in lines), capture_output=True, text=True)
+
+
+def chat_here(*arguments: str, lines: list[str]) -> Result:
+    """A chat in this process, which has what it imports already."""
+    return CliRunner().invoke(app, ["chat", *arguments], input="".join(f"{line}\n" for line in lines))
 
 
 def until(found: Callable[[], bool]) -> None:
@@ -138,7 +143,7 @@ def test_a_conversation_goes_on_in_the_next_process(folder: Path) -> None:
 
 def test_each_message_is_answered_by_one_line(folder: Path) -> None:
     lines = ["I want a refund", "where is my order O-12346?", "", "//home", "/nothing", "/reset", "", "hello"]
-    done = chat("--thread", "t1", lines=lines)
+    done = chat_here("--thread", "t1", lines=lines)
     replies = done.stdout.splitlines()
     assert len(replies) == len(lines) - 1
     assert "Back to your earlier request. What's your order ID?" in replies[1]
@@ -154,7 +159,7 @@ def test_each_message_is_answered_by_one_line(folder: Path) -> None:
 
 def test_json_says_what_waits_and_hides_what_is_sensitive(folder: Path) -> None:
     lines = ["change the address of O-778", "/state", "4 Elm Street, Springfield", "/state", "/history", "/quit", "hello"]
-    done = chat("--json", "--db", "sqlite:///other.db", lines=lines)
+    done = chat_here("--json", "--db", "sqlite:///other.db", lines=lines)
     asked, waiting, answered, state, *history = [json.loads(line) for line in done.stdout.splitlines()]
     assert (asked["waiting_for"], asked["attempt"], asked["params_keys"]) == ("address", 1, ["order_id"])
     assert (waiting["waiting_for"], waiting["request"], waiting["params"]) == ("address", "change_address", {"order_id": "O-778"})
@@ -186,8 +191,8 @@ def test_a_killed_turn_is_finished_at_the_next_start(folder: Path) -> None:
 
 def test_a_graph_that_fails_is_one_message_and_exit_code_1(folder: Path) -> None:
     (folder / "others.py").write_text(OTHER_GRAPHS)
-    done = chat("--graph", "others:failing", lines=["hi", "more"])
-    assert (done.returncode, done.stdout) == (1, "")
+    done = chat_here("--graph", "others.py:failing", lines=["hi", "more"])
+    assert (done.exit_code, done.stdout) == (1, "")
     assert "the graph failed with RuntimeError: no connection" in done.stderr
     assert "Traceback" not in done.stderr
 
@@ -368,7 +373,7 @@ def test_bad_input_is_one_message_and_an_exit_code(
 ) -> None:
     prepare(folder)
     before = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
-    done = CliRunner().invoke(app, ["chat", *arguments], input="hello\n")
+    done = chat_here(*arguments, lines=["hello"])
     assert done.exit_code == code, done.output
     assert done.stdout == ""
     assert done.stderr.startswith("langmem-ext: ")
