@@ -137,8 +137,7 @@ def _deliver(thread: ChatThread, screen: Screen, text: str, *, left: bool = Fals
     except KeyboardInterrupt:
         if not screen.interactive:
             raise
-        kept = "it was not stored yet and is on the next line" if thread.unsent() else "your message is stored; Enter goes on with it"
-        screen.note(f"stopped: {kept}")
+        screen.note(_stopped(thread))
         return False
     except LangmemExtError as error:
         screen.note(str(error))
@@ -148,3 +147,10 @@ def _deliver(thread: ChatThread, screen: Screen, text: str, *, left: bool = Fals
         return False
     show(turn)
     return True
+
+
+def _stopped(thread: ChatThread) -> str:
+    """What became of a message whose turn was stopped."""
+    if thread.unsent():
+        return "stopped: your message was not stored yet and is on the next line"
+    return "stopped: your message is stored; Enter goes on with it" if thread.waits else "stopped: Enter goes on where the thread stands"

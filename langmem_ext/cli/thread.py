@@ -17,7 +17,9 @@ from pydantic import JsonValue
 from langmem_ext.waiting.converse import converse
 from langmem_ext.waiting.marks import sensitive_names
 from langmem_ext.waiting.nodes import Nodes
+from langmem_ext.waiting.playbook import Playbook
 from langmem_ext.waiting.question import HIDDEN
+from langmem_ext.waiting.session import read_session, read_summary
 from langmem_ext.waiting.turn import Turn, asked_by, messages_of, pending_interrupts
 
 
@@ -87,35 +89,34 @@ class ChatThread:
         return "waiting_for_param" in self._graph.channels
 
     def report(self) -> dict[str, JsonValue]:
-        """What the thread remembers; of a sensitive parameter only its name, and of a graph without a catalog no value at all."""
+        """What the thread remembers; of a sensitive parameter only its name."""
         snapshot = self._state()
-        values = snapshot.values if isinstance(snapshot.values, dict) else {}
         interrupts = pending_interrupts(snapshot)
         asked = asked_by(interrupts[0]) if interrupts else {}
-        summary = values.get("summary")
-        return {
+        report: dict[str, JsonValue] = {
             "thread_id": self.id,
             "messages": len(messages_of(snapshot)),
             "waiting_for": asked.get("param"),
             "attempt": asked.get("attempt", 0),
             "question": asked.get("prompt"),
-            "request": _intent(values.get("plan")),
-            "suspended": [_intent(entry.get("plan")) for entry in values.get("suspended") or []],
-            "last_intent_id": values.get("last_intent_id"),
-            "params": self._shown_params(values.get("params") or {}),
-            "summary": summary["text"] if isinstance(summary, dict) else None,
         }
-
-    def _shown_params(self, params: dict[str, JsonValue]) -> dict[str, JsonValue]:
-        sensitive = _sensitive(self._graph)
-        return {name: HIDDEN if sensitive is None or name in sensitive else value for name, value in sorted(params.items())}
+        playbook = _playbook(self._graph)
+        return report | _session_report(snapshot.values, playbook) if playbook else report
 
     def _state(self) -> StateSnapshot:
         return self._graph.get_state(self._config)
 
 
-def _intent(plan: Any) -> str | None:
-    return plan.get("intent_id") if isinstance(plan, dict) else None
+def _session_report(values: dict[str, Any], playbook: Playbook) -> dict[str, JsonValue]:
+    """What a waiting graph remembers, as it reads it itself: a state that somebody edited is shown as far as it makes sense."""
+    session, summary = read_session(values, playbook), read_summary(values)
+    return {
+        "request": session.plan["intent_id"] if session.plan else None,
+        "suspended": [entry["plan"]["intent_id"] for entry in session.suspended],
+        "last_intent_id": session.last_intent_id,
+        "params": {name: HIDDEN if name in playbook.sensitive else value for name, value in sorted(session.params.items())},
+        "summary": summary["text"] if summary else None,
+    }
 
 
 def _line(message: BaseMessage) -> Line:
@@ -131,8 +132,8 @@ def _line(message: BaseMessage) -> Line:
     return Line(role, text)
 
 
-def _sensitive(graph: Pregel[Any, Any, Any, Any]) -> frozenset[str] | None:
-    """The parameters that a waiting graph's catalog calls sensitive; None for any other graph."""
+def _playbook(graph: Pregel[Any, Any, Any, Any]) -> Playbook | None:
+    """The catalog and tools of a waiting graph; None for any other graph."""
     node = getattr(getattr(graph, "builder", None), "nodes", {}).get("respond")
     nodes = getattr(getattr(getattr(node, "runnable", None), "func", None), "__self__", None)
-    return frozenset(nodes.playbook.sensitive) if isinstance(nodes, Nodes) else None
+    return nodes.playbook if isinstance(nodes, Nodes) else None

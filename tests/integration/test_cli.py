@@ -197,6 +197,23 @@ def test_a_graph_that_fails_is_one_message_and_exit_code_1(folder: Path) -> None
     assert "Traceback" not in done.stderr
 
 
+def test_an_edited_state_is_shown_as_far_as_it_makes_sense(folder: Path) -> None:
+    chat_here(lines=["I want a refund"])
+    with DeltaSaver.open("memory.db") as saver:
+        edit = {"params": "O-1", "suspended": [7], "summary": {"text": 1}, "plan": {"id": None}}
+        choose_graph(None, None)(saver).update_state({"configurable": {"thread_id": "default"}}, edit, as_node="classify")
+    state = json.loads(chat_here("--json", lines=["/state"]).stdout)
+    assert (state["params"], state["suspended"], state["summary"], state["request"]) == ({}, [], None, None)
+
+
+def test_a_graph_of_somebody_else_has_a_state_and_nothing_to_reset(folder: Path) -> None:
+    (folder / "others.py").write_text(OTHER_GRAPHS)
+    done = chat_here("--graph", "others.py:compiled", "--json", lines=["hi", "/state", "/reset"])
+    reply, state = [json.loads(line) for line in done.stdout.splitlines()]
+    assert (reply["waiting_for"], state["messages"]) == (None, 2)
+    assert "nothing to reset" in done.stderr
+
+
 def test_bytes_that_are_no_text_do_not_end_the_chat(folder: Path) -> None:
     command = [*COMMAND, "chat"]
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
