@@ -124,6 +124,14 @@ class MessageCodec:
 
         return ormsgpack.unpackb(packed.body, ext_hook=restore_hook(self._policy, lifted), option=UNPACK_OPTIONS)
 
+    def pack_plain(self, value: Any) -> bytes:
+        """A value as it is now, whole: for what is small and no channel's."""
+        return pack(value, _default)
+
+    def load_plain(self, packed: bytes) -> Any:
+        """The value that `pack_plain` was given, as a fresh object."""
+        return unpack(packed, self._hook)
+
     def pack_messages(self, messages: Sequence[BaseMessage]) -> list[Snapshot]:
         """The exact bytes of each message, in order."""
         return snapshots(messages, _default)
@@ -215,14 +223,22 @@ class ForeignCodec(MessageCodec):
                 return PackedValue(messages=snapshots(value, _default))
             except (TypeError, ormsgpack.MsgpackEncodeError):
                 pass
-        return PackedValue(body=pack(list(self._serde.dumps_typed(value))))
+        return PackedValue(body=self.pack_plain(value))
+
+    def pack_plain(self, value: Any) -> bytes:
+        """A value as it is now, whole."""
+        return pack(list(self._serde.dumps_typed(value)))
+
+    def load_plain(self, packed: bytes) -> Any:
+        """The value that `pack_plain` was given, as a fresh object."""
+        kind, data = unpack(packed)
+        return self._serde.loads_typed((kind, data))
 
     def load_value(self, packed: PackedValue) -> Any:
         """A fresh object."""
         if packed.body is None:
             return super().load_value(packed)
-        kind, data = unpack(packed.body)
-        return self._serde.loads_typed((kind, data))
+        return self.load_plain(packed.body)
 
     def item_row(self, packed: Snapshot) -> tuple[ItemRow, int]:
         """A message's row and its token count; nothing of it readable but its id."""

@@ -90,7 +90,7 @@ class ThreadChatMessageHistory(BaseChatMessageHistory):
         return history_ops.clear_history(self._key, self._channel, self._edit(), indexes=self.log.indexes, codec=self._codec)
 
     def _edit(self) -> Edit:
-        return new_edit(self._codec.pack_value({"parents": {}}).body)
+        return new_edit(self._codec.pack_plain({"parents": {}}))
 
     def _load(self, packed: list[Snapshot]) -> list[BaseMessage]:
         loaded: list[BaseMessage] = self._codec.load_value(PackedValue(messages=packed))

@@ -19,7 +19,7 @@ from langgraph.checkpoint.base import (
 
 from langmem_ext.codec import MessageCodec
 from langmem_ext.errors import DamagedRow
-from langmem_ext.types import DeltaHistory, PackedCheckpoint, PackedValue, StoredCheckpoint
+from langmem_ext.types import DeltaHistory, PackedCheckpoint, StoredCheckpoint
 
 WAITING_CHANNEL: Final = "waiting_for_param"
 """The channel by which a graph says which parameter it waits for; its value, a name, is shown in the thread's row."""
@@ -51,16 +51,16 @@ def pack_checkpoint(
         parent=config["configurable"].get("checkpoint_id") or None,
         v=checkpoint.get("v", 0),
         ts=checkpoint.get("ts", ""),
-        versions=dict(checkpoint["channel_versions"]),
-        seen={node: dict(seen) for node, seen in checkpoint["versions_seen"].items()},
+        versions=dict(checkpoint.get("channel_versions", {})),
+        seen={node: dict(seen) for node, seen in checkpoint.get("versions_seen", {}).items()},
         updated=checkpoint.get("updated_channels"),
         values=fresh,
         carried={channel: partial(codec.pack_value, value) for channel, value in values.items() if channel not in fresh},
         order=tuple(values),
-        extra=codec.pack_value([further, absent]).body if further or absent else None,
+        extra=codec.pack_plain([further, absent]) if further or absent else None,
         label=json.dumps(labels, separators=(",", ":"), sort_keys=True).encode(),
         step=step,
-        details=codec.pack_value(details).body if details else None,
+        details=codec.pack_plain(details) if details else None,
         head_messages=max(lengths, default=None),
         waiting_for=waiting if isinstance(waiting, str) else None,
     )
@@ -74,7 +74,7 @@ def _split_metadata(metadata: CheckpointMetadata) -> tuple[dict[str, Any], int |
     for name, value in metadata.items():
         if name == "step" and type(value) is int:
             step = value
-        elif is_scalar(value) and type(value) in (str, bool, int, float, type(None)):
+        elif type(name) is str and is_scalar(value) and type(value) in (str, bool, int, float, type(None)):
             labels[name] = value
         else:
             details[name] = value
@@ -103,7 +103,7 @@ def load_checkpoint(codec: MessageCodec, stored: StoredCheckpoint, thread_id: An
 
 
 def _build(codec: MessageCodec, stored: StoredCheckpoint, thread_id: Any, config: RunnableConfig | None) -> CheckpointTuple:
-    further, absent = codec.load_value(_body(stored.extra)) if stored.extra is not None else ({}, [])
+    further, absent = codec.load_plain(stored.extra) if stored.extra is not None else ({}, [])
     known = {
         "v": stored.v,
         "ts": stored.ts,
@@ -118,7 +118,7 @@ def _build(codec: MessageCodec, stored: StoredCheckpoint, thread_id: Any, config
     if stored.step is not None:
         metadata["step"] = stored.step
     if stored.details is not None:
-        metadata |= codec.load_value(_body(stored.details))
+        metadata |= codec.load_plain(stored.details)
     return CheckpointTuple(
         config=config if config is not None else config_of(thread_id, stored.namespace, stored.id),
         checkpoint=checkpoint,
@@ -126,10 +126,6 @@ def _build(codec: MessageCodec, stored: StoredCheckpoint, thread_id: Any, config
         parent_config=None if stored.parent is None else config_of(thread_id, stored.namespace, stored.parent),
         pending_writes=[(write.task, write.channel, codec.load_value(write.value)) for write in stored.writes],
     )
-
-
-def _body(body: bytes) -> PackedValue:
-    return PackedValue(body=body)
 
 
 def load_history(codec: MessageCodec, entry: DeltaHistory) -> DeltaChannelHistory:

@@ -103,6 +103,10 @@ def _mapped(intent: Intent) -> set[str]:
 def _check_param(place: DataPath, param: Param) -> Iterator[Problem]:
     if param.type is ParamType.ENUM and not param.enum:
         yield Problem((*place, "enum"), "an enum needs its values: `enum: {value: [synonyms]}`")
+    if param.type in (ParamType.INTEGER, ParamType.NUMBER, ParamType.MONEY):
+        for value in param.enum:
+            if not re.fullmatch(r"[+-]?\d+" if param.type is ParamType.INTEGER else r"[+-]?\d+(?:\.\d+)?", value):
+                yield Problem((*place, "enum", value), f"{value!r} is no {param.type.value}")
     yield from _check_synonyms(place, param)
     if param.pattern is None:
         return

@@ -15,6 +15,7 @@ from pydantic import JsonValue
 
 from langmem_ext.errors import InvalidInput
 from langmem_ext.waiting.catalog import Intent, IntentCatalog, field_error, step_arguments, tool_arguments
+from langmem_ext.waiting.extract.validity import is_allowed
 from langmem_ext.waiting.param import Param, ParamType
 from langmem_ext.waiting.state import CONFIRMATION, PlanExecution, Step
 
@@ -115,7 +116,7 @@ class Playbook:
     def _own_error(param: Param, value: JsonValue) -> str | None:
         if not isinstance(value, str | int | float):
             return "must be one value"
-        if param.enum and value not in param.enum:
+        if not is_allowed(param, value):
             return "must be one of the possible values"
         if param.pattern and isinstance(value, str) and not re.fullmatch(param.pattern, value):
             return "must have the expected form"

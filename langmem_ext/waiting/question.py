@@ -5,8 +5,9 @@ Pure: the node that says the question and the node that waits for its answer eac
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from pydantic import JsonValue
 
@@ -102,11 +103,15 @@ def _confirmation(playbook: Playbook, plan: PlanExecution, params: Params) -> st
     return f"{intent.description.rstrip('.') or in_words(intent.id)} ({values}). {asked}"
 
 
+_READ: Final[dict[ParamType, Callable[[str], JsonValue]]] = {ParamType.INTEGER: int, ParamType.NUMBER: float, ParamType.MONEY: float}
+"""How a possible value, which a catalog has as text, is a value of its type."""
+
+
 def value_schema(param: Param) -> dict[str, Any]:
     """The JSON schema of a parameter's value."""
     schema: dict[str, JsonValue] = dict(_SCHEMAS.get(param.type, {"type": "string"}))
-    if param.enum:
-        schema["enum"] = list(param.enum)
+    if param.enum and param.type is not ParamType.BOOLEAN:
+        schema["enum"] = [_READ.get(param.type, str)(value) for value in param.enum]
     elif param.pattern:
         schema["pattern"] = f"^(?:{param.pattern})$"
     if param.description:

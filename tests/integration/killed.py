@@ -21,6 +21,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from graphs.support import make_graph
 from langmem_ext.checkpoint import DeltaSaver
 from langmem_ext.log import MessageLog
 from langmem_ext.storage.effects import Effect, Rows
@@ -57,8 +58,6 @@ class DyingDriver(SqliteDriver):
 def talk(folder: Path, first: int, dies_at: int | None) -> int:
     """Send the messages from `first` on, noting each answer in a file; the number of steps that the database took."""
     os.environ["LANGMEM_EXT_SHOP_DB"] = str(folder / "shop.db")
-    from graphs.support import make_graph  # noqa: PLC0415  # the shop's place is read when it is imported
-
     driver = DyingDriver(str(folder / "memory.db"), synchronous="normal")
     driver.dies_at = dies_at
     graph = make_graph(DeltaSaver(MessageLog(driver)))
@@ -158,8 +157,8 @@ def _killed_after(folder: Path, seconds: float) -> int:
 def main() -> None:
     """Answer commands until the input ends."""
     with tempfile.TemporaryDirectory() as warm:
-        # Everything is imported and every lazy table is built before the first fork.
-        in_child(lambda: talk(Path(warm), 0, None) and 0)
+        # Everything is imported, and every pattern compiled, before the first fork.
+        talk(Path(warm), 0, None)
     gc.freeze()  # a collection in a fork would copy every page
     print(json.dumps({"ready": True}), flush=True)
     for line in sys.stdin:

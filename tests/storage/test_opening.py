@@ -319,3 +319,24 @@ def test_processes_that_open_a_new_file_at_once_all_find_it_ready(tmp_path: Path
 def test_every_refusal_has_one_root() -> None:
     with pytest.raises(LangmemExtError):
         DeltaSaver.open("postgresql://localhost/none")
+
+
+# -- odd checkpoints ---------------------------------------------------------------------------------------------------------------------
+
+
+def test_metadata_of_any_kind_comes_back() -> None:
+    metadata: Any = {"source": "loop", "step": 1, "said": HumanMessage("x", id="1"), 1: 2, "many": [1, {"a": None}], "odd": float("inf")}
+    with DeltaSaver(":memory:") as saver:
+        saver.put({"configurable": {"thread_id": "t", "checkpoint_ns": "", "tenant": "a"}}, _checkpoint({}), metadata, {})
+        found = saver.get_tuple(CONFIG)
+        assert found is not None
+        assert found.metadata == {**metadata, "tenant": "a"}
+
+
+def test_a_checkpoint_comes_back_with_exactly_the_keys_that_it_was_put_with() -> None:
+    bare: Any = {"v": 1, "id": "7", "ts": "now", "channel_values": {"a": 1}, "pending_sends": [], "mine": {"x": HumanMessage("y", id="1")}}
+    with DeltaSaver(":memory:") as saver:
+        saver.put({"configurable": {"thread_id": "t"}}, bare, {}, {"a": 1})
+        found = saver.get_tuple(CONFIG)
+        assert found is not None
+        assert found.checkpoint == bare

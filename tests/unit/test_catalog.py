@@ -257,6 +257,12 @@ def test_a_dictionary_with_mistakes_says_where_they_are() -> None:
     assert str(error.value).startswith("the desk has 2 mistakes")
 
 
+def test_a_possible_value_that_is_no_number_is_a_mistake_of_a_number() -> None:
+    with pytest.raises(CatalogError) as error:
+        IntentCatalog.from_dict({"intents": [{"id": "a"}], "params": {"riders": {"type": "integer", "enum": {"1": [], "two": []}}}})
+    assert mistakes(error) == ["params.riders.enum.two: 'two' is no integer"]
+
+
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8)
 KEYS = (
     "intents params replies redaction escalate_to id examples patterns required optional tool param_mapping reply confirm type enum "

@@ -17,8 +17,10 @@ from pydantic import Field
 from langmem_ext.errors import InvalidInput
 from langmem_ext.waiting.catalog import IntentCatalog
 from langmem_ext.waiting.classify import RuleClassifier
+from langmem_ext.waiting.extract.validity import is_allowed
 from langmem_ext.waiting.heard import Heard
 from langmem_ext.waiting.marks import held, marked, sensitive_names
+from langmem_ext.waiting.param import Param, ParamType
 from langmem_ext.waiting.plan import Decision, next_task
 from langmem_ext.waiting.playbook import Playbook
 from langmem_ext.waiting.question import question, value_schema
@@ -355,6 +357,14 @@ def test_a_question_is_worded_for_its_attempt_and_carries_its_schema() -> None:
     ]
     assert asked[0].payload()["schema"] == {"type": "integer"}
     assert value_schema(PLAYBOOK.param("code"))["pattern"] == "^(?:B-[0-9]+)$"
+
+
+def test_possible_values_are_values_of_their_type() -> None:
+    riders = Param(name="riders", type=ParamType.INTEGER, enum={"1": (), "2": ("two",)})
+    assert value_schema(riders) == {"type": "integer", "enum": [1, 2]}
+    assert is_allowed(riders, 2)
+    assert not is_allowed(riders, 3)
+    assert "enum" not in value_schema(Param(name="pets", type=ParamType.BOOLEAN, enum={"True": (), "False": ()}))
 
 
 def test_a_key_names_one_call_of_one_request() -> None:

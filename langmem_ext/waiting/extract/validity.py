@@ -16,7 +16,7 @@ _NUMERIC = frozenset((ParamType.INTEGER, ParamType.NUMBER, ParamType.MONEY))
 
 def is_valid(param: Param, value: JsonValue) -> bool:
     """Whether the value has the parameter's type, is among its allowed values and matches its pattern."""
-    return _has_type(param.type, value) and _is_allowed(param, value) and _matches(param, value)
+    return _has_type(param.type, value) and is_allowed(param, value) and _matches(param, value)
 
 
 def _has_type(kind: ParamType, value: JsonValue) -> bool:
@@ -41,7 +41,8 @@ def _parses(parse: Callable[[str], object], value: str) -> bool:
     return True
 
 
-def _is_allowed(param: Param, value: JsonValue) -> bool:
+def is_allowed(param: Param, value: JsonValue) -> bool:
+    """Whether the value is among the parameter's possible values, where it lists any; a number is one by how it is written."""
     return not param.enum or param.type == ParamType.BOOLEAN or str(value) in param.enum
 
 
