@@ -142,7 +142,7 @@ def _follow(writer: Writer, head: tuple[bytes, Header, int | None] | None, chann
         header,
         ts=edit.ts,
         versions={**header.versions, channel: version},
-        updated=[channel],
+        updated=None,  # not "only this one": LangGraph would then look at no other channel for what is still to be done
         values={**header.values, channel: value},
     )
     yield from store_header(writer, 0, checkpoint, parent, following, step=None if step is None else step + 1, label=b'{"source":"update"}')

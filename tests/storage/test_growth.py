@@ -1,0 +1,157 @@
+"""Promise: a message's bytes are written once, and storing one more turn costs what the turn costs, not what the thread has grown to."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+import pytest
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.graph import START, MessagesState, StateGraph, add_messages
+from langgraph.types import Send
+from pydantic import BaseModel
+
+from langmem_ext import DeltaSaver, MessageLog
+from langmem_ext.storage.effects import Effect, Rows
+from langmem_ext.storage.sqlite import SqliteDriver
+
+CONFIG: Any = {"configurable": {"thread_id": "t"}}
+TABLES = ("item", "value", "checkpoint", "pending_write", "word")
+
+
+def long(number: int, who: str) -> str:
+    return f"This is what {who} said in turn {number}, and it is long enough to be noticed wherever it stands in the database. " * 2
+
+
+class Model(BaseModel):
+    messages: Annotated[list[AnyMessage], add_messages] = []
+
+
+@dataclass
+class Data:
+    messages: Annotated[list[AnyMessage], add_messages] = field(default_factory=list)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "memory.db"
+
+
+@pytest.fixture
+def saver(path: Path) -> Iterator[DeltaSaver]:
+    with DeltaSaver.from_conn_string(str(path)) as saver:
+        yield saver
+
+
+def messages_of(state: Any) -> list[Any]:
+    found: list[Any] = state["messages"] if isinstance(state, dict) else state.messages
+    return found
+
+
+def chat(saver: DeltaSaver, schema: Any = MessagesState) -> Any:
+    def answer(state: Any) -> dict[str, Any]:
+        return {"messages": [AIMessage(long(len(messages_of(state)) // 2, "the agent"))]}
+
+    return StateGraph(schema).add_node("answer", answer).add_edge(START, "answer").compile(checkpointer=saver)
+
+
+def occurrences(path: Path, text: str) -> int:
+    """In how many places of the database a text stands."""
+    with closing(sqlite3.connect(path)) as connection:
+        rows = [row for table in TABLES for row in connection.execute(f"SELECT * FROM {table}")]
+    cells = [cell.encode() if isinstance(cell, str) else cell for row in rows for cell in row if isinstance(cell, str | bytes)]
+    return sum(cell.count(text.strip().encode()) for cell in cells)
+
+
+INPUTS = {
+    "message": lambda text: {"messages": [HumanMessage(text)]},
+    "message with id": lambda text: {"messages": [HumanMessage(text, id=text[:60])]},
+    "one message": lambda text: {"messages": HumanMessage(text)},
+    "tuple": lambda text: {"messages": [("user", text)]},
+    "dict": lambda text: {"messages": [{"role": "user", "content": text}]},
+    "model": lambda text: Model(messages=[HumanMessage(text)]),
+    "dataclass": lambda text: Data(messages=[HumanMessage(text)]),
+}
+
+
+@pytest.mark.parametrize("form", INPUTS)
+def test_a_text_stands_in_the_database_once_however_it_came_in(form: str, saver: DeltaSaver, path: Path) -> None:
+    schema = {"model": Model, "dataclass": Data}.get(form, MessagesState)
+    graph = chat(saver, schema)
+    for turn in range(4):
+        graph.invoke(INPUTS[form](long(turn, "the user")), CONFIG)
+    for turn in range(4):
+        assert occurrences(path, long(turn, "the user")) == 1
+        assert occurrences(path, long(turn, "the agent")) == 1
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("SELECT items, head_messages FROM thread").fetchall() == [(8, 8)]
+        assert connection.execute("SELECT count(*) FROM conversation").fetchone() == (8,)
+
+
+def test_forks_subgraphs_fan_out_and_updates_refer_to_the_same_row(saver: DeltaSaver, path: Path) -> None:
+    inner = StateGraph(MessagesState).add_node("pass", lambda state: {}).add_edge(START, "pass").compile(checkpointer=True)
+    builder = StateGraph(MessagesState).add_node("child", inner).add_node("seen", lambda state: {})
+    builder.add_edge(START, "child")
+    builder.add_conditional_edges("child", lambda state: [Send("seen", {"messages": state["messages"]}) for _ in range(3)], ["seen"])
+    graph = builder.compile(checkpointer=saver)
+    for turn in range(3):
+        graph.invoke({"messages": [HumanMessage(long(turn, "the user"))]}, CONFIG)
+    past = list(graph.get_state_history(CONFIG))[-3]
+    for turn in range(3, 6):
+        graph.invoke({"messages": [HumanMessage(long(turn, "the user"))]}, past.config)
+    last = graph.get_state(CONFIG).values["messages"]
+    graph.update_state(CONFIG, {"messages": last}, as_node="child")
+    for turn in range(6):
+        assert occurrences(path, long(turn, "the user")) == 1
+
+
+def test_a_message_that_changes_is_stored_anew_and_the_old_one_stays_readable(saver: DeltaSaver) -> None:
+    def shout(state: MessagesState) -> dict[str, Any]:
+        state["messages"][0].content = state["messages"][0].content.upper()
+        return {"messages": [AIMessage("done")]}
+
+    graph = StateGraph(MessagesState).add_node("shout", shout).add_edge(START, "shout").compile(checkpointer=saver)
+    graph.invoke({"messages": [HumanMessage("quiet", id="1")]}, CONFIG, durability="sync")
+    history = [[message.content for message in state.values.get("messages", [])] for state in graph.get_state_history(CONFIG)]
+    assert history == [["QUIET", "done"], ["quiet"], []]
+
+
+class CountingDriver(SqliteDriver):
+    """Counts statements."""
+
+    statements = 0
+
+    def execute(self, effect: Effect) -> Rows:
+        self.statements += 1
+        return super().execute(effect)
+
+
+def test_statements_and_bytes_per_turn_do_not_grow_with_the_thread(path: Path) -> None:
+    driver = CountingDriver(str(path), synchronous="normal")
+    graph = chat(DeltaSaver(MessageLog(driver)))
+    statements, pages = [], []
+    for turn in range(200):
+        before = driver.statements
+        graph.invoke({"messages": [HumanMessage(long(turn, "the user"))]}, CONFIG)
+        statements.append(driver.statements - before)
+        if turn % 50 == 49:
+            pages.append(driver._connection.execute("PRAGMA page_count").fetchone()[0])
+    driver.close()
+    assert max(statements[10:]) <= statements[10] + 1
+    growth = [later - earlier for earlier, later in zip(pages, pages[1:], strict=False)]
+    assert max(growth) <= min(growth) * 1.15
+
+
+def test_a_conversation_of_short_messages_takes_less_than_twice_its_own_bytes(saver: DeltaSaver, path: Path) -> None:
+    graph = chat(saver)
+    for turn in range(200):
+        graph.invoke({"messages": [HumanMessage(long(turn, "the user")[:180])]}, CONFIG)
+    messages = graph.get_state(CONFIG).values["messages"]
+    raw = sum(len(JsonPlusSerializer().dumps_typed(message)[1]) for message in messages)
+    saver.close()
+    assert path.stat().st_size <= 2.0 * raw

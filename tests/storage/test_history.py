@@ -1,0 +1,181 @@
+"""Promise: a thread's chat history and its graph are two views of one log; what one writes the other reads."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any, TypedDict
+
+import pytest
+from langchain_core.language_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, ToolMessage
+from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
+from langchain_core.runnables.history import RunnableWithMessageHistory
+from langgraph.channels.delta import DeltaChannel
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.types import Command, interrupt
+
+from langmem_ext import DeltaSaver, InvalidInput, ThreadChatMessageHistory
+
+CONFIG: Any = {"configurable": {"thread_id": "t"}}
+
+
+@pytest.fixture
+def saver(tmp_path: Path) -> Iterator[DeltaSaver]:
+    with DeltaSaver.from_conn_string(str(tmp_path / "memory.db")) as saver:
+        yield saver
+
+
+def counting(saver: DeltaSaver) -> Any:
+    """A graph that says how many messages it sees."""
+
+    def answer(state: MessagesState) -> dict[str, Any]:
+        return {"messages": [AIMessage(f"I see {len(state['messages'])}")]}
+
+    return StateGraph(MessagesState).add_node("answer", answer).add_edge(START, "answer").compile(checkpointer=saver)
+
+
+def texts(history: ThreadChatMessageHistory) -> list[Any]:
+    return [message.content for message in history.messages]
+
+
+def test_what_a_graph_said_is_there_and_what_is_added_is_there_for_the_graph(saver: DeltaSaver) -> None:
+    graph, history = counting(saver), ThreadChatMessageHistory("t", saver)
+    assert history.messages == []
+    graph.invoke({"messages": [HumanMessage("one")]}, CONFIG)
+    assert history.messages == graph.get_state(CONFIG).values["messages"]
+    history.add_messages([HumanMessage("two"), AIMessage("fine")])
+    assert graph.get_state(CONFIG).values["messages"] == history.messages
+    assert graph.get_state(CONFIG).next == ()
+    graph.invoke({"messages": [HumanMessage("three")]}, CONFIG)
+    assert texts(history) == ["one", "I see 1", "two", "fine", "three", "I see 5"]
+
+
+def test_a_thread_may_begin_with_its_history(saver: DeltaSaver) -> None:
+    history = ThreadChatMessageHistory("t", saver)
+    history.add_user_message("hello")
+    history.add_ai_message("hi")
+    counting(saver).invoke({"messages": [HumanMessage("and?")]}, CONFIG)
+    assert texts(history) == ["hello", "hi", "and?", "I see 3"]
+
+
+def test_a_message_with_a_known_id_takes_its_place(saver: DeltaSaver) -> None:
+    history = ThreadChatMessageHistory("t", saver)
+    history.add_messages([HumanMessage("one", id="1"), AIMessage("two", id="2"), HumanMessage("three", id="3")])
+    history.add_messages([AIMessage("TWO", id="2"), AIMessage("four", id="4")])
+    assert texts(history) == ["one", "TWO", "three", "four"]
+    counting(saver).invoke({"messages": [RemoveMessage("3")]}, CONFIG)
+    assert texts(history) == ["one", "TWO", "four", "I see 3"]
+
+
+def test_everything_of_a_message_survives(saver: DeltaSaver) -> None:
+    messages = [
+        HumanMessage([{"type": "text", "text": "see"}, {"type": "image_url", "image_url": {"url": "data:x"}}], id="1", name="ann"),
+        AIMessage("", id="2", tool_calls=[{"name": "look", "args": {"at": [1, None]}, "id": "c", "type": "tool_call"}]),
+        ToolMessage("found", id="3", tool_call_id="c", artifact={"rows": 2}, status="error"),
+    ]
+    ThreadChatMessageHistory("t", saver).add_messages(messages)
+    saver.log.indexes.forget()
+    assert ThreadChatMessageHistory("t", saver).messages == messages
+
+
+def test_messages_are_copies(saver: DeltaSaver) -> None:
+    history = ThreadChatMessageHistory("t", saver)
+    mine = HumanMessage("one", additional_kwargs={"a": []})
+    history.add_messages([mine])
+    assert mine.id is None
+    history.messages[0].additional_kwargs["a"].append(1)
+    mine.content = "changed"
+    assert [(message.content, message.additional_kwargs) for message in history.messages] == [("one", {"a": []})]
+
+
+def test_clearing_empties_the_view_and_keeps_the_log(saver: DeltaSaver) -> None:
+    graph, history = counting(saver), ThreadChatMessageHistory("t", saver)
+    history.clear()
+    assert list(saver.list(CONFIG)) == []
+    graph.invoke({"messages": [HumanMessage("one")]}, CONFIG)
+    history.clear()
+    assert history.messages == []
+    assert [len(state.values.get("messages", [])) for state in graph.get_state_history(CONFIG)] == [0, 2, 1, 0]
+    graph.invoke({"messages": [HumanMessage("two")]}, CONFIG)
+    assert texts(history) == ["two", "I see 1"]
+
+
+def test_a_write_while_a_question_waits_leaves_the_question_to_be_asked(saver: DeltaSaver) -> None:
+    def ask(state: MessagesState) -> dict[str, Any]:
+        return {"messages": [HumanMessage(interrupt("your name?"))]}
+
+    graph = StateGraph(MessagesState).add_node("ask", ask).add_edge(START, "ask").compile(checkpointer=saver)
+    graph.invoke({"messages": [HumanMessage("hi")]}, CONFIG)
+    history = ThreadChatMessageHistory("t", saver)
+    history.add_messages([AIMessage("by the way")])
+    assert graph.get_state(CONFIG).next == ("ask",)
+    graph.invoke(None, CONFIG)
+    graph.invoke(Command(resume="Ann"), CONFIG)
+    assert texts(history) == ["hi", "by the way", "Ann"]
+
+
+async def test_async_calls_do_the_same(saver: DeltaSaver) -> None:
+    history = ThreadChatMessageHistory("t", saver)
+    await history.aadd_messages([HumanMessage("one")])
+    await counting(saver).ainvoke({"messages": [HumanMessage("two")]}, CONFIG)
+    assert [message.content for message in await history.aget_messages()] == ["one", "two", "I see 2"]
+    await history.aclear()
+    assert await history.aget_messages() == []
+
+
+@pytest.mark.parametrize("mode", ["sync", "async"])
+async def test_it_works_in_runnable_with_message_history(mode: str, saver: DeltaSaver) -> None:
+    scripted = GenericFakeChatModel(messages=iter([AIMessage("first answer"), AIMessage("second answer")]))
+    prompt = ChatPromptTemplate.from_messages([MessagesPlaceholder("history"), ("human", "{question}")])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # langchain-core has deprecated the class
+        chain: Any = RunnableWithMessageHistory(
+            prompt | scripted,
+            lambda session_id: ThreadChatMessageHistory(session_id, saver),
+            input_messages_key="question",
+            history_messages_key="history",
+        )
+    config: Any = {"configurable": {"session_id": "t"}}
+    for question in ("one?", "two?"):
+        if mode == "sync":
+            chain.invoke({"question": question}, config)
+        else:
+            await chain.ainvoke({"question": question}, config)
+    assert texts(ThreadChatMessageHistory("t", saver)) == ["one?", "first answer", "two?", "second answer"]
+
+
+def test_another_channel_may_hold_the_messages(saver: DeltaSaver) -> None:
+    history = ThreadChatMessageHistory("t", saver, channel="talk")
+    history.add_messages([HumanMessage("one")])
+    assert texts(ThreadChatMessageHistory("t", saver, channel="talk")) == ["one"]
+    assert ThreadChatMessageHistory("t", saver).messages == []
+
+
+def test_a_channel_that_holds_something_else_is_refused_and_left_alone(saver: DeltaSaver) -> None:
+    class State(TypedDict):
+        plain: Any
+        folded: Annotated[list[Any], DeltaChannel(lambda left, right: [*left, *right])]
+
+    node = {"plain": {"a": 1}, "folded": [[HumanMessage("x", id="x")]]}
+    graph = StateGraph(State).add_node("node", lambda state: node).add_edge(START, "node").compile(checkpointer=saver)
+    graph.invoke({"plain": 1}, CONFIG)
+    before = list(saver.list(CONFIG))
+    for channel, reason in (("plain", "holds no list of messages"), ("folded", "DeltaChannel")):
+        history = ThreadChatMessageHistory("t", saver, channel=channel)
+        with pytest.raises(InvalidInput, match=reason):
+            _ = history.messages
+        with pytest.raises(InvalidInput, match=reason):
+            history.add_messages([HumanMessage("y")])
+    assert list(saver.list(CONFIG)) == before
+
+
+def test_adding_needs_no_read_of_what_is_there(saver: DeltaSaver) -> None:
+    history = ThreadChatMessageHistory("t", saver)
+    history.add_messages([HumanMessage(f"message {number}") for number in range(3000)])
+    saver.log.indexes.forget()
+    history.add_messages([HumanMessage("one more")])
+    index = saver.log.indexes.of(1, 0, saver.codec)
+    assert len(index.content) < 1100
+    assert len(history.messages) == 3001
