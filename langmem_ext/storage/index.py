@@ -22,6 +22,9 @@ STEPS: Final = 8
 HEADERS: Final = 128
 """How many headers of a thread are remembered."""
 
+VALUES: Final = 64
+"""How many of the values stored last are remembered."""
+
 THREADS: Final = 1024
 """How many threads are remembered."""
 
@@ -53,6 +56,8 @@ class ThreadIndex:
         late: For each of the newest steps, by the checkpoint that it followed: its messages' numbers, by their bytes without an id. A
             write for that checkpoint whose bytes are among them is the same message, caught earlier and stored later. An equal text in
             another step is another message: people say "yes" more than once.
+        values: Rows of the values stored last, by a digest of their bodies: a node's result is a pending write first and a channel's
+            value then, and both refer to one row.
         words: Number of a word by its body; `bodies` the other way.
         namespaces: Number by name.
         headers: Lately used headers, by namespace and checkpoint id.
@@ -69,6 +74,7 @@ class ThreadIndex:
     unnamed: set[int] = field(default_factory=set)
     texts: set[int] = field(default_factory=set)
     late: OrderedDict[bytes, dict[Snapshot, int]] = field(default_factory=OrderedDict)
+    values: OrderedDict[bytes, int] = field(default_factory=OrderedDict)
     words: dict[bytes, int] = field(default_factory=dict)
     bodies: dict[int, bytes] = field(default_factory=dict)
     namespaces: dict[str, int] = field(default_factory=lambda: {"": 0})
@@ -102,6 +108,12 @@ class ThreadIndex:
         if len(self.late) > STEPS:
             self.late.popitem(last=False)
         return late
+
+    def learn_value(self, digest: bytes, number: int) -> None:
+        """Remember where a value stands; the one remembered longest goes."""
+        self.values[digest] = number
+        if len(self.values) > VALUES:
+            self.values.popitem(last=False)
 
     def learn_word(self, number: int, body: bytes) -> None:
         """Remember a word."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import Any, Final
 
 from langmem_ext.errors import DamagedRow, LangmemExtError
@@ -78,9 +79,13 @@ class Writer:
         }
 
     def add_value(self, body: bytes) -> int:
-        """Queue a new value row; its number."""
+        """The number of a value's row, queued unless the same value was stored lately."""
+        digest = blake2b(body, digest_size=16).digest()
+        if digest in self.index.values:
+            return self.index.values[digest]
         number = self.thread.next_value
         self.thread.next_value = number + 1
+        self.index.learn_value(digest, number)
         self.values.append({"key": sql.row_key(self.thread.number, number), "body": body})
         return number
 

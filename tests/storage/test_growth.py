@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypedDict
 
 import pytest
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
@@ -108,6 +108,17 @@ def test_forks_subgraphs_fan_out_and_updates_refer_to_the_same_row(saver: DeltaS
     graph.update_state(CONFIG, {"messages": last}, as_node="child")
     for turn in range(6):
         assert occurrences(path, long(turn, "the user")) == 1
+
+
+def test_a_large_value_is_stored_once_for_the_write_and_the_checkpoint(saver: DeltaSaver, path: Path) -> None:
+    class State(TypedDict):
+        note: str
+
+    builder = StateGraph(State).add_node("write", lambda state: {"note": long(0, "the node")}).add_node("pass", lambda state: {})
+    graph = builder.add_edge(START, "write").add_edge("write", "pass").compile(checkpointer=saver)
+    graph.invoke({"note": ""}, CONFIG)
+    assert occurrences(path, long(0, "the node")) == 1
+    assert [state.values.get("note") for state in graph.get_state_history(CONFIG)][:2] == [long(0, "the node")] * 2
 
 
 def test_a_message_that_changes_is_stored_anew_and_the_old_one_stays_readable(saver: DeltaSaver) -> None:
