@@ -22,7 +22,7 @@ COMMANDS: Final = {
     "/help": "what can be typed here",
     "/history": "the conversation so far",
     "/quit": "end; the conversation stays",
-    "/reset": "forget parameters, requests and the waiting question; the messages stay",
+    "/reset": "forget parameters and the waiting question; messages stay",
     "/state": "what the thread remembers",
 }
 """What can be typed besides messages, and what it is for."""

@@ -233,7 +233,7 @@ def terminal(*arguments: str, opens_with: str = "") -> pexpect.spawn:
     child = pexpect.spawn(
         COMMAND[0],
         [*COMMAND[1:], "chat", *arguments],
-        env={**os.environ, "TERM": "xterm", "PROMPT_TOOLKIT_NO_CPR": "1"},
+        env={**os.environ, "TERM": "xterm", "PROMPT_TOOLKIT_NO_CPR": "1", "COLUMNS": "120", "LINES": "40"},
         encoding="utf-8",
         timeout=60,
         dimensions=(40, 120),
