@@ -28,7 +28,7 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from langmem_ext.codec import MessageCodec, codec_of
 from langmem_ext.errors import InvalidInput, ThreadNotFound
 from langmem_ext.log import MessageLog, owner_key, thread_key
-from langmem_ext.packing import config_of, is_scalar, load_checkpoint, load_history, pack_checkpoint
+from langmem_ext.packing import config_of, is_scalar, load_checkpoint, load_history, pack_checkpoint, texts_of
 from langmem_ext.serde import DataSerializer
 from langmem_ext.storage import checkpoint_ops, read_ops, thread_ops
 from langmem_ext.storage.clock import now_ms
@@ -54,10 +54,7 @@ class DeltaSaver(BaseCheckpointSaver[Any]):
         owner: Bind the saver to an owner: threads of others are not there for it, and its threads are marked with the owner.
 
     Example:
-        ```python
-        with DeltaSaver.from_conn_string("memory.db") as saver:
-            graph = builder.compile(checkpointer=saver)
-        ```
+        `graph = builder.compile(checkpointer=DeltaSaver.open("memory.db"))`
     """
 
     log: MessageLog
@@ -171,7 +168,7 @@ class DeltaSaver(BaseCheckpointSaver[Any]):
         key = self._key_to_write(config)
         configurable = config["configurable"]
         packed = [
-            PackedWrite(WRITES_IDX_MAP.get(channel, index), channel, self.codec.pack_value(value, texts="messages"))
+            PackedWrite(WRITES_IDX_MAP.get(channel, index), channel, self.codec.pack_value(value, texts=texts_of(channel)))
             for index, (channel, value) in enumerate(writes)
         ]
         return checkpoint_ops.put_writes(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import gc
+import itertools
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -32,6 +33,7 @@ from langmem_ext.messages.identity import (
     CLASSES,
     CODE_OF_TYPE,
     DEFAULTS,
+    FIELD_CODES,
     FIELDS,
     UNPACK_OPTIONS,
     fields_of,
@@ -39,6 +41,7 @@ from langmem_ext.messages.identity import (
     is_standard,
     is_text,
     message_of,
+    opaque,
     pack,
     renamed,
     snapshot,
@@ -51,7 +54,7 @@ from langmem_ext.messages.tokens import approximate_tokens
 from langmem_ext.serde import DataSerializer, RestorePolicy, rebuild, restore_hook
 from langmem_ext.types import ItemRow, PackedValue, Snapshot
 
-Texts: TypeAlias = Literal["all", "messages", "none"]
+Texts: TypeAlias = Literal["all", "messages", "written", "none"]
 
 EXT_MESSAGE: Final = 64
 """A message lifted out of a value: its position among the value's messages."""
@@ -68,6 +71,7 @@ EXT_BYTEARRAY: Final = 65
 _COLUMNS: Final = frozenset({"content", "type", "name", "id", "tool_call_id"})
 
 _CLASSES: Final = frozenset(CLASSES)
+_numbers = itertools.count()
 
 _plain = JsonPlusSerializer()
 
@@ -92,8 +96,8 @@ class MessageCodec:
 
         Args:
             value: Anything that LangGraph's serializers take.
-            texts: Which long texts are lifted out too: those of an input (`all`), those of messages written as tuples and dicts
-                (`messages`), or `none`.
+            texts: Which long texts are lifted out too: those of an input (`all`), of whatever may become a message (`messages`), of
+                messages written as tuples and dicts (`written`), or `none`.
 
         Raises:
             TypeError: Something in it cannot be stored (as `ormsgpack.MsgpackEncodeError`, which LangGraph's serializers raise too).
@@ -103,7 +107,7 @@ class MessageCodec:
         messages: list[Snapshot] = []
         if type(value) is bytearray:
             value = ormsgpack.Ext(EXT_BYTEARRAY, bytes(value))
-        marked = _mark_texts(value) if texts == "all" else _mark_messages(value) if texts == "messages" else value
+        marked = _mark_texts(value) if texts == "all" else value if texts == "none" else _mark_messages(value, bare=texts == "messages")
         return PackedValue(body=pack(marked, _lifting(messages, texts == "all")), messages=messages)
 
     def load_value(self, packed: PackedValue) -> Any:
@@ -119,7 +123,7 @@ class MessageCodec:
             if code == EXT_MESSAGE:
                 return message_of(messages[unpack(data)], self._hook, self._rebuild)
             if code == EXT_TEXT:
-                return fields_of(messages[unpack(data)], self._hook)["content"]
+                return text_of(fields_of(messages[unpack(data)])["content"])
             return _restore_bytearray(code, data)
 
         return ormsgpack.unpackb(packed.body, ext_hook=restore_hook(self._policy, lifted), option=UNPACK_OPTIONS)
@@ -131,6 +135,14 @@ class MessageCodec:
     def load_plain(self, packed: bytes) -> Any:
         """The value that `pack_plain` was given, as a fresh object."""
         return unpack(packed, self._hook)
+
+    def empty_list(self) -> bytes:
+        """How an empty list is encoded as a value."""
+        return self.pack_plain([])
+
+    def is_empty_list(self, body: bytes) -> bool:
+        """Whether a value is an empty list."""
+        return bool(self.load_plain(body) == [])
 
     def pack_messages(self, messages: Sequence[BaseMessage]) -> list[Snapshot]:
         """The exact bytes of each message, in order."""
@@ -145,36 +157,35 @@ class MessageCodec:
 
     # -- items ---------------------------------------------------------------------------------------------------------------------------
 
-    def item_row(self, packed: Snapshot) -> tuple[ItemRow, int]:
-        """A message's row and its token count: readable columns, and in `rest` the fields that are not at their default."""
-        fields = fields_of(packed, self._hook)
+    def item_row(self, packed: Snapshot) -> ItemRow:
+        """A message's row: readable columns, and in `rest` the fields that are not at their default."""
+        fields = fields_of(packed)
         text = text_of(fields.get("content"))
         if is_text(packed):
-            return ItemRow(None, None, None, text, None, None), 0
-        tokens = self._tokens(packed)
+            return ItemRow(None, None, None, text, None, None)
         message_id, name = fields.get("id"), fields.get("name")
         if not is_standard(packed):
-            return ItemRow(message_id, None, name, text.replace("\0", ""), None, packed), tokens
+            return ItemRow(message_id, None, name, text.replace("\0", ""), None, packed)
         code = CODE_OF_TYPE[fields["type"]]
-        rest: dict[int, Any] = split_content(fields["content"], text)
+        rest = split_content(fields["content"], text)
         defaults = DEFAULTS[code]
-        for position, field in enumerate(FIELDS[code]):
-            value = fields[field]
+        for field, value in fields.items():
             if field not in _COLUMNS and not (field in defaults and value == defaults[field] and type(value) is type(defaults[field])):
-                rest[position] = value
-        row = ItemRow(message_id, code, name, text.replace("\0", ""), fields.get("tool_call_id"), pack(rest, _default) if rest else None)
-        return row, tokens
+                rest[FIELD_CODES.get(field, field)] = value
+        row = ItemRow(message_id, code, name, text.replace("\0", ""), fields.get("tool_call_id"), pack(rest) if rest else None)
+        return row
 
-    def _tokens(self, packed: Snapshot) -> int:
-        message = self.load_message(packed)
+    def tokens_of(self, packed: Snapshot) -> int:
+        """About how many tokens the message costs a model; 0 for a bare text."""
+        message = None if is_text(packed) else self.load_message(packed)
         return approximate_tokens(message) if isinstance(message, BaseMessage) else 0
 
     def snapshot_of(self, row: ItemRow) -> Snapshot:
         """The exact bytes of the message that a row holds."""
         if row.role is None:
             packed = bytes(row.rest) if row.rest is not None else pack(row.text)
-            return packed if row.message_id is None else renamed(packed, row.message_id, self._hook, _default)
-        rest: dict[int, Any] = unpack(row.rest, self._hook) if row.rest else {}
+            return packed if row.message_id is None else renamed(packed, row.message_id)
+        rest: dict[int | str, Any] = unpack(row.rest, opaque) if row.rest else {}
         columns = {
             "type": CLASSES[row.role].model_fields["type"].default,
             "name": row.name,
@@ -182,26 +193,27 @@ class MessageCodec:
             "tool_call_id": row.tool_call_id,
         }
         fields: dict[str, Any] = {}
-        for position, field in enumerate(FIELDS[row.role]):
+        for field in FIELDS[row.role]:
             if field == "content":
                 fields[field] = join_content(row.text or "", rest)
             elif field in columns:
                 fields[field] = columns[field]
             else:
-                fields[field] = rest[position] if position in rest else DEFAULTS[row.role][field]
-        return pack(fields, _default)
+                code = FIELD_CODES.get(field, field)
+                fields[field] = rest[code] if code in rest else DEFAULTS[row.role][field]
+        return pack(fields)
 
     def text_key(self, packed: Snapshot) -> Snapshot | None:
         """The bytes that the message's text had before there was the message; None where its content is no plain text."""
-        return text_key(packed, self._hook)
+        return text_key(packed)
 
     def id_of(self, packed: Snapshot) -> str | None:
         """The message's id; None where it has none yet."""
-        return id_of(packed, self._hook)
+        return id_of(packed)
 
     def renamed(self, packed: Snapshot, message_id: str | None) -> Snapshot:
         """The same message with another id."""
-        return renamed(packed, message_id, self._hook, _default)
+        return renamed(packed, message_id)
 
 
 class ForeignCodec(MessageCodec):
@@ -214,7 +226,8 @@ class ForeignCodec(MessageCodec):
     def __init__(self, serde: SerializerProtocol) -> None:
         super().__init__(RestorePolicy())
         self._serde = serde
-        self.key = f"serde-{id(serde)}"
+        # Of its own, not the serializer's id: those are given again, and rows read with one key must not be shown to another.
+        self.key = f"serde-{next(_numbers)}"
 
     def pack_value(self, value: Any, *, texts: Texts = "none") -> PackedValue:
         """A value as it is now; a list of messages as its messages, everything else whole."""
@@ -240,10 +253,10 @@ class ForeignCodec(MessageCodec):
             return super().load_value(packed)
         return self.load_plain(packed.body)
 
-    def item_row(self, packed: Snapshot) -> tuple[ItemRow, int]:
-        """A message's row and its token count; nothing of it readable but its id."""
+    def item_row(self, packed: Snapshot) -> ItemRow:
+        """A message's row; nothing of it readable but its id."""
         message = self.load_message(packed)
-        return ItemRow(self.id_of(packed), None, None, None, None, pack(list(self._serde.dumps_typed(message)))), self._tokens(packed)
+        return ItemRow(self.id_of(packed), None, None, None, None, self.pack_plain(message))
 
     def snapshot_of(self, row: ItemRow) -> Snapshot:
         """The exact bytes of the message that a row holds."""
@@ -296,13 +309,15 @@ def _mark_texts(value: Any) -> Any:
     return value
 
 
-def _mark_messages(value: Any) -> Any:
-    """The value with the long texts of messages written as `(role, text)` or `{"role": …, "content": …}` marked."""
-    if type(value) is list:
-        return [_mark_messages(item) if type(item) is not list else item for item in value]
+def _mark_messages(value: Any, *, bare: bool) -> Any:
+    """The value with the long texts marked of what `add_messages` takes for a message: `(role, text)`, `{"content": …}`, a `bare` text."""
+    if type(value) is str:
+        return _mark_texts(value) if bare else value
     if type(value) is tuple and len(value) == 2 and type(value[0]) is str:
-        return [value[0], _mark_texts(value[1]) if type(value[1]) is str else value[1]]
-    if type(value) is dict and type(value.get("content")) is str:
+        return [value[0], _mark_texts(value[1])]
+    if type(value) is list:
+        return [_mark_messages(item, bare=bare) for item in value]
+    if type(value) is dict and type(value.get("content")) in (str, list):
         return {**value, "content": _mark_texts(value["content"])}
     return value
 
@@ -330,13 +345,24 @@ def _lifting(messages: list[Snapshot], texts: bool) -> Callable[[Any], Any]:
             cls = type(value)
             marked = _mark_texts(payload) if texts else payload
             return ormsgpack.Ext(code, pack((cls.__module__, cls.__name__, marked), default))
-        if texts and isinstance(value, BaseModel):
+        if isinstance(value, BaseModel):
             cls = type(value)
-            fields = (cls.__module__, cls.__name__, _mark_texts(value.model_dump()), "model_validate_json")
-            return ormsgpack.Ext(EXT_PYDANTIC_V2, pack(fields, default))
+            fields = _fields_with_messages(value)
+            marked = _mark_texts(fields) if texts else fields
+            return ormsgpack.Ext(EXT_PYDANTIC_V2, pack((cls.__module__, cls.__name__, marked, "model_validate_json"), default))
         return _default(value)
 
     return default
+
+
+def _fields_with_messages(value: BaseModel) -> dict[str, Any]:
+    """A model's fields as pydantic dumps them, but with messages as messages."""
+    fields = value.model_dump()
+    for name in type(value).model_fields:
+        held = getattr(value, name, None)
+        if name in fields and (_is_message(held) or is_message_list(held)):
+            fields[name] = held
+    return fields
 
 
 def _holder(value: Any) -> tuple[int, Any] | None:

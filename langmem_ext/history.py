@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID, uuid4
 
 from langchain_core.chat_history import BaseChatMessageHistory
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import BaseMessage, RemoveMessage
 
 from langmem_ext.codec import MessageCodec
+from langmem_ext.errors import InvalidInput
 from langmem_ext.log import MessageLog, new_edit, owner_key, thread_key
 from langmem_ext.serde import RestorePolicy
 from langmem_ext.storage import history_ops
@@ -41,7 +42,7 @@ class ThreadChatMessageHistory(BaseChatMessageHistory):
         self, thread_id: str | int | UUID, log: MessageLog | DeltaSaver | str, *, channel: str = "messages", owner: str | None = None
     ) -> None:
         self.log = MessageLog.of(log)
-        self._key = ThreadKey(thread_key(thread_id), owner_key(owner) or getattr(log, "owner", None))
+        self._key = ThreadKey(thread_key(thread_id), _owner_of(log, owner))
         self._codec: MessageCodec = getattr(log, "codec", None) or MessageCodec(RestorePolicy())
         self._channel = channel
 
@@ -82,6 +83,9 @@ class ThreadChatMessageHistory(BaseChatMessageHistory):
         return history_ops.read_history(self._key, self._channel, indexes=self.log.indexes, codec=self._codec)
 
     def _add(self, messages: Sequence[BaseMessage]) -> Any:
+        strange = [message for message in messages if not isinstance(message, BaseMessage) or isinstance(message, RemoveMessage)]
+        if strange:
+            raise InvalidInput(f"a history takes messages, not {type(strange[0]).__name__}: to remove some, update the graph's state")
         named = [message if message.id is not None else message.model_copy(update={"id": str(uuid4())}) for message in messages]
         packed = self._codec.pack_messages(named)
         return history_ops.add_to_history(self._key, self._channel, packed, self._edit(), indexes=self.log.indexes, codec=self._codec)
@@ -95,3 +99,11 @@ class ThreadChatMessageHistory(BaseChatMessageHistory):
     def _load(self, packed: list[Snapshot]) -> list[BaseMessage]:
         loaded: list[BaseMessage] = self._codec.load_value(PackedValue(messages=packed))
         return loaded
+
+
+def _owner_of(log: object, owner: object) -> str | None:
+    """The owner that a history is bound to: that of its saver, which it cannot change, or its own."""
+    bound, asked = getattr(log, "owner", None), owner_key(owner)
+    if bound is not None and asked is not None and bound != asked:
+        raise InvalidInput("the saver is bound to another owner: pass the log, or a saver that is bound to this one")
+    return bound or asked

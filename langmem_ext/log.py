@@ -131,8 +131,8 @@ def thread_key(thread_id: object) -> str:
     if isinstance(thread_id, bool) or not isinstance(thread_id, str | int | UUID):
         raise InvalidThreadId(f"a thread id is a string, an int or a UUID, not {type(thread_id).__name__}: pass configurable['thread_id']")
     text = str(thread_id)
-    if not text or "\0" in text:
-        raise InvalidThreadId("a thread id is empty or holds a zero character: pass a name like 'order-17'")
+    if not _is_name(text):
+        raise InvalidThreadId("a thread id is empty or holds a character that no text column takes: pass a name like 'order-17'")
     return text
 
 
@@ -144,6 +144,11 @@ def owner_key(owner: object) -> str | None:
     """
     if owner is None:
         return None
-    if isinstance(owner, bool) or not str(owner):
+    if isinstance(owner, bool) or not _is_name(str(owner)):
         raise InvalidInput("an owner is a name like 'u1'; leave it out for a caller that may see every thread")
     return str(owner)
+
+
+def _is_name(text: str) -> bool:
+    """Whether a text is not empty and can stand in a text column: no zero character, no lone surrogate."""
+    return bool(text) and "\0" not in text and text.encode("utf-8", "replace").decode() == text

@@ -16,8 +16,9 @@ from langgraph.checkpoint.base import (
     DeltaChannelHistory,
     get_checkpoint_metadata,
 )
+from langgraph.checkpoint.serde.types import RESUME
 
-from langmem_ext.codec import MessageCodec
+from langmem_ext.codec import MessageCodec, Texts, is_message_list
 from langmem_ext.errors import DamagedRow
 from langmem_ext.types import DeltaHistory, PackedCheckpoint, StoredCheckpoint
 
@@ -26,6 +27,9 @@ WAITING_CHANNEL: Final = "waiting_for_param"
 
 INPUT_CHANNEL: Final = "__start__"
 """LangGraph's channel for a graph's input: its long texts are the texts of messages to come."""
+
+MESSAGES_CHANNEL: Final = "messages"
+"""The channel of LangGraph's own `MessagesState`: a bare text written to it becomes a message."""
 
 _KNOWN_KEYS: Final = ("v", "ts", "id", "channel_values", "channel_versions", "versions_seen", "updated_channels")
 
@@ -44,7 +48,7 @@ def pack_checkpoint(
     further = {name: value for name, value in checkpoint.items() if name not in _KNOWN_KEYS}
     absent = [name for name in _KNOWN_KEYS if name not in checkpoint]
     lengths = [len(value.messages) for value in fresh.values() if value.body is None]
-    lengths += [len(value) for channel, value in values.items() if channel not in fresh and type(value) is list]
+    lengths += [len(value) for channel, value in values.items() if channel not in fresh and is_message_list(value)]
     waiting = values.get(WAITING_CHANNEL)
     return PackedCheckpoint(
         id=checkpoint["id"],
@@ -62,7 +66,7 @@ def pack_checkpoint(
         step=step,
         details=codec.pack_plain(details) if details else None,
         head_messages=max(lengths, default=None),
-        waiting_for=waiting if isinstance(waiting, str) else None,
+        waiting_for=waiting.encode("utf-8", "replace").decode() if isinstance(waiting, str) else None,
     )
 
 
@@ -79,6 +83,13 @@ def _split_metadata(metadata: CheckpointMetadata) -> tuple[dict[str, Any], int |
         else:
             details[name] = value
     return labels, step, details
+
+
+def texts_of(channel: str) -> Texts:
+    """Which long texts of a pending write are those of messages to come."""
+    if channel == RESUME:
+        return "all"
+    return "messages" if channel == MESSAGES_CHANNEL else "written"
 
 
 def load_checkpoint(codec: MessageCodec, stored: StoredCheckpoint, thread_id: Any, config: RunnableConfig | None = None) -> CheckpointTuple:

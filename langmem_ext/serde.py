@@ -42,7 +42,11 @@ logger = logging.getLogger(__name__)
 TypeName = tuple[str, ...]
 ExtHook = Callable[[int, bytes], Any]
 
-_REFUSED: Final = object()
+_SECRETS: Final = frozenset({("pydantic.types", "SecretStr"), ("pydantic.types", "SecretBytes")})
+
+_V1: Any = getattr(sys.modules.get("pydantic.v1.main"), "BaseModel", None)  # where something has imported it
+_MODELS: Final[tuple[type, ...]] = (BaseModel,) if _V1 is None else (BaseModel, _V1)
+
 _warned: set[tuple[str, str]] = set()
 
 
@@ -61,7 +65,7 @@ class RestorePolicy:
     def find(self, module: str, name: str) -> Any:
         """What a row names, if it may be built; `None` if it is refused."""
         key = (module, name)
-        if key in SAFE_MSGPACK_TYPES or key in self.allow:
+        if key in SAFE_MSGPACK_TYPES or key in _SECRETS or key in self.allow:
             try:
                 return getattr(importlib.import_module(module), name)
             except (ImportError, AttributeError):
@@ -80,8 +84,10 @@ def _is_data_type(found: Any, module: str) -> bool:
         return False
     if issubclass(found, Runnable) or "__call__" in {name for cls in found.__mro__ for name in vars(cls)}:
         return False
+    if any(cls.__name__ == "BaseSettings" for cls in found.__mro__):
+        return False  # building one reads the environment and files
     named_tuple = issubclass(found, tuple) and hasattr(found, "_fields")
-    return named_tuple or issubclass(found, BaseModel | enum.Enum) or dataclasses.is_dataclass(found)
+    return named_tuple or issubclass(found, (*_MODELS, enum.Enum)) or dataclasses.is_dataclass(found)
 
 
 def _warn_refused(module: str, name: str) -> None:

@@ -123,11 +123,20 @@ class Codec(Protocol):
     key: str
     """Rows written under one key are read under the same; it keeps the caches of two serializers apart."""
 
-    def item_row(self, packed: Snapshot) -> tuple[ItemRow, int]:
-        """The row of a message, and its token count."""
+    def item_row(self, packed: Snapshot) -> ItemRow:
+        """The row of a message."""
+
+    def tokens_of(self, packed: Snapshot) -> int:
+        """About how many tokens the message costs a model; 0 for a bare text."""
 
     def snapshot_of(self, row: ItemRow) -> Snapshot:
         """The message's exact bytes, from its row."""
+
+    def empty_list(self) -> bytes:
+        """How an empty list is encoded as a value."""
+
+    def is_empty_list(self, body: bytes) -> bool:
+        """Whether a value is an empty list."""
 
     def text_key(self, packed: Snapshot) -> Snapshot | None:
         """The bytes that the message's text had before there was the message."""

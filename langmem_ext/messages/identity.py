@@ -31,6 +31,8 @@ from langchain_core.messages import (
     ToolMessageChunk,
 )
 
+from langmem_ext.messages.text import WHOLE, split_content, text_of
+
 Snapshot: TypeAlias = bytes
 Default: TypeAlias = Callable[[Any], Any]
 ExtHook: TypeAlias = Callable[[int, bytes], Any]
@@ -59,6 +61,30 @@ DEFAULTS: Final = tuple(
     for cls in CLASSES
 )
 """The default of every optional field, by class code."""
+
+FIELD_CODES: Final = {
+    name: code
+    for code, name in enumerate(
+        (
+            "content",
+            "additional_kwargs",
+            "response_metadata",
+            "type",
+            "name",
+            "id",
+            "tool_calls",
+            "invalid_tool_calls",
+            "usage_metadata",
+            "tool_call_id",
+            "artifact",
+            "status",
+            "role",
+            "tool_call_chunks",
+            "chunk_position",
+        )
+    )
+}
+"""The code of a field in the database, whatever release of langchain-core is installed: append only. Other fields go by their names."""
 
 FIELDS: Final = tuple(tuple(cls.model_fields) for cls in CLASSES)
 """Field names in class order, by class code."""
@@ -133,9 +159,14 @@ def is_text(packed: Snapshot) -> bool:
     return 0xA0 <= first <= 0xBF or 0xD9 <= first <= 0xDB
 
 
-def fields_of(packed: Snapshot, ext_hook: ExtHook) -> dict[str, Any]:
-    """The fields that a snapshot holds, as fresh values; a bare text is a `content` and nothing else."""
-    content = unpack(packed, ext_hook)
+def opaque(code: int, data: bytes) -> Any:
+    """Leaves a value that is not plain data as the bytes that it is: who only stores it need not be allowed to build it."""
+    return ormsgpack.Ext(code, data)
+
+
+def fields_of(packed: Snapshot) -> dict[str, Any]:
+    """The fields that a snapshot holds, as fresh values, what is not plain data opaque; a bare text is a `content` and nothing else."""
+    content = unpack(packed, opaque)
     if isinstance(content, str):
         return {"content": content}
     fields: dict[str, Any] = content if is_standard(packed) else content[2]
@@ -164,26 +195,27 @@ def message_of(packed: Snapshot, ext_hook: ExtHook, rebuild: Callable[[str, str,
     return message
 
 
-def id_of(packed: Snapshot, ext_hook: ExtHook) -> str | None:
+def id_of(packed: Snapshot) -> str | None:
     """The message's id; None where it has none yet."""
-    message_id: str | None = fields_of(packed, ext_hook).get("id")
+    message_id: str | None = fields_of(packed).get("id")
     return message_id
 
 
-def renamed(packed: Snapshot, message_id: str | None, ext_hook: ExtHook, default: Default) -> Snapshot:
+def renamed(packed: Snapshot, message_id: str | None) -> Snapshot:
     """The same message with another id, or with none."""
-    content = unpack(packed, ext_hook)
+    content = unpack(packed, opaque)
     if isinstance(content, str):
         return packed
     fields = content if is_standard(packed) else content[2]
     fields["id"] = message_id
-    return _packb(content, default, PACK_OPTIONS)
+    return _packb(content, None, PACK_OPTIONS)
 
 
-def text_key(packed: Snapshot, ext_hook: ExtHook) -> Snapshot | None:
-    """The snapshot that the message's text had before there was the message; None where its content is no plain text."""
-    content = fields_of(packed, ext_hook).get("content")
-    return _packb(content, None, PACK_OPTIONS) if isinstance(content, str) else None
+def text_key(packed: Snapshot) -> Snapshot | None:
+    """The snapshot that the message's text had before there was the message; None where its row does not show its text alone."""
+    content = fields_of(packed).get("content")
+    text = text_of(content)
+    return _packb(text, None, PACK_OPTIONS) if text and WHOLE not in split_content(content, text) else None
 
 
 def pack(value: Any, default: Default | None = None) -> bytes:

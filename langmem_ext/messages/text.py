@@ -35,7 +35,7 @@ def _text_of_block(block: Any) -> str:
     return ""
 
 
-def split_content(content: Any, text: str) -> dict[int, Any]:
+def split_content(content: Any, text: str) -> dict[int | str, Any]:
     """What the text does not hold of a message's content: nothing, the blocks with lengths for texts, or all of it."""
     if isinstance(content, str):
         # A zero character cannot stand in every database's text.
@@ -53,7 +53,7 @@ def _without_text(block: dict[str, Any]) -> dict[str, Any]:
     return {**block, "text": len(block["text"])} if block.get("type") == "text" else block
 
 
-def join_content(text: str, rest: dict[int, Any]) -> Any:
+def join_content(text: str, rest: dict[int | str, Any]) -> Any:
     """The content that `split_content` was given.
 
     Raises:

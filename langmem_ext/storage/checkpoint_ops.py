@@ -15,7 +15,7 @@ from langmem_ext.storage import statements as sql
 from langmem_ext.storage.effects import Batch, Op, Row, fetch, fetch_one
 from langmem_ext.storage.header import Header, ValueRef, decode_header, decode_values, encode_header, encode_values
 from langmem_ext.storage.ids import decode_id, encode_id
-from langmem_ext.storage.index import Indexes, KnownList, ThreadIndex
+from langmem_ext.storage.index import Indexes, ThreadIndex
 from langmem_ext.storage.message_ops import Writer, catch_up, resolve
 from langmem_ext.storage.thread_ops import ThreadRow, ensure_thread
 from langmem_ext.types import Codec, PackedCheckpoint, PackedValue, PackedWrite, ThreadKey
@@ -227,11 +227,11 @@ def ensure_namespace(writer: Writer, name: str) -> Op[int]:
     thread = writer.thread
     row = yield from fetch_one(sql.SELECT_NAMESPACE, thread=thread.number, name=name)
     if row is None:
-        known[name] = thread.next_namespace
+        writer.index.learn_namespace(name, thread.next_namespace)
         thread.next_namespace += 1
         yield Batch(sql.INSERT_NAMESPACE, ({"thread": thread.number, "number": known[name], "name": name},))
     else:
-        known[name] = row[0]
+        writer.index.learn_namespace(name, row[0])
     return known[name]
 
 
@@ -255,7 +255,7 @@ def _store_value(writer: Writer, value: PackedValue, place: tuple[int, str] | No
     runs, nameless = yield from resolve(writer, value.messages, known)
     if value.body is None:
         if place is not None:
-            writer.index.lists[place] = KnownList(list(value.messages), runs, nameless)
+            writer.index.learn_list(place, value.messages, runs, nameless)
         return ValueRef(runs=runs, nameless=nameless)
     if len(value.body) <= INLINE_BYTES:
         return ValueRef(body=value.body, runs=runs, nameless=nameless)

@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
 from langmem_ext.messages.identity import pack, unpack
-from langmem_ext.messages.manifest import Runs
+from langmem_ext.messages.manifest import Runs, numbers_of, runs_of
 
 Version: TypeAlias = str | int | float
 Versions: TypeAlias = Mapping[str, Version]
@@ -139,13 +139,13 @@ def decode_values(body: bytes, labels: int) -> list[tuple[Any, ...]]:
 def _value_entry(ref: ValueRef) -> list[Any]:
     where = ref.row if ref.row is not None else ref.body
     if ref.nameless:
-        return [where, *ref.runs, list(ref.nameless)]
+        return [where, *ref.runs, list(runs_of(ref.nameless))]
     return [where, *ref.runs]
 
 
 def _value_ref(entry: Sequence[Any]) -> ValueRef:
     where, *runs = entry
-    nameless = tuple(runs.pop()) if runs and isinstance(runs[-1], list) else ()
+    nameless = tuple(numbers_of(runs.pop())) if runs and isinstance(runs[-1], list) else ()
     if isinstance(where, int):
         return ValueRef(row=where, runs=tuple(runs), nameless=nameless)
     return ValueRef(body=where, runs=tuple(runs), nameless=nameless)

@@ -15,14 +15,11 @@ from langmem_ext.storage import statements as sql
 from langmem_ext.storage.checkpoint_ops import close_writer, header_of, open_writer, store_header
 from langmem_ext.storage.effects import Op, fetch, fetch_one
 from langmem_ext.storage.header import Header, ValueRef, next_version
-from langmem_ext.storage.ids import encode_id
+from langmem_ext.storage.ids import encode_id, following_id
 from langmem_ext.storage.index import Indexes, ThreadIndex
-from langmem_ext.storage.message_ops import Writer, read_messages, resolve
+from langmem_ext.storage.message_ops import Writer, read_body, read_messages, resolve
 from langmem_ext.storage.thread_ops import find_thread
 from langmem_ext.types import Codec, Snapshot, ThreadKey
-
-EMPTY_LIST = b"\x90"
-"""How an empty list is encoded as a value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +54,7 @@ def read_history(key: ThreadKey, channel: str, *, indexes: Indexes, codec: Codec
         return []
     index = indexes.of(thread.number, thread.generation, codec)
     head = yield from _head(index)
-    ref = _list_of(head[1], channel) if head is not None else ValueRef()
+    ref = (yield from _list_of(index, codec, head[1], channel)) if head is not None else ValueRef()
     messages = yield from read_messages(index, codec, ref.runs, ref.nameless)
     indexes.account(index)
     return messages
@@ -67,11 +64,12 @@ def add_to_history(key: ThreadKey, channel: str, messages: Sequence[Snapshot], e
     """Append messages; one whose id is in the list already takes that one's place."""
     writer = yield from open_writer(key, None, now=edit.now, indexes=indexes, codec=codec)
     head = yield from _head(writer.index)
-    ref = _list_of(head[1], channel) if head is not None else ValueRef()
+    ref = (yield from _list_of(writer.index, codec, head[1], channel)) if head is not None else ValueRef()
     added, bare = yield from resolve(writer, messages)
+    yield from writer.flush()
     runs, nameless = ref.runs, list(ref.nameless)
     for position, number in enumerate(numbers_of(added)):
-        at = None if position in bare else (yield from _position_of(writer, runs, messages[position]))
+        at = None if position in bare else (yield from _position_of(writer, runs, nameless, messages[position]))
         if at is None:
             if position in bare:
                 nameless.append(length_of(runs))
@@ -90,7 +88,7 @@ def clear_history(key: ThreadKey, channel: str, edit: Edit, *, indexes: Indexes,
         return
     writer = yield from open_writer(key, None, now=edit.now, indexes=indexes, codec=codec)
     head = yield from _head(writer.index)
-    if head is not None and _list_of(head[1], channel).runs:
+    if head is not None and (yield from _list_of(writer.index, codec, head[1], channel)).runs:
         yield from _follow(writer, head, channel, ValueRef(), edit)
 
 
@@ -103,28 +101,30 @@ def _head(index: ThreadIndex) -> Op[tuple[bytes, Header, int | None] | None]:
     return row[0], header, row[2]
 
 
-def _list_of(header: Header, channel: str) -> ValueRef:
+def _list_of(index: ThreadIndex, codec: Codec, header: Header, channel: str) -> Op[ValueRef]:
     ref = header.values.get(channel)
     if ref is None:
         if channel in header.versions and header.versions[channel]:
             # A channel with a version and no value here is one that LangGraph rebuilds from writes.
             raise InvalidInput(f"the thread keeps {channel!r} as a DeltaChannel: read and change it through its graph")
         return ValueRef()
-    if ref.row is not None or (ref.body is not None and ref.body != EMPTY_LIST):
+    body = ref.body if ref.row is None else (yield from read_body(index, ref.row))
+    if body is not None and not codec.is_empty_list(body):
         raise InvalidInput(f"the channel {channel!r} of the thread holds no list of messages: name the channel that does")
     return ValueRef(runs=ref.runs, nameless=ref.nameless)
 
 
-def _position_of(writer: Writer, runs: Runs, packed: Snapshot) -> Op[int | None]:
-    """Where in the list a message with the same id stands."""
+def _position_of(writer: Writer, runs: Runs, nameless: Sequence[int], packed: Snapshot) -> Op[int | None]:
+    """Where in the list a message with the same id stands; one that had no id when it came into the list is another."""
     message_id = encode_id(str(writer.codec.id_of(packed)))
     passed = 0
     for first, end in ranges_of(runs):
         low = sql.row_key(writer.thread.number, first)
         rows = yield from fetch(sql.FIND_ITEM, low=low, high=low + end - first, message_id=message_id)
-        if rows:
-            position: int = passed + rows[0][0] - low
-            return position
+        for (key,) in rows:
+            position: int = passed + key - low
+            if position not in nameless:
+                return position
         passed += end - first
     return None
 
@@ -135,9 +135,9 @@ def _follow(writer: Writer, head: tuple[bytes, Header, int | None] | None, chann
     checkpoint = encode_id(edit.checkpoint_id)
     if parent is not None and checkpoint <= parent:
         # Another machine's clock is ahead: the newest checkpoint is the one with the highest id, and this one must be it.
-        checkpoint = (int.from_bytes(parent, "big") + 1).to_bytes(len(parent), "big")
+        checkpoint = following_id(parent)
     version = next_version(max(header.versions.values(), default=None), edit.random)
-    value = ref if ref.runs else ValueRef(body=EMPTY_LIST)
+    value = ref if ref.runs else ValueRef(body=writer.codec.empty_list())
     following = replace(
         header,
         ts=edit.ts,

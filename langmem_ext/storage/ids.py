@@ -34,6 +34,13 @@ def encode_id(text: str) -> bytes:
     return raw + b"\0" if len(raw) == _UUID_LENGTH else raw
 
 
+def following_id(raw: bytes) -> bytes:
+    """An id of the same kind that sorts behind `raw`."""
+    if len(raw) == _UUID_LENGTH:
+        return (int.from_bytes(raw, "big") + 1).to_bytes(_UUID_LENGTH, "big")
+    return encode_id(decode_id(raw) + "~")
+
+
 @lru_cache(maxsize=4096)
 def decode_id(raw: bytes) -> str:
     """The id that `encode_id` was given."""

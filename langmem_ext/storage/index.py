@@ -8,11 +8,12 @@ objects.
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from langmem_ext.messages.identity import is_text
-from langmem_ext.messages.manifest import Runs
+from langmem_ext.messages.manifest import Runs, numbers_of
 from langmem_ext.storage.header import Header
 from langmem_ext.types import Codec, Snapshot
 
@@ -24,6 +25,12 @@ HEADERS: Final = 128
 
 VALUES: Final = 64
 """How many of the values stored last are remembered."""
+
+LISTS: Final = 8
+"""How many lists of messages of a thread are remembered: a channel or two, of the graph and of the subgraph that runs."""
+
+HEADER_BYTES: Final = 2000
+"""What a header costs in memory, about."""
 
 THREADS: Final = 1024
 """How many threads are remembered."""
@@ -61,7 +68,7 @@ class ThreadIndex:
         words: Number of a word by its body; `bodies` the other way.
         namespaces: Number by name.
         headers: Lately used headers, by namespace and checkpoint id.
-        lists: Lists of messages, by namespace and channel.
+        lists: Lists of messages lately stored or read, by namespace and channel; their bytes are those of `content`.
         size: Bytes held, about; `accounted` is the part that the bound knows of.
     """
 
@@ -79,7 +86,7 @@ class ThreadIndex:
     bodies: dict[int, bytes] = field(default_factory=dict)
     namespaces: dict[str, int] = field(default_factory=lambda: {"": 0})
     headers: OrderedDict[tuple[int, bytes], Header] = field(default_factory=OrderedDict)
-    lists: dict[tuple[int, str], KnownList] = field(default_factory=dict)
+    lists: OrderedDict[tuple[int, str], KnownList] = field(default_factory=OrderedDict)
     size: int = 0
     accounted: int = 0
 
@@ -88,7 +95,7 @@ class ThreadIndex:
         known = self.content.get(number)
         if known is None:
             self.size += len(packed) + ENTRY_BYTES
-        elif self.by_content.get(known) == ~number:
+        elif self.by_content.get(known) in (number, ~number):
             del self.by_content[known]
         self.content[number] = packed
         if is_text(packed):
@@ -123,10 +130,29 @@ class ThreadIndex:
 
     def learn_header(self, namespace: int, checkpoint: bytes, header: Header) -> None:
         """Remember a header; the least lately used one goes."""
+        if (namespace, checkpoint) not in self.headers:
+            self.size += HEADER_BYTES
         self.headers[namespace, checkpoint] = header
         self.headers.move_to_end((namespace, checkpoint))
         if len(self.headers) > HEADERS:
             self.headers.popitem(last=False)
+            self.size -= HEADER_BYTES
+
+    def learn_list(self, place: tuple[int, str], packed: Sequence[Snapshot], runs: Runs, nameless: tuple[int, ...]) -> list[Snapshot]:
+        """Remember a list of messages; its bytes, held once with the items'."""
+        own = [self.content.get(number, message) for number, message in zip(numbers_of(runs), packed, strict=True)]
+        for position in nameless:
+            own[position] = packed[position]
+        self.lists[place] = KnownList(own, runs, nameless)
+        self.lists.move_to_end(place)
+        if len(self.lists) > LISTS:
+            self.lists.popitem(last=False)
+        return own
+
+    def learn_namespace(self, name: str, number: int) -> None:
+        """Remember a namespace."""
+        self.namespaces[name] = number
+        self.size += len(name) + ENTRY_BYTES
 
 
 class Indexes:

@@ -110,17 +110,19 @@ class FileLeases(Leases):
         except BaseException:
             os.close(descriptor)
             raise
-        return descriptor, thread_id
+        return descriptor, thread_id, os.getpid()
 
     def give_back(self, token: object) -> None:
         """End a lease that `take` gave."""
         if not isinstance(token, tuple):  # pragma: no cover
             super().give_back(token)
             return
-        descriptor, thread_id = token
+        descriptor, thread_id, taker = token
         assert _SET_LOCK is not None
         try:
-            fcntl.fcntl(descriptor, _SET_LOCK, _byte_of(thread_id, fcntl.F_UNLCK))
+            # A forked child that leaves the context must not end its parent's lease.
+            if taker == os.getpid():
+                fcntl.fcntl(descriptor, _SET_LOCK, _byte_of(thread_id, fcntl.F_UNLCK))
         finally:
             os.close(descriptor)
 

@@ -50,7 +50,9 @@ class Writer:
         """Queue a new item; its number."""
         number = self.thread.next_item
         self.thread.next_item = self.index.items_end = number + 1
-        self.items.append(self._columns(number, packed) | {"created_at": self.now})
+        columns = self._columns(number, packed)
+        self.items.append(columns | {"created_at": self.now})
+        self._learn(number, packed, columns["tokens"])
         return number
 
     def complete_item(self, number: int, packed: Snapshot) -> Op[bool]:
@@ -58,15 +60,20 @@ class Writer:
         yield from self.flush()
         columns = self._columns(number, packed)
         del columns["text"]
-        return bool((yield from fetch(sql.COMPLETE_ITEM, **columns)))
+        if not (yield from fetch(sql.COMPLETE_ITEM, **columns)):
+            return False
+        self._learn(number, packed, columns["tokens"])
+        return True
 
-    def _columns(self, number: int, packed: Snapshot) -> dict[str, Any]:
-        """An item's columns; from here on the index knows it, and the thread counts it if it is a message."""
-        row, tokens = self.codec.item_row(packed)
+    def _learn(self, number: int, packed: Snapshot, tokens: int) -> None:
+        """From here on the index knows an item as its row is, and the thread counts it if it is a message."""
         if not is_text(packed):
             self.added_items += 1
             self.added_tokens += tokens
-        self.index.learn_item(number, packed, row.message_id)
+        self.index.learn_item(number, packed, self.codec.id_of(packed))
+
+    def _columns(self, number: int, packed: Snapshot) -> dict[str, Any]:
+        row = self.codec.item_row(packed)
         return {
             "key": sql.row_key(self.thread.number, number),
             "message_id": None if row.message_id is None else encode_id(row.message_id),
@@ -74,7 +81,7 @@ class Writer:
             "name": row.name,
             "text": row.text,
             "tool_call_id": row.tool_call_id,
-            "tokens": tokens,
+            "tokens": self.codec.tokens_of(packed),
             "rest": row.rest,
         }
 
@@ -205,8 +212,10 @@ def _admit(writer: Writer, packed: Snapshot) -> Op[int]:
             index.learn_item(~unnamed, packed, message_id)
             writer.late[bare] = ~unnamed
             return ~unnamed
-        # Another process gave it another id meanwhile.
+        # Another process gave it an id meanwhile: this one, or another.
         yield from load_items(index, codec, ~unnamed, ~unnamed + 1)
+        if packed in index.by_content:
+            return index.by_content[packed]
     number = writer.late[bare] = writer.add_item(packed)
     return number
 
@@ -254,7 +263,23 @@ def read_messages(index: ThreadIndex, codec: Codec, runs: Runs, nameless: tuple[
 
 
 def _reload_named(index: ThreadIndex, codec: Codec, numbers: list[int], nameless: set[int]) -> Op[None]:
-    """Read again what is held without an id although the reference was made to a message that has one: another process named it."""
+    """Read again what another process may have changed.
+
+    That is what has no id here although the reference was made to a message that has one, and what is a bare text here.
+    """
     for position, number in enumerate(numbers):
-        if number in index.unnamed and position not in nameless:
+        if number in index.unnamed and (position not in nameless or number in index.texts):
             yield from load_items(index, codec, number, number + 1)
+
+
+def read_body(index: ThreadIndex, number: int) -> Op[bytes]:
+    """A value row's body.
+
+    Raises:
+        DamagedRow: It is missing.
+    """
+    rows = yield from fetch(sql.SELECT_VALUE, key=sql.row_key(index.number, number))
+    if not rows:
+        raise DamagedRow(f"value {number} of thread number {index.number} is missing: restore the thread from a copy, or delete it")
+    body: bytes = rows[0][0]
+    return body

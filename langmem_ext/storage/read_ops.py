@@ -15,8 +15,8 @@ from langmem_ext.storage.checkpoint_ops import WriteEntry, decode_writes, header
 from langmem_ext.storage.effects import Op, Row, fetch, fetch_one
 from langmem_ext.storage.header import Header, ValueRef
 from langmem_ext.storage.ids import decode_id, encode_id
-from langmem_ext.storage.index import Indexes, KnownList, ThreadIndex
-from langmem_ext.storage.message_ops import read_messages
+from langmem_ext.storage.index import Indexes, ThreadIndex
+from langmem_ext.storage.message_ops import read_body, read_messages
 from langmem_ext.storage.thread_ops import find_thread
 from langmem_ext.types import Codec, DeltaHistory, PackedValue, StoredCheckpoint, StoredWrite, ThreadKey
 
@@ -60,7 +60,7 @@ def _find_namespace(index: ThreadIndex, name: str) -> Op[int | None]:
         row = yield from fetch_one(sql.SELECT_NAMESPACE, thread=index.number, name=name)
         if row is None:
             return None
-        index.namespaces[name] = row[0]
+        index.learn_namespace(name, row[0])
     return index.namespaces[name]
 
 
@@ -99,7 +99,7 @@ def _read_value(reader: _Reader, ref: ValueRef, place: tuple[int, str] | None = 
             return PackedValue(messages=known.packed)
         packed = yield from read_messages(index, reader.codec, ref.runs, ref.nameless)
         if place is not None:
-            index.lists[place] = KnownList(packed, ref.runs, ref.nameless)
+            packed = index.learn_list(place, packed, ref.runs, ref.nameless)
         return PackedValue(messages=packed)
     packed = (yield from read_messages(index, reader.codec, ref.runs, ref.nameless)) if ref.runs else []
     body = ref.body if ref.row is None else (yield from _read_body(reader, ref.row))
@@ -108,10 +108,7 @@ def _read_value(reader: _Reader, ref: ValueRef, place: tuple[int, str] | None = 
 
 def _read_body(reader: _Reader, number: int) -> Op[bytes]:
     if number not in reader.bodies:
-        row = yield from fetch_one(sql.SELECT_VALUE, key=sql.row_key(reader.index.number, number))
-        if row is None:
-            raise DamagedRow(f"value {number} of thread {reader.thread_id!r} is missing: restore the thread from a copy, or delete it")
-        reader.bodies[number] = row[0]
+        reader.bodies[number] = yield from read_body(reader.index, number)
     return reader.bodies[number]
 
 
@@ -183,7 +180,8 @@ def list_page(
         if thread not in readers:
             readers[thread] = _Reader(thread_id, indexes.of(thread, generation, codec), codec)
             for number, name in (yield from fetch(sql.SELECT_NAMESPACES, thread=thread)):
-                readers[thread].index.namespaces[name] = number
+                if name not in readers[thread].index.namespaces:
+                    readers[thread].index.learn_namespace(name, number)
         reader = readers[thread]
         namespace = next(name for name, number in reader.index.namespaces.items() if number == space)
         writes = yield from fetch(sql.SELECT_WRITES, thread=thread, namespace=space, checkpoint=row[0])
@@ -239,7 +237,9 @@ def get_delta_history(
         target = yield from fetch_one(sql.SELECT_CHECKPOINT, **where, id=encode_id(checkpoint_id))
     open_channels = set(channels)
     at = target[1] if target is not None else None
-    while at is not None and open_channels:
+    passed: set[bytes] = set()
+    while at is not None and open_channels and at not in passed:
+        passed.add(at)
         row = yield from fetch_one(sql.SELECT_CHECKPOINT, **where, id=at)
         if row is None:
             break

@@ -17,9 +17,9 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Literal, TypeVar, get_args
 
-from langmem_ext.errors import ConnectionInUse, NotADatabase, StorageError, StorageUnavailable
+from langmem_ext.errors import ConnectionInUse, InvalidInput, NotADatabase, StorageError, StorageUnavailable
 from langmem_ext.storage.effects import Batch, Effect, Op, Pause, Rows
 from langmem_ext.storage.lease import FileLeases, Leases
 from langmem_ext.storage.migrate import migrate, pending, read_rows
@@ -52,13 +52,16 @@ class SqliteDriver:
     """
 
     def __init__(self, path: str = "", *, connection: sqlite3.Connection | None = None, synchronous: Synchronous = "full") -> None:
-        self.path = path if connection is None else _path_of(connection)
+        if synchronous not in get_args(Synchronous):
+            raise InvalidInput(f"synchronous is 'full' or 'normal', not {synchronous!r}")
+        self.path = _absolute(path) if connection is None else _path_of(connection)
         self._owned = connection is None
         self._lock = threading.RLock()
         self._closed = False
         self._forget: list[Callable[[], None]] = []
         self._worker: ThreadPoolExecutor | None = None
-        self._connection = _connect(path) if connection is None else _adopt(connection)
+        self._worker_lock = threading.Lock()  # not the other one: an event loop must not wait for an operation
+        self._connection = _connect(self.path) if connection is None else _adopt(connection)
         try:
             self._prepare(synchronous)
         except BaseException:
@@ -116,7 +119,9 @@ class SqliteDriver:
     async def acall(self, function: Callable[[], T]) -> T:
         """Run `function` on the driver's worker thread."""
         if self._worker is None:
-            with self._lock:
+            with self._worker_lock:
+                if self._closed:
+                    raise StorageUnavailable(f"the database {self.path} is closed: open it again")
                 if self._worker is None:
                     self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="langmem-sqlite")
         return await asyncio.get_running_loop().run_in_executor(self._worker, function)
@@ -226,6 +231,11 @@ def _connect(path: str) -> sqlite3.Connection:
         return sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=BUSY_TIMEOUT_MS / 1000)
     except sqlite3.Error as error:
         raise storage_error(error, path) from error
+
+
+def _absolute(path: str) -> str:
+    """The file itself, whatever link or folder it is named by: all who use it must find the same lock file."""
+    return path if path in {"", ":memory:"} or path.startswith("file:") else str(Path(path).resolve())
 
 
 def _adopt(connection: sqlite3.Connection) -> sqlite3.Connection:

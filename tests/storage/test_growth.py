@@ -13,11 +13,11 @@ import pytest
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.graph import START, MessagesState, StateGraph, add_messages
-from langgraph.types import Send
+from langgraph.types import Command, Send, interrupt
 from pydantic import BaseModel
 
 from langmem_ext import DeltaSaver, MessageLog
-from langmem_ext.storage.effects import Effect, Rows
+from langmem_ext.storage.effects import Effect, Rows, fetch
 from langmem_ext.storage.sqlite import SqliteDriver
 
 CONFIG: Any = {"configurable": {"thread_id": "t"}}
@@ -72,6 +72,9 @@ INPUTS = {
     "message": lambda text: {"messages": [HumanMessage(text)]},
     "message with id": lambda text: {"messages": [HumanMessage(text, id=text[:60])]},
     "one message": lambda text: {"messages": HumanMessage(text)},
+    "text": lambda text: {"messages": text},
+    "texts": lambda text: {"messages": [text]},
+    "blocks": lambda text: {"messages": [{"role": "user", "content": [{"type": "text", "text": text}]}]},
     "tuple": lambda text: {"messages": [("user", text)]},
     "dict": lambda text: {"messages": [{"role": "user", "content": text}]},
     "model": lambda text: Model(messages=[HumanMessage(text)]),
@@ -110,6 +113,17 @@ def test_forks_subgraphs_fan_out_and_updates_refer_to_the_same_row(saver: DeltaS
         assert occurrences(path, long(turn, "the user")) == 1
 
 
+def test_an_answer_that_becomes_a_message_is_stored_once(saver: DeltaSaver, path: Path) -> None:
+    def ask(state: MessagesState) -> dict[str, Any]:
+        return {"messages": [HumanMessage(interrupt("what is it?")["text"])]}
+
+    graph = StateGraph(MessagesState).add_node("ask", ask).add_edge(START, "ask").compile(checkpointer=saver)
+    graph.invoke({"messages": [HumanMessage("hi")]}, CONFIG)
+    graph.invoke(Command(resume={"text": long(1, "the user")}), CONFIG)
+    assert occurrences(path, long(1, "the user")) == 1
+    assert graph.get_state(CONFIG).values["messages"][-1].content == long(1, "the user")
+
+
 def test_a_large_value_is_stored_once_for_the_write_and_the_checkpoint(saver: DeltaSaver, path: Path) -> None:
     class State(TypedDict):
         note: str
@@ -140,6 +154,39 @@ class CountingDriver(SqliteDriver):
     def execute(self, effect: Effect) -> Rows:
         self.statements += 1
         return super().execute(effect)
+
+
+@pytest.mark.parametrize("ids", [True, False])
+def test_a_checkpoint_of_a_longer_list_is_no_longer(ids: bool, saver: DeltaSaver) -> None:
+    sizes = []
+    for number in (1, 2):
+        messages = [HumanMessage(f"message {at}", id=f"{at}" if ids else None) for at in range(400 * number)]
+        saver.put(
+            {"configurable": {"thread_id": "t", "checkpoint_ns": ""}},
+            {
+                "v": 4,
+                "id": f"1f1e6000-0000-6000-8000-00000000000{number}",
+                "ts": "2026-01-01T00:00:00+00:00",
+                "channel_values": {"messages": messages},
+                "channel_versions": {"messages": number},
+                "versions_seen": {},
+                "updated_channels": None,
+            },
+            {},
+            {"messages": number},
+        )
+        sizes.append(sum(len(row[-1]) for row in saver.log.run(fetch("SELECT body FROM checkpoint"), write=False)))
+    assert sizes[1] <= 2 * sizes[0] + 4
+
+
+def test_memory_is_bounded_however_many_subgraphs_run(tmp_path: Path) -> None:
+    inner = StateGraph(MessagesState).add_node("say", lambda state: {"messages": [AIMessage("yes " * 30)]}).add_edge(START, "say").compile()
+    with DeltaSaver(MessageLog.open(str(tmp_path / "m.db"), synchronous="normal", cache_bytes=100_000)) as saver:
+        graph = StateGraph(MessagesState).add_node("child", inner).add_edge(START, "child").compile(checkpointer=saver)
+        for turn in range(60):
+            graph.invoke({"messages": [HumanMessage(f"turn {turn}")]}, CONFIG)
+            assert saver.log.indexes.size <= 100_000
+        assert len(graph.get_state(CONFIG).values["messages"]) == 120
 
 
 def test_statements_and_bytes_per_turn_do_not_grow_with_the_thread(path: Path) -> None:
