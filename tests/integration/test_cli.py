@@ -10,7 +10,7 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, nullcontext
 from pathlib import Path
 
@@ -174,14 +174,14 @@ def test_json_says_what_waits_and_hides_what_is_sensitive(folder: Path) -> None:
 def test_a_killed_turn_is_finished_at_the_next_start(folder: Path) -> None:
     (folder / "slow.py").write_text(SLOW_GRAPH)
     arguments = [*COMMAND, "chat", "--graph", "slow.py:make_graph"]
-    process = subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, text=True)
-    assert process.stdin is not None
-    process.stdin.write("where is my order O-12345?\n")
-    process.stdin.flush()
-    until((folder / "calls").exists)
-    process.kill()
-    process.wait()
-    process.stdin.close()
+    with subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, text=True) as process:
+        assert process.stdin is not None
+        try:
+            process.stdin.write("where is my order O-12345?\n")
+            process.stdin.flush()
+            until((folder / "calls").exists)
+        finally:
+            process.kill()
     (folder / "gate").touch()
     again = chat("--graph", "slow.py:make_graph", lines=["/history"])
     assert "Order O-12345 is found" in again.stderr
@@ -228,18 +228,35 @@ def test_bytes_that_are_no_text_do_not_end_the_chat(folder: Path) -> None:
 PROMPT = "you [^ ]*›"
 
 
-def terminal(*arguments: str, opens_with: str = "") -> pexpect.spawn:
-    """A chat at a terminal of its own, up to its first prompt."""
-    child = pexpect.spawn(
-        COMMAND[0],
-        [*COMMAND[1:], "chat", *arguments],
-        env={**os.environ, "TERM": "xterm", "PROMPT_TOOLKIT_NO_CPR": "1", "COLUMNS": "120", "LINES": "40"},
-        encoding="utf-8",
-        timeout=60,
-        dimensions=(40, 120),
-    )
-    child.expect(f"{opens_with}(?s:.*){PROMPT}")
-    return child
+class Terminals:
+    """Chats, each at a terminal of its own."""
+
+    def __init__(self) -> None:
+        self.open: list[pexpect.spawn] = []
+
+    def chat(self, *arguments: str, opens_with: str = "") -> pexpect.spawn:
+        """A chat up to its first prompt."""
+        child = pexpect.spawn(
+            COMMAND[0],
+            [*COMMAND[1:], "chat", *arguments],
+            # The size is said twice: variables of the surroundings would count for more than the terminal's own size.
+            env={**os.environ, "TERM": "xterm", "PROMPT_TOOLKIT_NO_CPR": "1", "COLUMNS": "120", "LINES": "40"},
+            encoding="utf-8",
+            timeout=60,
+            dimensions=(40, 120),
+        )
+        self.open.append(child)
+        child.expect(f"{opens_with}(?s:.*){PROMPT}")
+        return child
+
+
+@pytest.fixture
+def terminals(folder: Path) -> Iterator[Terminals]:
+    """Chats at terminals; none of them outlives the test."""
+    terminals = Terminals()
+    yield terminals
+    for child in terminals.open:
+        child.close(force=True)
 
 
 def end(child: pexpect.spawn) -> None:
@@ -248,16 +265,16 @@ def end(child: pexpect.spawn) -> None:
     assert child.exitstatus == 0
 
 
-def test_stopping_a_turn_at_the_terminal_loses_nothing(folder: Path) -> None:
+def test_stopping_a_turn_at_the_terminal_loses_nothing(folder: Path, terminals: Terminals) -> None:
     (folder / "slow.py").write_text(SLOW_GRAPH)
-    child = terminal("--graph", "slow.py:make_graph")
+    child = terminals.chat("--graph", "slow.py:make_graph")
     child.send("I want to check my order\r")
     child.expect("What's your order ID")
     child.expect(PROMPT)
     child.sendeof()
     end(child)
 
-    child = terminal("--graph", "slow.py:make_graph", opens_with="agent.*What's your order ID")
+    child = terminals.chat("--graph", "slow.py:make_graph", opens_with="agent.*What's your order ID")
     child.send("O-12345\r")
     until((folder / "calls").exists)
     child.sendintr()
@@ -281,8 +298,8 @@ def test_stopping_a_turn_at_the_terminal_loses_nothing(folder: Path) -> None:
     ]
 
 
-def test_a_command_is_completed(folder: Path) -> None:
-    child = terminal()
+def test_a_command_is_completed(terminals: Terminals) -> None:
+    child = terminals.chat()
     child.send("/st")
     child.expect(COMMANDS["/state"])
     child.send("\t")
@@ -466,12 +483,13 @@ def test_the_version_is_said_in_three_ways() -> None:
 
 
 def test_ctrl_c_in_a_pipe_is_exit_code_130(folder: Path) -> None:
-    process = subprocess.Popen([*COMMAND, "chat"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    assert process.stdin is not None
-    assert process.stderr is not None
-    assert "thread default" in process.stderr.readline()
-    process.send_signal(signal.SIGINT)
-    assert process.wait(timeout=30) == 130
-    assert "Traceback" not in process.stderr.read()
-    process.stdin.close()
-    process.stderr.close()
+    command = [*COMMAND, "chat"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        try:
+            assert "thread default" in process.stderr.readline()
+            process.send_signal(signal.SIGINT)
+            assert process.wait(timeout=60) == 130
+        finally:
+            process.kill()
+        assert "Traceback" not in process.stderr.read()

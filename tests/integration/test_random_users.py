@@ -111,6 +111,7 @@ class User:
 
     folder: Path
     edited: bool = False
+    """Whether the thread stands as an edit left it, which no turn has read yet."""
     before: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -120,15 +121,17 @@ class User:
         saver = desk.open_saver(self.folder / "memory.db")
         try:
             graph = desk.make_graph(saver, self.shop)
-            self.before = graph.get_state(CONFIG).values
+            stood = graph.get_state(CONFIG)
+            self.before = stood.values
             if kind == "say":
                 converse(graph, value, thread_id="t")
             elif kind == "edit":
                 self._edit(graph, value)
             else:
                 self._resume(graph, value, by_id=kind == "resume by id")
-            edited, self.edited = self.edited or kind == "edit", kind == "edit"
-            self._check(graph.get_state(CONFIG), edited=edited)
+            stands = graph.get_state(CONFIG)
+            self._check(stands, edited=self.edited or kind == "edit")
+            self.edited = kind == "edit" or (self.edited and stands.config == stood.config)
         finally:
             desk.close_saver(saver)
 
