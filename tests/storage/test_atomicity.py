@@ -80,7 +80,9 @@ def put_in_new_thread_and_namespace(saver: DeltaSaver) -> None:
 OPERATIONS: dict[str, Callable[[DeltaSaver], object]] = {
     "put": put_next,
     "put_new_thread": put_in_new_thread_and_namespace,
-    "put_writes": lambda saver: saver.put_writes(at(FIRST), [("messages", [AIMessage("x"), AIMessage("y")]), ("big", LONG.upper())], "task-2"),
+    "put_writes": lambda saver: saver.put_writes(
+        at(FIRST), [("messages", [AIMessage("x"), AIMessage("y")]), ("big", LONG.upper())], "task-2"
+    ),
     "put_writes_again": lambda saver: saver.put_writes(at(FIRST), [("messages", AIMessage("z")), ("__error__", "boom")], "task-1", "other"),
     "delete_thread": lambda saver: saver.delete_thread("t"),
     "history_add": lambda saver: ThreadChatMessageHistory("t", saver).add_messages(
