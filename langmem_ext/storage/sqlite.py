@@ -235,7 +235,7 @@ def _connect(path: str) -> sqlite3.Connection:
 
 def _absolute(path: str) -> str:
     """The file itself, whatever link or folder it is named by: all who use it must find the same lock file."""
-    return path if path in {"", ":memory:"} or path.startswith("file:") else str(Path(path).resolve())
+    return path if path in {"", ":memory:"} else str(Path(path).resolve())
 
 
 def _adopt(connection: sqlite3.Connection) -> sqlite3.Connection:

@@ -125,3 +125,30 @@ def test_a_forked_child_does_not_keep_its_parents_lease(tmp_path: Path) -> None:
         finally:
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
+
+
+def test_a_link_and_the_file_itself_are_one_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "link.db").symlink_to(tmp_path / "memory.db")
+    monkeypatch.chdir(tmp_path)
+    with DeltaSaver.from_conn_string("memory.db") as one, DeltaSaver.from_conn_string(str(tmp_path / "link.db")) as other:
+        monkeypatch.chdir("/")
+        with one.lease("t"), pytest.raises(ThreadBusy), other.lease("t", wait=0):
+            pass
+
+
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_a_forked_child_that_leaves_the_context_does_not_end_its_parents_lease(tmp_path: Path) -> None:
+    with (
+        DeltaSaver.from_conn_string(str(tmp_path / "memory.db")) as saver,
+        DeltaSaver.from_conn_string(str(tmp_path / "memory.db")) as other,
+    ):
+        lease = saver.lease("t")
+        lease.__enter__()
+        child = os.fork()
+        if child == 0:
+            lease.__exit__(None, None, None)
+            os._exit(0)
+        os.waitpid(child, 0)
+        with pytest.raises(ThreadBusy), other.lease("t", wait=0):
+            pass
+        lease.__exit__(None, None, None)

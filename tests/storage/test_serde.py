@@ -15,7 +15,8 @@ from langchain_core.runnables import RunnableLambda
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.jsonplus import EXT_CONSTRUCTOR_KW_ARGS, EXT_CONSTRUCTOR_POS_ARGS, EXT_METHOD_SINGLE_ARG, EXT_PYDANTIC_V2
 from langgraph.graph import START, StateGraph
-from pydantic import BaseModel
+from pydantic import BaseModel, SecretStr
+from pydantic_settings import BaseSettings
 from typing_extensions import TypedDict
 
 from langmem_ext import DamagedRow, DataSerializer, DeltaSaver, MessageLog
@@ -83,6 +84,23 @@ FORGED = {
     "an import": forge(EXT_CONSTRUCTOR_POS_ARGS, ("this", "s", ())),
     "an alias": forge(EXT_CONSTRUCTOR_KW_ARGS, (__name__, "RunnableLambda", {"func": "x"})),
 }
+
+
+class Settings(BaseSettings):
+    key: str = "none"
+
+
+def test_a_row_cannot_make_settings_read_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KEY", "sk-secret")
+    forged = forge(EXT_PYDANTIC_V2, (__name__, "Settings", {}, "m"))
+    assert DataSerializer().loads_typed(("msgpack", forged)) == {}
+
+
+def test_a_secret_string_stays_secret() -> None:
+    with DeltaSaver(":memory:") as saver:
+        back = through(saver, SecretStr("hush"))
+        assert isinstance(back, SecretStr)
+        assert back.get_secret_value() == "hush"
 
 
 @pytest.mark.parametrize("name", FORGED)
