@@ -35,6 +35,20 @@ def get_checkpoint(
     key: ThreadKey, namespace: str, checkpoint_id: str | None, *, indexes: Indexes, codec: Codec
 ) -> Op[StoredCheckpoint | None]:
     """A checkpoint with its pending writes; the newest where no id is given; None where there is none."""
+    found = yield from _look_up(key, namespace, checkpoint_id, indexes, codec)
+    if found is None:
+        return None
+    reader, space, row = found
+    writes = yield from fetch(sql.SELECT_WRITES, thread=reader.index.number, namespace=space, checkpoint=row[0])
+    stored = yield from _assemble(reader, namespace, space, row, writes)
+    indexes.account(reader.index)
+    return stored
+
+
+def _look_up(
+    key: ThreadKey, namespace: str, checkpoint_id: str | None, indexes: Indexes, codec: Codec
+) -> Op[tuple[_Reader, int, Row] | None]:
+    """A reader for the thread, the namespace's number, and the row of the checkpoint, or of the newest; None where one is missing."""
     thread = yield from find_thread(key)
     if thread is None:
         return None
@@ -47,12 +61,7 @@ def get_checkpoint(
         row = yield from fetch_one(sql.SELECT_LATEST_CHECKPOINT, **where)
     else:
         row = yield from fetch_one(sql.SELECT_CHECKPOINT, **where, id=encode_id(checkpoint_id))
-    if row is None:
-        return None
-    writes = yield from fetch(sql.SELECT_WRITES, **where, checkpoint=row[0])
-    stored = yield from _assemble(reader, namespace, space, row, writes)
-    indexes.account(reader.index)
-    return stored
+    return None if row is None else (reader, space, row)
 
 
 def _find_namespace(index: ThreadIndex, name: str) -> Op[int | None]:
@@ -223,20 +232,13 @@ def get_delta_history(
 ) -> Op[dict[str, DeltaHistory]]:
     """What each channel contributed along the ancestors of a checkpoint: the writes after the nearest stored value, and that value."""
     history = {channel: DeltaHistory() for channel in channels}
-    thread = yield from find_thread(key)
-    if thread is None:
+    found = yield from _look_up(key, namespace, checkpoint_id, indexes, codec)
+    if found is None:
         return history
-    reader = _Reader(key.id, indexes.of(thread.number, thread.generation, codec), codec)
-    space = yield from _find_namespace(reader.index, namespace)
-    if space is None:
-        return history
-    where = {"thread": thread.number, "namespace": space}
-    if checkpoint_id is None:
-        target = yield from fetch_one(sql.SELECT_LATEST_CHECKPOINT, **where)
-    else:
-        target = yield from fetch_one(sql.SELECT_CHECKPOINT, **where, id=encode_id(checkpoint_id))
+    reader, space, target = found
+    where = {"thread": reader.index.number, "namespace": space}
     open_channels = set(channels)
-    at = target[1] if target is not None else None
+    at = target[1]
     passed: set[bytes] = set()
     while at is not None and open_channels and at not in passed:
         passed.add(at)
@@ -253,4 +255,5 @@ def get_delta_history(
         at = row[1]
     for entry in history.values():
         entry.writes.reverse()
+    indexes.account(reader.index)
     return history
