@@ -39,7 +39,17 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("databases")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let a soak take its time."""
-    for item in items if SOAK else ():
-        item.add_marker(pytest.mark.timeout(0))
+SLOW = ("test_dev_server.py", "test_kill.py", "test_random_users.py", "test_notebooks.py", "test_cli.py", "test_equivalence.py")
+"""Files whose tests take seconds each: they begin first, so that no worker is alone with one at the end."""
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Begin with what takes longest; let a soak take its time, and leave out what only a soak has time for."""
+    items.sort(key=lambda item: SLOW.index(item.path.name) if item.path.name in SLOW else len(SLOW))
+    if SOAK:
+        for item in items:
+            item.add_marker(pytest.mark.timeout(0), append=False)
+        return
+    long = [item for item in items if item.get_closest_marker("soak")]
+    config.hook.pytest_deselected(items=long)
+    items[:] = [item for item in items if item not in long]

@@ -15,7 +15,7 @@ from typing import Any
 
 import desk
 import pytest
-from hypothesis import HealthCheck, event, given, settings
+from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from langgraph.types import Command
 
@@ -192,15 +192,14 @@ def play(steps: list[tuple[str, Any]]) -> None:
         assert user.shop.calls()[-1] == ("check_order", {"number": "O-3"}), "the thread is stuck: " + json.dumps(steps)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=5 * settings().max_examples)
 @given(STEPS)
 def test_whatever_users_do_the_graph_keeps_its_promises(steps: list[tuple[str, Any]]) -> None:
     play(steps)
 
 
 @pytest.mark.soak
-@pytest.mark.timeout(3600)
-@settings(max_examples=3000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=6 * settings().max_examples)
 @given(st.lists(SAY | SAY | SAY | RESUME | EDIT, min_size=5, max_size=40))
 def test_whatever_users_do_for_long_the_graph_keeps_its_promises(steps: list[tuple[str, Any]]) -> None:
     play(steps)

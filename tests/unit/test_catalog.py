@@ -288,13 +288,13 @@ def outcome(read: Callable[[], IntentCatalog]) -> Sequence[object]:
         return error.problems
 
 
-@settings(max_examples=300)
+@settings(max_examples=15 * settings().max_examples)
 @given(DATA | SHAPED)
 def test_data_of_any_shape_is_a_catalog_or_a_catalog_error(data: Any) -> None:
     assert outcome(lambda: IntentCatalog.from_dict(data))
 
 
-@settings(max_examples=300)
+@settings(max_examples=15 * settings().max_examples)
 @given(
     text=st.text(max_size=60)
     | st.lists(st.sampled_from(list("ab:-[]{}&*!|>?'\"\n\t #%,")), max_size=40).map("".join)
@@ -515,7 +515,7 @@ def test_parameters_come_from_a_json_schema_too() -> None:
     assert catalog.param("code").prompt == "What is the code of the table?"
 
 
-@settings(max_examples=200)
+@settings(max_examples=10 * settings().max_examples)
 @given(
     value=st.recursive(
         SCALARS, lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner, max_size=2), max_leaves=5

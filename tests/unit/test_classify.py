@@ -117,7 +117,7 @@ async def test_sync_and_async_classify_alike() -> None:
 WORDS = "cancel order my O-1 O-777 don't refund not address to 12 Main Street it's sorry meant no"
 
 
-@settings(max_examples=300)
+@settings(max_examples=15 * settings().max_examples)
 @given(text=st.text(max_size=80) | st.lists(st.sampled_from(WORDS.split())).map(" ".join))
 def test_no_message_breaks_the_rules(text: str) -> None:
     found = classify(text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import date, datetime, time
+from time import process_time
 
 import pytest
 from hypothesis import given
@@ -168,9 +169,9 @@ def test_every_type_abstains_on_junk_questions_refusals_and_wishes(kind: ParamTy
 @pytest.mark.parametrize("kind", list(ParamType), ids=str)
 @pytest.mark.parametrize("piece", ["1 ", "one and ", "Alpha Beta ", "-", " ", "in the ", "a.b.", "12 main ", "@", "monday "])
 def test_a_long_message_costs_no_more_than_a_moment(kind: ParamType, piece: str) -> None:
-    started = datetime.now()
+    started = process_time()
     extract(PARAMS[kind], Reply(piece * (20_000 // len(piece)), prompt="What is it?", now=NOW))
-    assert (datetime.now() - started).total_seconds() < 3
+    assert process_time() - started < 3
 
 
 @pytest.mark.parametrize(
