@@ -121,7 +121,7 @@ def chat_here(*arguments: str, lines: list[str]) -> Result:
 
 def until(found: Callable[[], bool]) -> None:
     """Wait for another process to have done something."""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while not found():
         assert time.monotonic() < deadline
         time.sleep(0.02)

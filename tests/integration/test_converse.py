@@ -189,21 +189,24 @@ def test_other_threads_are_not_kept_waiting(app: Any) -> None:
 
 
 def test_a_busy_thread_is_waited_for(app: Any) -> None:
-    held = threading.Event()
+    held, refused = threading.Event(), threading.Event()
 
     def keep() -> None:
         with leases_of(app.checkpointer).lease("t", wait=0):
             held.set()
-            time.sleep(0.2)
+            refused.wait(60)
+            time.sleep(0.1)
 
     keeper = threading.Thread(target=keep)
     keeper.start()
-    held.wait()
+    held.wait(60)
     try:
         with pytest.raises(ThreadBusy, match="'t'"):
             converse(app, "hi", thread_id="t", wait=0.01)
-        assert converse(app, "hi", thread_id="t", wait=5).reply
+        refused.set()
+        assert converse(app, "hi", thread_id="t", wait=60).reply
     finally:
+        refused.set()
         keeper.join()
 
 

@@ -86,11 +86,16 @@ def test_killed_before_any_statement_and_before_and_after_any_commit_it_ends_the
         assert found["end"] == undisturbed["end"], f"killed at step {step}, after {found['answered']} answers"
 
 
-@pytest.mark.timeout(1800)
-def test_killed_at_any_moment_it_ends_the_same(nursery: Nursery, undisturbed: Any) -> None:
+def seconds_of(nursery: Nursery) -> float:
+    """How long the conversation takes, undisturbed."""
     started = time.monotonic()
     nursery.run()
-    length = time.monotonic() - started
+    return time.monotonic() - started
+
+
+@pytest.mark.timeout(1800)
+def test_killed_at_any_moment_it_ends_the_same(nursery: Nursery, undisturbed: Any) -> None:
+    length = min(seconds_of(nursery) for _ in range(3))
     chance = random.Random(20261121)
     died = 0
     for number in range(RANDOM_KILLS):
@@ -98,4 +103,4 @@ def test_killed_at_any_moment_it_ends_the_same(nursery: Nursery, undisturbed: An
         found = nursery.run(after_s=seconds)
         died += found["died"] == -9
         assert found["end"] == undisturbed["end"], f"kill {number}, after {seconds * 1000:.1f} ms and {found['answered']} answers"
-    assert died > RANDOM_KILLS / 3
+    assert died > RANDOM_KILLS / 4
