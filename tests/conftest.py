@@ -39,8 +39,18 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("databases")
 
 
-SLOW = ("test_dev_server.py", "test_kill.py", "test_random_users.py", "test_notebooks.py", "test_cli.py", "test_equivalence.py")
-"""Files whose tests take seconds each: they begin first, so that no worker is alone with one at the end."""
+SLOW = (
+    "test_dev_server.py",
+    "test_kill.py",
+    "test_demo.py",
+    "test_replay_asks.py",
+    "test_ugly_path.py",
+    "test_random_users.py",
+    "test_notebooks.py",
+    "test_cli.py",
+    "test_equivalence.py",
+)
+"""Files whose tests take seconds each: they begin first, so that no worker is alone with one at the end, and what they share starts once."""
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
