@@ -126,7 +126,8 @@ def make_model(name: str) -> BaseChatModel:
     try:
         model = init_chat_model(name)
     except Exception as exc:  # providers raise errors of their own for a missing package or key
-        raise InvalidInput(f"the model {name!r} cannot be used: {exc}") from exc
+        reason = next(iter(str(exc).strip().splitlines()), type(exc).__name__)  # some go on for a page
+        raise InvalidInput(f"the model {name!r} cannot be used: {reason}") from exc
     if not isinstance(model, BaseChatModel):
         raise InvalidInput(f"{name!r} names no single model: write it as 'provider:model'")
     return model
