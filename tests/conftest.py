@@ -50,7 +50,7 @@ SLOW = (
     "test_cli.py",
     "test_equivalence.py",
 )
-"""Files whose tests take seconds each: they begin first, so that no worker is alone with one at the end, and what they share starts once."""
+"""Files whose tests take seconds each: they begin first, no worker is alone with one at the end, and what they share starts once."""
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
