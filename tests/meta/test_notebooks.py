@@ -33,7 +33,8 @@ def code_of(notebook: Any) -> list[str]:
 def shown_by(notebook: Any) -> str:
     """Everything that the cells printed or ended with."""
     outputs = [output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs]
-    return "\n".join(output.get("text") or str(output.get("data", "")) for output in outputs)
+    # What a cell prints may come in pieces that end within a line.
+    return "".join(output["text"] if "text" in output else f"{output.get('data', '')}\n" for output in outputs)
 
 
 @pytest.fixture(scope="module")
