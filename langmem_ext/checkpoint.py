@@ -198,7 +198,7 @@ class DeltaSaver(BaseCheckpointSaver[Any]):
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """A checkpoint with its pending writes: the one that the config names, or the newest; None where there is none."""
-        return self.log.driver.call(lambda: self._get_tuple(config))
+        return self._get_tuple(config)
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """Async twin of `get_tuple`."""
@@ -299,7 +299,7 @@ class DeltaSaver(BaseCheckpointSaver[Any]):
 
     def get_delta_channel_history(self, *, config: RunnableConfig, channels: Sequence[str]) -> Mapping[str, DeltaChannelHistory]:
         """What each channel contributed along the ancestors of a checkpoint, in one operation."""
-        return self.log.driver.call(lambda: self._get_delta_channel_history(config, channels))
+        return self._get_delta_channel_history(config, channels)
 
     async def aget_delta_channel_history(self, *, config: RunnableConfig, channels: Sequence[str]) -> Mapping[str, DeltaChannelHistory]:
         """Async twin of `get_delta_channel_history`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 Snapshot: TypeAlias = bytes
 
@@ -162,6 +162,3 @@ class DeltaHistory:
 
     writes: list[StoredWrite] = field(default_factory=list)
     seed: PackedValue | None = None
-
-
-Json: TypeAlias = Any

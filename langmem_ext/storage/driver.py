@@ -28,9 +28,6 @@ class Driver(Protocol):
     async def arun(self, op: Op[T], *, write: bool) -> T:
         """Async twin of `run`. Cancelling the caller cannot split the transaction."""
 
-    def call(self, function: Callable[[], T]) -> T:
-        """Run `function` in the calling thread."""
-
     async def acall(self, function: Callable[[], T]) -> T:
         """Run `function` off the event loop, where `arun` runs operations: an operation and its decoding in one hop."""
 

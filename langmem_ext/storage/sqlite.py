@@ -112,10 +112,6 @@ class SqliteDriver:
         """Async twin of `run`."""
         return await self.acall(lambda: self.run(op, write=write))
 
-    def call(self, function: Callable[[], T]) -> T:
-        """Run `function` in the calling thread."""
-        return function()
-
     async def acall(self, function: Callable[[], T]) -> T:
         """Run `function` on the driver's worker thread."""
         if self._worker is None:

@@ -33,9 +33,6 @@ UPDATE_THREAD_HEAD = (
     " next_word = :next_word, next_namespace = :next_namespace, items = items + :items, tokens = tokens + :tokens,"
     " head_messages = :head_messages, waiting_for = :waiting_for WHERE number = :thread"
 )
-SELECT_THREADS_AFTER = (
-    "SELECT number, id FROM thread WHERE number > :after AND (:owner IS NULL OR owner = :owner) ORDER BY number LIMIT :limit"
-)
 SELECT_WAITING = "SELECT waiting_for FROM thread WHERE number = :thread"
 DELETE_THREAD = (
     "DELETE FROM item WHERE key >= :low AND key < :high",

@@ -73,7 +73,6 @@ _FREE = re.compile(
     r"|details)\b",
     re.I,
 )
-_HEAD = re.compile(r"^(.*?)\b(?:of|for|where|in which|from which|to|in|from|at|on|when|that|which|with|by)\b", re.I)
 _FROM = re.compile(
     r"\b(?:from|origin\w*|source|start\w*|begin\w*|depart\w*|leav\w+|pick ?-?up|pickup|check ?-?in|outbound|sender|boarding|since)\b", re.I
 )

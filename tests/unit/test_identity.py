@@ -13,7 +13,9 @@ from pydantic import BaseModel
 
 from langmem_ext.codec import MessageCodec, codec_of
 from langmem_ext.messages.identity import FIELD_CODES, FIELDS
+from langmem_ext.messages.tokens import COUNTER
 from langmem_ext.serde import DataSerializer, RestorePolicy
+from langmem_ext.storage.schema import MIGRATIONS
 from langmem_ext.types import PackedValue
 
 
@@ -137,3 +139,7 @@ def test_what_a_policy_refuses_to_build_is_stored_all_the_same() -> None:
     packed = strict.pack_value([message]).messages[0]
     [cold] = open_.load_value(PackedValue(messages=[strict.snapshot_of(strict.item_row(packed))]))
     assert cold.artifact == {"on": date(2024, 1, 2), "colour": Colour.RED}
+
+
+def test_a_database_names_the_counter_of_its_token_counts() -> None:
+    assert f"('token_counter', '{COUNTER}')" in " ".join(statement for migration in MIGRATIONS for statement in migration.sqlite)

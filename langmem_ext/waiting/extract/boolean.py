@@ -24,7 +24,6 @@ _NOT_NEGATED = re.compile(
 )
 _TRUE = re.compile(r"^\W*(?:true|on|enabled?|1)\W*$", re.I)
 _FALSE = re.compile(r"^\W*(?:false|off|disabled?|0)\W*$", re.I)
-_RELUCTANT = re.compile(r"\b(?:mind|object)\b", re.I)
 
 
 def _negated(sentence: str) -> bool:
