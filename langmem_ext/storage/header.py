@@ -28,6 +28,7 @@ class ValueRef:
     Attributes:
         body: The encoded value, where it is small enough to stand in place; None for a plain list of messages.
         row: Number of the value row that holds the body instead.
+        deltas: Numbers of value rows that change what `row` holds, in their order.
         runs: The messages of the value, as item numbers, in the order in which the body refers to them.
         nameless: Positions in `runs` of messages that had no id when the reference was made.
     """
@@ -36,6 +37,11 @@ class ValueRef:
     row: int | None = None
     runs: Runs = ()
     nameless: tuple[int, ...] = ()
+    deltas: tuple[int, ...] = ()
+
+    def rows(self) -> tuple[int, ...]:
+        """Every value row that the value needs."""
+        return () if self.row is None else (self.row, *self.deltas)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +143,7 @@ def decode_values(body: bytes, labels: int) -> list[tuple[Any, ...]]:
 
 
 def _value_entry(ref: ValueRef) -> list[Any]:
-    where = ref.row if ref.row is not None else ref.body
+    where = [ref.row, *ref.deltas] if ref.deltas else ref.row if ref.row is not None else ref.body
     if ref.nameless:
         return [where, *ref.runs, list(runs_of(ref.nameless))]
     return [where, *ref.runs]
@@ -148,6 +154,8 @@ def _value_ref(entry: Sequence[Any]) -> ValueRef:
     nameless = tuple(numbers_of(runs.pop())) if runs and isinstance(runs[-1], list) else ()
     if isinstance(where, int):
         return ValueRef(row=where, runs=tuple(runs), nameless=nameless)
+    if isinstance(where, list):
+        return ValueRef(row=where[0], runs=tuple(runs), nameless=nameless, deltas=tuple(where[1:]))
     return ValueRef(body=where, runs=tuple(runs), nameless=nameless)
 
 
