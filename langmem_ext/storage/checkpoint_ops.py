@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from langmem_ext.errors import DamagedRow
+from langmem_ext.messages.identity import pack, unpack
 from langmem_ext.storage import statements as sql
 from langmem_ext.storage.effects import Batch, Op, Row, fetch, fetch_one
 from langmem_ext.storage.header import Header, ValueRef, decode_header, decode_values, encode_header, encode_values
@@ -23,8 +24,8 @@ from langmem_ext.types import Codec, PackedCheckpoint, PackedValue, PackedWrite,
 INLINE_BYTES: Final = 64
 """A value's body up to this size stands in the row that refers to it; a larger one has a row of its own, written once."""
 
-MAX_PATHS: Final = 512
-"""Words of a thread above which task paths are no longer interned: paths that name data would never repeat."""
+PRECEDING: Final = b""
+"""Stands in a row for a parent that is the row before it, by id."""
 
 
 def put_checkpoint(key: ThreadKey, namespace: str, packed: PackedCheckpoint, *, now: int, indexes: Indexes, codec: Codec) -> Op[None]:
@@ -55,24 +56,39 @@ def put_checkpoint(key: ThreadKey, namespace: str, packed: PackedCheckpoint, *, 
     header = Header(packed.v, packed.ts, packed.versions, packed.seen, packed.updated, refs, packed.extra, packed.details)
     checkpoint = encode_id(packed.id)
     parent = None if packed.parent is None else encode_id(packed.parent)
-    yield from store_header(writer, space, checkpoint, parent, header, step=packed.step, label=packed.label)
-    head = (checkpoint, packed.head_messages, packed.waiting_for) if space == 0 else None
-    yield from close_writer(writer, head)
+    newest = yield from store_header(writer, space, checkpoint, parent, header, step=packed.step, label=packed.label)
+    yield from close_writer(writer, (packed.head_messages, packed.waiting_for) if newest and space == 0 else None)
     indexes.account(writer.index)
 
 
 def store_header(
     writer: Writer, space: int, checkpoint: bytes, parent: bytes | None, header: Header, *, step: int | None, label: bytes
-) -> Op[None]:
-    """Write a checkpoint's row, and before it what the writer has queued."""
-    shape, body = encode_header(header, checkpoint, writer.intern)
-    label_word = writer.intern(label)
+) -> Op[bool]:
+    """Write a checkpoint's row, and before it what the writer has queued; whether it is now the newest of its namespace."""
+    encoded = encode_header(header, checkpoint)
+    pattern = writer.intern_pattern(encoded.pattern)
+    columns = {
+        "namespace": space,
+        "id": checkpoint,
+        "step": step,
+        "label": writer.intern(label),
+        "shape": writer.intern(encoded.shape),
+        "pattern": pattern,
+        "body": pack(encoded.body if pattern is not None else [encoded.pattern, *encoded.body]),
+    }
     yield from writer.flush()
-    columns = {"namespace": space, "id": checkpoint, "parent": parent, "step": step, "label": label_word, "shape": shape, "body": body}
-    if not (yield from fetch(sql.INSERT_CHECKPOINT, thread=writer.thread.number, **columns)):
-        yield from fetch(sql.REPLACE_CHECKPOINT, thread=writer.thread.number, **columns)
+    thread = writer.thread.number
+    [(newest,)] = yield from fetch(sql.SELECT_LATEST_ID, thread=thread, namespace=space)
+    ahead = newest is None or newest < checkpoint
+    if not ahead and newest != checkpoint:
+        yield from fetch(sql.NAME_PRECEDING, thread=thread, namespace=space, id=checkpoint)
+    # A parent that is the preceding row is not written out: it mostly is.
+    written = PRECEDING if ahead and parent == newest and parent is not None else parent
+    if not (yield from fetch(sql.INSERT_CHECKPOINT, thread=thread, **columns, parent=written)):
+        yield from fetch(sql.REPLACE_CHECKPOINT, thread=thread, **columns, parent=parent)
         writer.thread.generation = writer.index.generation = writer.thread.generation + 1
     writer.index.learn_header(space, checkpoint, header)
+    return ahead or newest == checkpoint
 
 
 def put_writes(
@@ -102,14 +118,14 @@ def put_writes(
         ref = yield from _store_value(writer, write.value, None)
         entries.append(WriteEntry(path, write.index, write.channel, ref))
     where = {"thread": writer.thread.number, "namespace": space, "checkpoint": encode_id(checkpoint_id), "task": encode_id(task_id)}
-    path_word = _intern_path(writer, path)
+    shape, body = _encode_writes(writer, _merge_writes((), entries))
     yield from writer.flush()
-    body = _encode_writes(_merge_writes((), entries), path if path_word is not None else None)
-    if not (yield from fetch(sql.INSERT_WRITES, **where, path=path_word, body=body)):
-        [(earlier_word, earlier)] = yield from fetch(sql.SELECT_TASK_WRITES, **where)
-        earlier_path = yield from read_path(writer.index, earlier_word)
-        merged = _merge_writes(decode_writes(earlier, earlier_path), entries)
-        yield from fetch(sql.UPDATE_WRITES, **where, body=_encode_writes(merged, earlier_path))
+    if not (yield from fetch(sql.INSERT_WRITES, **where, shape=shape, body=body)):
+        [(earlier_shape, earlier)] = yield from fetch(sql.SELECT_TASK_WRITES, **where)
+        merged = _merge_writes((yield from read_writes(writer.index, earlier_shape, earlier)), entries)
+        shape, body = _encode_writes(writer, merged)
+        yield from writer.flush()
+        yield from fetch(sql.UPDATE_WRITES, **where, shape=shape, body=body)
     yield from close_writer(writer, None)
     indexes.account(writer.index)
 
@@ -124,10 +140,6 @@ class WriteEntry:
     value: ValueRef
 
 
-_PATH_CHANGES: Final = 1 << 31
-"""Stands where an entry's index would: from here on, entries have the path that stands where the channel would."""
-
-
 def _merge_writes(earlier: Sequence[WriteEntry], later: Sequence[WriteEntry]) -> list[WriteEntry]:
     merged = {entry.index: entry for entry in earlier}
     for entry in later:
@@ -136,46 +148,31 @@ def _merge_writes(earlier: Sequence[WriteEntry], later: Sequence[WriteEntry]) ->
     return list(merged.values())
 
 
-def _encode_writes(entries: Sequence[WriteEntry], path: str | None) -> bytes:
-    """The entries; where the path is not `path`, which stands in a column, it is said before the first entry that has it."""
-    rows: list[tuple[Any, ...]] = []
-    for entry in entries:
-        if entry.path != path:
-            path = entry.path
-            rows.append((_PATH_CHANGES, path, ValueRef()))
-        rows.append((entry.index, entry.channel, entry.value))
-    return encode_values(rows)
+def _encode_writes(writer: Writer, entries: Sequence[WriteEntry]) -> tuple[int | None, bytes]:
+    """A row's shape (paths, indexes and channels, which repeat from turn to turn) as a word, if it may be one, and its body."""
+    shape = pack([[entry.path, entry.index, entry.channel] for entry in entries])
+    values = encode_values(entry.value for entry in entries)
+    word = writer.intern_pattern(shape)
+    return word, pack(values if word is not None else [shape, *values])
 
 
-def decode_writes(body: bytes, path: str | None) -> list[WriteEntry]:
+def decode_writes(shape: bytes | None, body: bytes) -> list[WriteEntry]:
     """A pending-write row's entries.
 
     Args:
+        shape: The word that its column names; None where the shape stands in the body.
         body: The row's body.
-        path: The path that its column names; None where it names none.
     """
-    entries: list[WriteEntry] = []
-    for index, channel, ref in decode_values(body, labels=2):
-        if index == _PATH_CHANGES:
-            path = channel
-        else:
-            entries.append(WriteEntry(path or "", index, channel, ref))
-    return entries
+    values = unpack(body)
+    if shape is None:
+        shape, *values = values
+    places: list[tuple[str, int, str]] = unpack(shape)
+    return [WriteEntry(path, index, channel, ref) for (path, index, channel), ref in zip(places, decode_values(values), strict=True)]
 
 
-def _intern_path(writer: Writer, path: str) -> int | None:
-    """The number of the word that holds a path; None where the thread has too many words for another to be worth it."""
-    body = path.encode("utf-8", "surrogatepass")
-    if len(writer.index.words) > MAX_PATHS and body not in writer.index.words:
-        return None
-    return writer.intern(body)
-
-
-def read_path(index: ThreadIndex, number: int | None) -> Op[str | None]:
-    """The path that a word holds."""
-    if number is None:
-        return None
-    return (yield from read_word(index, number)).decode("utf-8", "surrogatepass")
+def read_writes(index: ThreadIndex, shape: int | None, body: bytes) -> Op[list[WriteEntry]]:
+    """A pending-write row's entries, by the number of its shape."""
+    return decode_writes(None if shape is None else (yield from read_word(index, shape)), body)
 
 
 # -- parts -------------------------------------------------------------------------------------------------------------------------------
@@ -190,13 +187,12 @@ def open_writer(key: ThreadKey, checkpoint_id: str | None, *, now: int, indexes:
     return Writer(thread=thread, index=index, codec=codec, now=now, late=late)
 
 
-def close_writer(writer: Writer, head: tuple[bytes, int | None, str | None] | None) -> Op[None]:
+def close_writer(writer: Writer, head: tuple[int | None, str | None] | None) -> Op[None]:
     """Write the thread's counters.
 
     Args:
         writer: What was written.
-        head: Id, longest list of messages and awaited parameter of a root checkpoint that was written: where it is now the newest, the
-            thread's row says so.
+        head: Longest list of messages and awaited parameter of the root's newest checkpoint, if that is what was written.
     """
     thread = writer.thread
     counters = {
@@ -211,11 +207,8 @@ def close_writer(writer: Writer, head: tuple[bytes, int | None, str | None] | No
         "tokens": writer.added_tokens,
     }
     if head is not None:
-        [(latest,)] = yield from fetch(sql.SELECT_LATEST_ID, thread=thread.number, namespace=0)
-        checkpoint, head_messages, waiting_for = head
-        if latest == checkpoint:
-            yield from fetch(sql.UPDATE_THREAD_HEAD, **counters, head_messages=head_messages, waiting_for=waiting_for)
-            return
+        yield from fetch(sql.UPDATE_THREAD_HEAD, **counters, head_messages=head[0], waiting_for=head[1])
+        return
     yield from fetch(sql.UPDATE_THREAD, **counters)
 
 
@@ -282,10 +275,14 @@ def header_of(index: ThreadIndex, space: int, row: Row) -> Op[Header]:
     Raises:
         DamagedRow: It does not decode.
     """
-    checkpoint, _, _, _, shape_number, body = row
+    checkpoint, _, _, _, shape_number, pattern_number, body = row
     shape = yield from read_word(index, shape_number)
+    pattern = None if pattern_number is None else (yield from read_word(index, pattern_number))
     try:
-        header = decode_header(shape, body, checkpoint)
+        fields = unpack(body)
+        if pattern is None:
+            pattern, *fields = fields
+        header = decode_header(shape, pattern, fields, checkpoint)
     except Exception as error:
         raise DamagedRow(
             f"checkpoint {_readable(checkpoint)} of thread number {index.number} is damaged ({error}): other threads and checkpoints stay"

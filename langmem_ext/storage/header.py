@@ -1,7 +1,8 @@
 """A checkpoint's own bytes: everything about it but the values, which it refers to.
 
-What repeats from checkpoint to checkpoint is stored once per thread as a *word* (`Intern`): the channel and node names, which are the
-graph's. What is left is small: versions as four bytes each, values as references to rows, runs of items, or a few bytes in place.
+What repeats from checkpoint to checkpoint is stored once per thread as a *word*: the channel and node names, which are the graph's, and
+the pattern of a step. What is left is small: versions as four bytes each, values as references to rows, runs of items, or a few bytes in
+place.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ from langmem_ext.messages.manifest import Runs, numbers_of, runs_of
 
 Version: TypeAlias = str | int | float
 Versions: TypeAlias = Mapping[str, Version]
-Intern: TypeAlias = Callable[[bytes], int]
+
+SMALL_DETAILS: Final = 32
+"""Bytes of details (metadata beyond plain scalars) up to which they are a part of the pattern: an empty `parents`, mostly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +75,24 @@ class Header:
 # -- encoding ----------------------------------------------------------------------------------------------------------------------------
 
 
-def encode_header(header: Header, checkpoint_id: bytes, intern: Intern) -> tuple[int, bytes]:
-    """The header as `(shape, body)`: the number of the word that holds its names, and its own bytes."""
+@dataclass(frozen=True, slots=True)
+class EncodedHeader:
+    """A header as a checkpoint's row holds it.
+
+    Attributes:
+        shape: Word with the names of channels and nodes: a graph has few of these.
+        pattern: Which of these have the same version, which were updated, which hold a value: what a graph's step has in common with the
+            same step of the next turn. A word, unless a thread has had too many of them.
+        body: What is the checkpoint's own.
+    """
+
+    shape: bytes
+    pattern: bytes
+    body: list[Any]
+
+
+def encode_header(header: Header, checkpoint_id: bytes) -> EncodedHeader:
+    """The header in parts: two that repeat from checkpoint to checkpoint, and its own."""
     names = list(dict.fromkeys([*header.versions, *header.values]))
     position = {name: index for index, name in enumerate(names)}
 
@@ -88,34 +107,29 @@ def encode_header(header: Header, checkpoint_id: bytes, intern: Intern) -> tuple
     seen_names = [[node, [at(channel) for channel in seen]] for node, seen in header.seen.items()]
     seen_versions = [table.setdefault((type(version), version), len(table)) for seen in header.seen.values() for version in seen.values()]
     updated = None if header.updated is None else _positions([at(name) for name in header.updated])
-    values = [[at(name), *_value_entry(ref)] for name, ref in header.values.items()]
-    shape = intern(pack([names, len(header.versions), seen_names]))
-    fields = [
-        header.v,
+    holding = [at(name) for name in header.values]
+    small = header.details is not None and len(header.details) <= SMALL_DETAILS
+    pattern = [header.v, _positions(current), _positions(seen_versions), updated, _positions(holding), header.details if small else None]
+    body = [
         _encode_time(header.ts, checkpoint_id),
         _encode_versions([version for _, version in table]),
-        _positions(current),
-        _positions(seen_versions),
-        values,
-        updated,
+        [_value_entry(ref) for ref in header.values.values()],
         header.extra,
-        header.details,
+        None if small else header.details,
     ]
-    while fields[-1] is None:
-        fields.pop()
-    return shape, pack(fields)
+    return EncodedHeader(pack([names, len(header.versions), seen_names]), pack(pattern), _without_end(body))
 
 
-def decode_header(shape: bytes, body: bytes, checkpoint_id: bytes) -> Header:
+def decode_header(shape: bytes, pattern: bytes, body: Sequence[Any], checkpoint_id: bytes) -> Header:
     """The header that `encode_header` was given.
 
     Raises:
-        ValueError: The bytes are not a header (also `KeyError`, `IndexError`, `TypeError`, `struct.error`: the caller names the row).
+        ValueError: The parts are not a header (also `KeyError`, `IndexError`, `TypeError`, `struct.error`: the caller names the row).
     """
     names, width, seen_names = unpack(shape)
-    fields = unpack(body)
-    v, time, packed_versions, current, seen_versions, values, *rest = fields
-    updated, extra, details = [*rest, None, None, None][:3]
+    v, current, seen_versions, updated, holding, small = unpack(pattern)
+    time, packed_versions, values, *rest = body
+    extra, details = [*rest, None, None][:2]
     table = _decode_versions(packed_versions)
     versions = {names[index]: table[at] for index, at in zip(range(width), current, strict=True)}
     flat = iter(seen_versions)
@@ -126,20 +140,27 @@ def decode_header(shape: bytes, body: bytes, checkpoint_id: bytes) -> Header:
         versions=versions,
         seen=seen,
         updated=None if updated is None else [names[index] for index in updated],
-        values={names[index]: _value_ref(entry) for index, *entry in values},
+        values={names[index]: _value_ref(entry) for index, entry in zip(holding, values, strict=True)},
         extra=extra,
-        details=details,
+        details=details if small is None else small,
     )
 
 
-def encode_values(refs: Iterable[tuple[Any, ...]]) -> bytes:
-    """Rows of `(label…, ValueRef)` as bytes: the entries of a pending write."""
-    return pack([[*labels, *_value_entry(ref)] for *labels, ref in refs])
+def _without_end(fields: list[Any]) -> list[Any]:
+    """The fields up to the last that is there."""
+    while fields and fields[-1] is None:
+        fields.pop()
+    return fields
 
 
-def decode_values(body: bytes, labels: int) -> list[tuple[Any, ...]]:
-    """The rows that `encode_values` was given; `labels` is how many labels each has."""
-    return [(*entry[:labels], _value_ref(entry[labels:])) for entry in unpack(body)]
+def encode_values(refs: Iterable[ValueRef]) -> list[Any]:
+    """Values as plain data: what a pending write's row holds."""
+    return [_value_entry(ref) for ref in refs]
+
+
+def decode_values(entries: Iterable[Any]) -> list[ValueRef]:
+    """The values that `encode_values` was given."""
+    return [_value_ref(entry) for entry in entries]
 
 
 def _value_entry(ref: ValueRef) -> list[Any]:

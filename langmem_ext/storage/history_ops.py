@@ -147,4 +147,4 @@ def _follow(writer: Writer, head: tuple[bytes, Header, int | None] | None, chann
     )
     yield from store_header(writer, 0, checkpoint, parent, following, step=None if step is None else step + 1, label=b'{"source":"update"}')
     [(waiting_for,)] = yield from fetch(sql.SELECT_WAITING, thread=writer.thread.number)
-    yield from close_writer(writer, (checkpoint, length_of(ref.runs), waiting_for))
+    yield from close_writer(writer, (length_of(ref.runs), waiting_for))

@@ -27,6 +27,10 @@ CATCH_UP: Final = 1024
 that is older than these and in no list that was read is stored again, at worst."""
 
 
+MAX_WORDS: Final = 512
+"""Words of a thread from which on patterns are no longer interned: some applications have task paths that name data."""
+
+
 @dataclass(slots=True)
 class Writer:
     """The rows that one operation adds to a thread; written together by `flush`.
@@ -105,6 +109,10 @@ class Writer:
             self.words.append({"thread": self.thread.number, "number": number, "body": body})
             self.index.learn_word(number, body)
         return number
+
+    def intern_pattern(self, body: bytes) -> int | None:
+        """`intern` for what repeats in most threads; None, where this thread has so many words that one more is not worth it."""
+        return self.intern(body) if len(self.index.words) < MAX_WORDS or body in self.index.words else None
 
     def flush(self) -> Op[None]:
         """Write what is queued."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from langmem_ext.errors import DamagedRow
 from langmem_ext.storage import statements as sql
-from langmem_ext.storage.checkpoint_ops import WriteEntry, decode_writes, header_of, read_path, read_word
+from langmem_ext.storage.checkpoint_ops import WriteEntry, header_of, read_word, read_writes
 from langmem_ext.storage.effects import Op, Row, fetch, fetch_one
 from langmem_ext.storage.header import Header, ValueRef
 from langmem_ext.storage.ids import decode_id, encode_id
@@ -74,7 +74,7 @@ def _find_namespace(index: ThreadIndex, name: str) -> Op[int | None]:
 
 
 def _assemble(reader: _Reader, namespace: str, space: int, row: Row, write_rows: Sequence[Row]) -> Op[StoredCheckpoint]:
-    checkpoint, parent, step, label, _, _ = row
+    checkpoint, parent, step, label, *_ = row
     header = reader.index.headers.get((space, checkpoint))
     if header is None:
         header = yield from header_of(reader.index, space, row)
@@ -124,11 +124,10 @@ def _read_body(reader: _Reader, number: int) -> Op[bytes]:
 def _read_writes(reader: _Reader, rows: Sequence[Row], channels: set[str] | None = None) -> Op[list[StoredWrite]]:
     """Pending writes in LangGraph's order: by task path, task id and index. With `channels`, only those of these channels."""
     found: list[tuple[str, WriteEntry]] = []
-    for task, path_word, body in rows:
+    for task, shape, body in rows:
         task_id = decode_id(task)
-        path = yield from read_path(reader.index, path_word)
         try:
-            found += [(task_id, entry) for entry in decode_writes(body, path)]
+            found += [(task_id, entry) for entry in (yield from read_writes(reader.index, shape, body))]
         except Exception as error:
             raise DamagedRow(
                 f"the pending writes of task {task_id} in thread {reader.thread_id!r} are damaged ({error}): other threads stay readable;"

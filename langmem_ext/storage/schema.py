@@ -63,7 +63,8 @@ _M001_TABLES = (
     """CREATE TABLE namespace (
         thread INTEGER NOT NULL, number INTEGER NOT NULL, name TEXT NOT NULL, PRIMARY KEY (thread, number)
     ) WITHOUT ROWID""",
-    # What repeats from checkpoint to checkpoint: names of a graph's channels and nodes, task paths, metadata (as JSON text).
+    # What repeats from checkpoint to checkpoint: names of a graph's channels and nodes (shape), what a step has in common with the same
+    # step of another turn (pattern), metadata (label, as JSON text); and of pending writes their task path, indexes and channels (shape).
     """CREATE TABLE word (
         thread INTEGER NOT NULL, number INTEGER NOT NULL, body BLOB NOT NULL, PRIMARY KEY (thread, number)
     ) WITHOUT ROWID""",
@@ -82,6 +83,7 @@ _M001_TABLES = (
         nonce BLOB
     )""",
     "CREATE TABLE value (key INTEGER PRIMARY KEY, body BLOB NOT NULL, nonce BLOB)",
+    # parent: empty for the row before it, by id; so a row is put in between, or deleted, only after the following one's parent is named.
     """CREATE TABLE checkpoint (
         thread INTEGER NOT NULL,
         namespace INTEGER NOT NULL,
@@ -90,6 +92,7 @@ _M001_TABLES = (
         step INTEGER,
         label INTEGER NOT NULL,
         shape INTEGER NOT NULL,
+        pattern INTEGER,
         body BLOB NOT NULL,
         nonce BLOB,
         PRIMARY KEY (thread, namespace, id)
@@ -99,7 +102,7 @@ _M001_TABLES = (
         namespace INTEGER NOT NULL,
         checkpoint BLOB NOT NULL,
         task BLOB NOT NULL,
-        path INTEGER,
+        shape INTEGER,
         body BLOB NOT NULL,
         nonce BLOB,
         PRIMARY KEY (thread, namespace, checkpoint, task)

@@ -72,36 +72,48 @@ SELECT_VALUE = "SELECT body FROM value WHERE key = :key"
 
 # -- checkpoints and pending writes ------------------------------------------------------------------------------------------------------
 
-CHECKPOINT_COLUMNS = "id, parent, step, label, shape, body"
+PARENT = (
+    "CASE WHEN length(checkpoint.parent) = 0 THEN"
+    " (SELECT max(earlier.id) FROM checkpoint AS earlier WHERE earlier.thread = checkpoint.thread"
+    " AND earlier.namespace = checkpoint.namespace AND earlier.id < checkpoint.id) ELSE checkpoint.parent END"
+)
+"""A checkpoint's parent. An empty one is the row before it, by id, in its namespace."""
+CHECKPOINT_COLUMNS = f"id, {PARENT}, step, label, shape, pattern, body"
 INSERT_CHECKPOINT = (
-    "INSERT INTO checkpoint (thread, namespace, id, parent, step, label, shape, body)"
-    " VALUES (:thread, :namespace, :id, :parent, :step, :label, :shape, :body)"
+    "INSERT INTO checkpoint (thread, namespace, id, parent, step, label, shape, pattern, body)"
+    " VALUES (:thread, :namespace, :id, :parent, :step, :label, :shape, :pattern, :body)"
     " ON CONFLICT (thread, namespace, id) DO NOTHING RETURNING 1"
 )
 REPLACE_CHECKPOINT = (
-    "UPDATE checkpoint SET parent = :parent, step = :step, label = :label, shape = :shape, body = :body"
+    "UPDATE checkpoint SET parent = :parent, step = :step, label = :label, shape = :shape, pattern = :pattern, body = :body"
     " WHERE thread = :thread AND namespace = :namespace AND id = :id"
+)
+# Before a row is put in between, or deleted: the row after it has a parent that must be named.
+NAME_PRECEDING = (
+    f"UPDATE checkpoint SET parent = {PARENT} WHERE thread = :thread AND namespace = :namespace AND length(parent) = 0 AND id ="
+    " (SELECT min(later.id) FROM checkpoint AS later WHERE later.thread = :thread AND later.namespace = :namespace AND later.id > :id)"
 )
 SELECT_CHECKPOINT = f"SELECT {CHECKPOINT_COLUMNS} FROM checkpoint WHERE thread = :thread AND namespace = :namespace AND id = :id"
 SELECT_LATEST_CHECKPOINT = (
     f"SELECT {CHECKPOINT_COLUMNS} FROM checkpoint WHERE thread = :thread AND namespace = :namespace ORDER BY id DESC LIMIT 1"
 )
 SELECT_LATEST_ID = "SELECT max(id) FROM checkpoint WHERE thread = :thread AND namespace = :namespace"
-SELECT_WRITES = "SELECT task, path, body FROM pending_write WHERE thread = :thread AND namespace = :namespace AND checkpoint = :checkpoint"
+SELECT_WRITES = "SELECT task, shape, body FROM pending_write WHERE thread = :thread AND namespace = :namespace AND checkpoint = :checkpoint"
 INSERT_WRITES = (
-    "INSERT INTO pending_write (thread, namespace, checkpoint, task, path, body)"
-    " VALUES (:thread, :namespace, :checkpoint, :task, :path, :body)"
+    "INSERT INTO pending_write (thread, namespace, checkpoint, task, shape, body)"
+    " VALUES (:thread, :namespace, :checkpoint, :task, :shape, :body)"
     " ON CONFLICT (thread, namespace, checkpoint, task) DO NOTHING RETURNING 1"
 )
 SELECT_TASK_WRITES = (
-    "SELECT path, body FROM pending_write WHERE thread = :thread AND namespace = :namespace AND checkpoint = :checkpoint AND task = :task"
+    "SELECT shape, body FROM pending_write WHERE thread = :thread AND namespace = :namespace AND checkpoint = :checkpoint AND task = :task"
 )
 UPDATE_WRITES = (
-    "UPDATE pending_write SET body = :body WHERE thread = :thread AND namespace = :namespace AND checkpoint = :checkpoint AND task = :task"
+    "UPDATE pending_write SET shape = :shape, body = :body"
+    " WHERE thread = :thread AND namespace = :namespace AND checkpoint = :checkpoint AND task = :task"
 )
 SELECT_CHECKPOINT_PAGE = (
-    "SELECT checkpoint.thread, thread.id, thread.generation, checkpoint.namespace, checkpoint.id, checkpoint.parent, checkpoint.step,"
-    " checkpoint.label, checkpoint.shape, checkpoint.body"
+    f"SELECT checkpoint.thread, thread.id, thread.generation, checkpoint.namespace, checkpoint.id, {PARENT}, checkpoint.step,"
+    " checkpoint.label, checkpoint.shape, checkpoint.pattern, checkpoint.body"
     " FROM checkpoint JOIN thread ON thread.number = checkpoint.thread"
     " LEFT JOIN word ON word.thread = checkpoint.thread AND word.number = checkpoint.label{where}"
     " ORDER BY checkpoint.id DESC, checkpoint.thread, checkpoint.namespace LIMIT :limit"
