@@ -35,8 +35,8 @@ fix: $(DEVELOPED) ## Format, and mend what can be mended by machine.
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-bench: $(DEVELOPED) ## Compare bytes and CPU per turn with other checkpointers.
-	$(BIN)/python benchmarks/turns.py
+bench: $(DEVELOPED) ## Compare bytes, CPU and time with other checkpointers (ARGS=--all for all shapes).
+	$(BIN)/python -m benchmarks $(ARGS)
 
 soak: $(DEVELOPED) ## Run the tests with the random ones at their full counts; takes long.
 	LANGMEM_EXT_SOAK=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -q --timeout 7200

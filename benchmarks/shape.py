@@ -1,0 +1,137 @@
+"""A shape: work that every contender does, and what is aimed at."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from benchmarks.contenders import CONTENDERS
+from benchmarks.lanes import Apart, Figures, Here, Sample, Work, race
+from benchmarks.machine import load
+from benchmarks.record import ShapeResult, Verdict
+
+RATES = "_per_s"
+"""How metrics end of which more is better."""
+
+
+@dataclass(frozen=True)
+class Aim:
+    """What a figure is to reach; with `at_most` ours by theirs, with `at_least` so many times better.
+
+    Attributes:
+        what: In words.
+        metric: Whose figure.
+        against: The contender compared with; None where the bound is a figure of its own.
+        at_most: The bound, or None.
+        at_least: The bound, or None.
+        ours: Which contender is ours.
+    """
+
+    what: str
+    metric: str
+    against: str | None = None
+    at_most: float | None = None
+    at_least: float | None = None
+    ours: str = "delta"
+
+    def judge(self, figures: Mapping[str, Figures]) -> Verdict | None:
+        """What became of it; None where a figure is missing."""
+        ours = figures.get(self.ours, {}).get(self.metric)
+        theirs = figures.get(self.against, {}).get(self.metric) if self.against else None
+        if not ours or (self.against and not theirs):
+            return None
+        ratio = ours / theirs if theirs else ours
+        if theirs and self.at_least is not None and not self.metric.endswith(RATES):
+            ratio = theirs / ours
+        bound = self.at_least if self.at_least is not None else self.at_most
+        assert bound is not None
+        return Verdict(
+            what=self.what,
+            ours=ours,
+            against=self.against,
+            theirs=theirs,
+            ratio=ratio,
+            bound=bound,
+            sense="at_most" if self.at_least is None else "at_least",
+            reached=ratio <= bound if self.at_least is None else ratio >= bound,
+        )
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Work that every contender does.
+
+    Attributes:
+        name: What it is called on the command line.
+        title: What is done, in words.
+        work: Does it for one contender: called with the contender's name, a folder, and the settings.
+        contenders: Who does it.
+        settings: Its sizes.
+        small: Sizes of a run that only shows that it works.
+        aims: What is aimed at.
+        slow: Left out of the fast set.
+        burst: How many steps a contender takes at a time.
+        needs: Whether it can run here; else why not.
+    """
+
+    name: str
+    title: str
+    work: Callable[..., Work]
+    contenders: tuple[str, ...]
+    settings: dict[str, Any]
+    small: dict[str, Any]
+    aims: tuple[Aim, ...] = ()
+    slow: bool = False
+    burst: int = 5
+    needs: Callable[[], str | None] = field(default=lambda: None)
+
+    def run(self, *, small: bool = False, apart: bool = True, only: Iterable[str] | None = None) -> ShapeResult:
+        """Let the contenders do the work in turns."""
+        settings = self.settings | (self.small if small else {})
+        names = [name for name in self.contenders if name in CONTENDERS and (only is None or name in only)]
+        started, before = time.monotonic(), load()
+        with TemporaryDirectory(prefix="benchmark-") as root:
+            lanes: dict[str, Here | Apart] = {}
+            try:
+                for name in names:
+                    folder = Path(root, name)
+                    folder.mkdir()
+                    lanes[name] = (Apart if apart else Here)(partial(self.work, name, **settings), folder)
+                samples, figures, errors = race(lanes, burst=self.burst)
+            finally:
+                for lane in lanes.values():
+                    lane.close()
+        found = {name: summary(samples[name]) | figures[name] for name in figures}
+        return ShapeResult(
+            name=self.name,
+            title=self.title,
+            settings=settings,
+            figures=found,
+            errors=errors,
+            verdicts=[verdict for aim in self.aims if (verdict := aim.judge(found))],
+            load=(before, load()),
+            seconds=round(time.monotonic() - started, 1),
+        )
+
+
+def summary(samples: Iterable[Sample]) -> Figures:
+    """Medians of every kind of steps."""
+    kinds: dict[str, list[Sample]] = defaultdict(list)
+    for sample in samples:
+        if sample.kind:
+            kinds[sample.kind].append(sample)
+    found: Figures = {}
+    for kind, alike in kinds.items():
+        name, at, mark = kind.partition("@")
+        found[f"{name}_cpu_ms{at}{mark}"] = statistics.median(sample.cpu for sample in alike) * 1000
+        found[f"{name}_wall_ms{at}{mark}"] = statistics.median(sample.wall for sample in alike) * 1000
+        if len(alike) >= 50:
+            found[f"{name}_p99_ms{at}{mark}"] = statistics.quantiles([sample.wall for sample in alike], n=100)[98] * 1000
+    return found
