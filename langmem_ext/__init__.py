@@ -12,6 +12,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from langmem_ext.checkpoint import DeltaSaver
+    from langmem_ext.doctor import aexamine, examine
     from langmem_ext.errors import (
         CatalogError,
         ConnectionInUse,
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from langmem_ext.history import ThreadChatMessageHistory
     from langmem_ext.log import MessageLog
     from langmem_ext.serde import DataSerializer
+    from langmem_ext.storage.examination import Report
+    from langmem_ext.storage.findings import Finding
     from langmem_ext.waiting.catalog import IntentCatalog
     from langmem_ext.waiting.classify import Classifier, RuleClassifier
     from langmem_ext.waiting.converse import aconverse, converse
@@ -47,6 +50,7 @@ _HOMES = {
     "DamagedRow": "errors",
     "DataSerializer": "serde",
     "DeltaSaver": "checkpoint",
+    "Finding": "storage.findings",
     "IntentCatalog": "waiting.catalog",
     "InvalidInput": "errors",
     "InvalidThreadId": "errors",
@@ -55,6 +59,7 @@ _HOMES = {
     "MissingExtra": "errors",
     "ModelClassifier": "waiting.model_classifier",
     "NotADatabase": "errors",
+    "Report": "storage.examination",
     "RuleClassifier": "waiting.classify",
     "SchemaTooNew": "errors",
     "SessionState": "waiting.state",
@@ -65,8 +70,10 @@ _HOMES = {
     "ThreadNotFound": "errors",
     "Turn": "waiting.turn",
     "aconverse": "waiting.converse",
+    "aexamine": "doctor",
     "build_waiting_graph": "waiting.graph",
     "converse": "waiting.converse",
+    "examine": "doctor",
 }
 
 __all__ = [
@@ -77,6 +84,7 @@ __all__ = [
     "DamagedRow",
     "DataSerializer",
     "DeltaSaver",
+    "Finding",
     "IntentCatalog",
     "InvalidInput",
     "InvalidThreadId",
@@ -85,6 +93,7 @@ __all__ = [
     "MissingExtra",
     "ModelClassifier",
     "NotADatabase",
+    "Report",
     "RuleClassifier",
     "SchemaTooNew",
     "SessionState",
@@ -95,8 +104,10 @@ __all__ = [
     "ThreadNotFound",
     "Turn",
     "aconverse",
+    "aexamine",
     "build_waiting_graph",
     "converse",
+    "examine",
 ]
 
 

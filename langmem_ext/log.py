@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import sqlite3
 from datetime import UTC, datetime
@@ -48,7 +49,8 @@ class MessageLog:
         """Open a database, and make it if there is none.
 
         Args:
-            url: A path, `:memory:`, `sqlite:///path` (four slashes for an absolute path), or an open `sqlite3` connection.
+            url: A path, `:memory:`, `sqlite:///path` (four slashes for an absolute path; with `?mode=ro` behind it, the database must be
+                there and is only read), or an open `sqlite3` connection.
             synchronous: `full`: what was acknowledged survives power loss. `normal`: it survives a killed process, and commits cost less.
             cache_bytes: How much of the threads lately used may be held in memory.
 
@@ -58,7 +60,8 @@ class MessageLog:
         """
         if isinstance(url, sqlite3.Connection):
             return cls(SqliteDriver(connection=url, synchronous=synchronous), cache_bytes=cache_bytes)
-        return cls(SqliteDriver(sqlite_path(url), synchronous=synchronous), cache_bytes=cache_bytes)
+        path, read_only = sqlite_path(url)
+        return cls(SqliteDriver(path, synchronous=synchronous, read_only=read_only), cache_bytes=cache_bytes)
 
     @classmethod
     def of(cls, source: MessageLog | DeltaSaver | str) -> MessageLog:
@@ -90,8 +93,24 @@ class MessageLog:
         await asyncio.to_thread(self.close)
 
 
-def sqlite_path(url: str) -> str:
-    """The path that a URL names.
+_READ_ONLY = "?mode=ro"
+
+
+def existing(url: str, *, read_only: bool) -> str:
+    """The URL of a database that is there.
+
+    Raises:
+        InvalidInput: The URL names no database that this package knows.
+        StorageUnavailable: There is no such file.
+    """
+    path, asked = sqlite_path(url)
+    if path == ":memory:" or not os.path.exists(path):
+        raise StorageUnavailable(f"there is no database {path}: give the path of one")
+    return f"sqlite:///{path}{_READ_ONLY if read_only or asked else ''}"
+
+
+def sqlite_path(url: str) -> tuple[str, bool]:
+    """The path that a URL names, and whether the database is only to be read.
 
     Raises:
         InvalidInput: It names none.
@@ -100,14 +119,14 @@ def sqlite_path(url: str) -> str:
     if not isinstance(url, str) or not url or "\0" in url:
         raise InvalidInput("a database is named by a path, ':memory:' or a URL like 'sqlite:///memory.db'; got nothing usable")
     if url == ":memory:" or "://" not in url:
-        return url
+        return url, False
     scheme, _, rest = url.partition("://")
     if scheme.startswith("postgres"):
         raise StorageUnavailable("PostgreSQL is not supported by this release: use a path or 'sqlite:///memory.db'")
     if scheme != "sqlite":
         raise InvalidInput(f"there is no database of kind {scheme!r}: use a path, ':memory:' or 'sqlite:///memory.db'")
-    path = rest.removeprefix("/")
-    return path or ":memory:"
+    path = rest.removeprefix("/").removesuffix(_READ_ONLY)
+    return path or ":memory:", rest.endswith(_READ_ONLY)
 
 
 def new_edit(details: bytes | None) -> Edit:

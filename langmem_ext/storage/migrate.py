@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from langmem_ext.errors import NotADatabase, SchemaTooNew
+from langmem_ext.errors import NotADatabase, SchemaTooNew, StorageUnavailable
 from langmem_ext.storage.schema import APPLICATION_ID, MIGRATION_TABLE, MIGRATIONS, Migration
 
 Again = Callable[[Callable[[], Any]], Any]
@@ -56,6 +56,26 @@ def pending(connection: sqlite3.Connection) -> list[Migration]:
     if unknown:
         raise SchemaTooNew(f"the database was written by a newer release (it has {', '.join(unknown)}): upgrade langmem-ext to open it")
     return [migration for migration in MIGRATIONS if migration.name not in applied]
+
+
+def refuse_others(connection: sqlite3.Connection, path: str, *, complete: bool) -> None:
+    """Leave the files of other programs alone.
+
+    Args:
+        connection: The open database.
+        path: Its file.
+        complete: Nothing may be added to it: it must be a database of this package, and of this release.
+
+    Raises:
+        NotADatabase: It is another program's.
+        StorageUnavailable: It is complete only after a migration.
+    """
+    missing = pending(connection)
+    [(application,)] = read_rows(connection, "PRAGMA application_id")
+    if missing and (application not in (0, APPLICATION_ID) or (complete and len(missing) == len(MIGRATIONS))):
+        raise NotADatabase(f"{path} is not a database of this package: give the path of one, or of a file that does not exist yet")
+    if missing and complete:
+        raise StorageUnavailable(f"{path} was written by an older release: open it once for writing, which brings it up to this one")
 
 
 def read_rows(connection: sqlite3.Connection, statement: str) -> list[tuple[Any, ...]]:

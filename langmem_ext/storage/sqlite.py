@@ -9,6 +9,7 @@ Invariants:
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import sqlite3
 import threading
@@ -18,11 +19,12 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from pathlib import Path
 from typing import Literal, TypeVar, get_args
+from urllib.parse import quote
 
 from langmem_ext.errors import ConnectionInUse, InvalidInput, NotADatabase, StorageError, StorageUnavailable
 from langmem_ext.storage.effects import Batch, Effect, Op, Pause, Rows
 from langmem_ext.storage.lease import FileLeases, Leases
-from langmem_ext.storage.migrate import migrate, pending, read_rows
+from langmem_ext.storage.migrate import migrate, pending, read_rows, refuse_others
 
 T = TypeVar("T")
 
@@ -43,6 +45,7 @@ class SqliteDriver:
         connection: A connection to use instead, opened with `check_same_thread=False`; it is not closed with the driver.
         synchronous: `full` (default): what was acknowledged survives power loss. `normal`: it survives the process being killed; the last
             commits may be lost with the machine's power.
+        read_only: The file must be there, and is never written.
 
     Raises:
         StorageUnavailable: The file cannot be opened or written.
@@ -51,7 +54,14 @@ class SqliteDriver:
         ConnectionInUse: The passed connection is inside a transaction.
     """
 
-    def __init__(self, path: str = "", *, connection: sqlite3.Connection | None = None, synchronous: Synchronous = "full") -> None:
+    def __init__(
+        self,
+        path: str = "",
+        *,
+        connection: sqlite3.Connection | None = None,
+        synchronous: Synchronous = "full",
+        read_only: bool = False,
+    ) -> None:
         if synchronous not in get_args(Synchronous):
             raise InvalidInput(f"synchronous is 'full' or 'normal', not {synchronous!r}")
         self.path = _absolute(path) if connection is None else _path_of(connection)
@@ -61,9 +71,9 @@ class SqliteDriver:
         self._forget: list[Callable[[], None]] = []
         self._worker: ThreadPoolExecutor | None = None
         self._worker_lock = threading.Lock()  # not the other one: an event loop must not wait for an operation
-        self._connection = _connect(self.path) if connection is None else _adopt(connection)
+        self._connection = _connect(self.path, read_only) if connection is None else _adopt(connection)
         try:
-            self._prepare(synchronous)
+            self._prepare(synchronous, read_only)
         except BaseException:
             if self._owned:
                 self._connection.close()
@@ -71,11 +81,14 @@ class SqliteDriver:
         on_disk = bool(self.path) and self.path != ":memory:"
         self._leases = FileLeases(f"{self.path}-lock") if on_disk else Leases()
 
-    def _prepare(self, synchronous: Synchronous) -> None:
+    def _prepare(self, synchronous: Synchronous, read_only: bool) -> None:
         try:
             # First of all only looked at: a database that is refused stays as it is to the byte.
             new = bool(pending(self._connection))
             if self._owned:
+                refuse_others(self._connection, self.path, complete=read_only)
+                if read_only:
+                    return
                 self._connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
                 if new:
                     # Takes effect only in a file that has no table yet; lets space be given back without rewriting the file.
@@ -205,7 +218,11 @@ def storage_error(error: sqlite3.Error, path: str) -> StorageError:
         return NotADatabase(f"{place} is not a SQLite database: give the path of a database, or of a file that does not exist yet")
     if code.startswith("SQLITE_CORRUPT") or "malformed" in text:
         return StorageError(f"{place} is damaged ({text}): restore it from a copy, or read what is left with sqlite3's .recover")
-    if code.startswith(("SQLITE_CANTOPEN", "SQLITE_READONLY", "SQLITE_PERM")) or "unable to open" in text:
+    if code.startswith("SQLITE_READONLY"):
+        return StorageUnavailable(
+            f"{place} can only be read ({text}): open it without mode=ro, and check that file and folder may be written"
+        )
+    if code.startswith(("SQLITE_CANTOPEN", "SQLITE_PERM")) or "unable to open" in text:
         return StorageUnavailable(f"{place} cannot be opened for writing ({text}): check that its directory exists and may be written")
     if code.startswith("SQLITE_FULL"):
         return StorageUnavailable(f"there is no room left for {place} ({text}): free some space and try again")
@@ -222,9 +239,15 @@ def _is_busy(error: sqlite3.Error) -> bool:
     return "locked" in str(error) or (getattr(error, "sqlite_errorname", "") or "").startswith("SQLITE_BUSY")
 
 
-def _connect(path: str) -> sqlite3.Connection:
+def _connect(path: str, read_only: bool) -> sqlite3.Connection:
+    name = path
+    if read_only:
+        folder, log = Path(path).parent, Path(f"{path}-wal")
+        # Where no file can be made beside it, nobody writes it: then SQLite needs none either.
+        immutable = "" if os.access(folder, os.W_OK) or log.exists() else "&immutable=1"
+        name = f"file:{quote(path)}?mode=ro{immutable}"
     try:
-        return sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=BUSY_TIMEOUT_MS / 1000)
+        return sqlite3.connect(name, uri=read_only, isolation_level=None, check_same_thread=False, timeout=BUSY_TIMEOUT_MS / 1000)
     except sqlite3.Error as error:
         raise storage_error(error, path) from error
 

@@ -24,7 +24,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("",),  # the package itself: its public names
     ("waiting", "context", "memory"),
     ("threads", "history", "conversation", "checkpoint"),
-    ("log", "codec", "packing", "serde", "transfer", "doctor", "retention"),
+    ("log", "codec", "packing", "serde", "contents", "transfer", "doctor", "retention"),
     ("storage",),
     ("messages",),
     ("errors", "types", "settings", "telemetry"),
@@ -33,6 +33,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
 
 KNOWN_ABOVE = {
     ("log", "checkpoint"): "only a type: `MessageLog.of` takes a saver and knows it by its attribute",
+    ("doctor", "checkpoint"): "only a type: it takes what `MessageLog.of` takes",
 }
 """Imports for a type checker alone that point up, each with its reason. A running program has none."""
 
@@ -41,6 +42,8 @@ LANGGRAPH_MODULES = {
     "codec": "the serializer's protocol",
     "packing": "LangGraph's checkpoints as plain values",
     "serde": "the default serializer",
+    "contents": "the serializer's protocol",
+    "doctor": "the serializer's protocol",
     "checkpoint": "is a checkpointer",
     "transfer": "reads other checkpointers",
     "conversation": "updates a graph's state",

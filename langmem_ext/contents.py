@@ -1,0 +1,153 @@
+"""What rows hold, decoded without building anything that they name: for those who look at a database and do not use it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from langgraph.checkpoint.serde.base import SerializerProtocol
+
+from langmem_ext.codec import EXT_BYTEARRAY, EXT_MESSAGE, EXT_TEXT, codec_of
+from langmem_ext.errors import DamagedRow
+from langmem_ext.messages.identity import is_text, opaque, unpack
+from langmem_ext.messages.text import WHOLE
+from langmem_ext.serde import DataSerializer, RestorePolicy, restore_hook
+from langmem_ext.storage.effects import Row
+from langmem_ext.storage.inspect_ops import Reading
+from langmem_ext.storage.message_ops import decode_item
+from langmem_ext.types import Snapshot
+
+_ITEM_TYPES: tuple[tuple[type, ...], ...] = (
+    (int,),
+    (bytes, type(None)),
+    (int, type(None)),
+    (str, type(None)),
+    (str, type(None)),
+    (str, type(None)),
+    (bytes, type(None)),
+)
+
+
+class Contents:
+    """Decodes rows, whichever serializer wrote them.
+
+    Args:
+        serde: The serializer that wrote the database, if it was one of the application's own.
+
+    Attributes:
+        hidden: Rows met so far that such a serializer wrote and that cannot be decoded without it.
+    """
+
+    def __init__(self, serde: SerializerProtocol | None = None) -> None:
+        serializer = DataSerializer()
+        serializer.policy = self._policy = _BuildsNothing()
+        self._codec = codec_of(serializer)
+        self._foreign = None if serde is None or isinstance(serde, DataSerializer) else codec_of(serde)
+        self.hidden = 0
+
+    def read_item(self, row: Row) -> Reading:
+        """An item, from its row (`statements.ITEM_COLUMNS`).
+
+        Raises:
+            DamagedRow: It does not decode.
+        """
+        for value, types in zip(row, _ITEM_TYPES, strict=True):
+            if type(value) not in types:
+                raise DamagedRow(f"a column holds {type(value).__name__}")
+        _, _, role, _, text, _, rest = row
+        if role is None and rest is not None and _is_foreign(rest):
+            return self._read_foreign(row)
+        packed, _ = decode_item(row, self._codec)
+        if role is None and rest is None:
+            if text is None:
+                raise DamagedRow("it holds nothing")
+            return Reading(packed, {"name": None, "tool_call_id": None, "tokens": 0}, is_text=True)
+        if is_text(packed):
+            raise DamagedRow("it is no message")
+        columns = self._codec.item_row(packed)
+        if columns.text != text and role is not None and WHOLE not in (unpack(rest, opaque) if rest else {}):
+            raise DamagedRow("its text and its blocks do not belong together")
+        derived = {"name": columns.name, "text": columns.text, "tool_call_id": columns.tool_call_id}
+        return Reading(packed, derived | self._tokens(packed), is_text=False)
+
+    def _read_foreign(self, row: Row) -> Reading:
+        columns = {"name": None, "text": None, "tool_call_id": None}
+        if self._foreign is None:
+            self.hidden += 1
+            return Reading(None, columns, is_text=False)
+        packed, _ = decode_item(row, self._foreign)
+        return Reading(packed, columns | self._tokens(packed), is_text=False)
+
+    def _tokens(self, packed: Snapshot) -> dict[str, int]:
+        """The message's token count, unless it holds something that is not built here and would count."""
+        self._policy.asked = False
+        tokens = self._codec.tokens_of(packed)
+        return {} if self._policy.asked else {"tokens": tokens}
+
+    def read_value(self, body: bytes) -> int:
+        """How many messages a value refers to."""
+        if self._foreign is not None and _is_foreign(body):
+            self._foreign.load_plain(body)
+            return 0
+        needed = 0
+
+        def lifted(code: int, data: bytes) -> Any:
+            nonlocal needed
+            if code in (EXT_MESSAGE, EXT_TEXT):
+                needed = max(needed, _position(unpack(data)) + 1)
+                return None
+            return _inert(code, data)
+
+        unpack(body, restore_hook(self._policy, lifted))
+        return needed
+
+    def read_plain(self, body: bytes) -> Any:
+        """What stands whole in a checkpoint; None where another serializer wrote it and is not at hand."""
+        if not _is_foreign(body):
+            return unpack(body, restore_hook(self._policy, _inert))
+        if self._foreign is None:
+            self.hidden += 1
+            return None
+        return self._foreign.load_plain(body)
+
+    def read_name(self, body: bytes) -> str | None:
+        """The text that a value is, as a column shows it; None for any other value.
+
+        Raises:
+            LookupError: Another serializer wrote it and is not at hand.
+        """
+        if _is_foreign(body) and self._foreign is None:
+            raise LookupError("the serializer that wrote the value is not at hand")
+        value = self._foreign.load_plain(body) if self._foreign is not None and _is_foreign(body) else unpack(body, opaque)
+        return value.encode("utf-8", "replace").decode() if isinstance(value, str) else None
+
+
+class _BuildsNothing(RestorePolicy):
+    """Refuses every type without a word, and remembers that it was asked."""
+
+    def __init__(self) -> None:
+        super().__init__(strict=True)
+        self.asked = False
+
+    def find(self, module: str, name: str) -> Any:
+        """Nothing."""
+        self.asked = True
+
+
+def _inert(code: int, data: bytes) -> Any:
+    if code == EXT_BYTEARRAY:
+        return bytearray(data)
+    raise ValueError(f"unknown extension code {code}: a newer release may have written it")
+
+
+def _position(value: object) -> int:
+    if not isinstance(value, int) or value < 0:
+        raise ValueError("a message's position is no number")
+    return value
+
+
+def _is_foreign(packed: bytes) -> bool:
+    """Whether bytes are what a serializer of the application's own makes of a value: its kind, and its bytes."""
+    if packed[:1] != b"\x92":
+        return False
+    value = unpack(packed, opaque)
+    return isinstance(value, list) and [type(part) for part in value] == [str, bytes]

@@ -1,0 +1,107 @@
+"""The doctor: reads all of a database, computes again what is derived, and says what does not hold.
+
+It reads in small steps, so that others go on working, and builds nothing that a row names. With `fix` it writes again, thread by thread,
+what follows from other rows, and never a word of a conversation.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from langgraph.checkpoint.serde.base import SerializerProtocol
+
+from langmem_ext.contents import Contents
+from langmem_ext.errors import StorageError
+from langmem_ext.log import MessageLog, existing
+from langmem_ext.messages.tokens import COUNTER
+from langmem_ext.packing import WAITING_CHANNEL
+from langmem_ext.storage.clock import now_ms
+from langmem_ext.storage.effects import Op
+from langmem_ext.storage.examination import Examination, Report, Steps
+
+if TYPE_CHECKING:
+    from langmem_ext.checkpoint import DeltaSaver
+
+Progress: TypeAlias = Callable[[int, int], None]
+
+
+def examine(
+    source: MessageLog | DeltaSaver | str,
+    *,
+    fix: bool = False,
+    serde: SerializerProtocol | None = None,
+    progress: Progress | None = None,
+) -> Report:
+    """Read all of a database, and compare what is derived with what it is derived from.
+
+    Args:
+        source: The database. One that is named by a URL must be there; it is opened for reading alone, unless it is to be repaired.
+        fix: Put right what follows from other rows: counters, totals, readable columns, rows of no thread. What is damaged stays as it is.
+        serde: The serializer that wrote the database, if it was one of the application's own; a saver's is known.
+        progress: Called with how many threads were examined, and how many there are.
+
+    Raises:
+        StorageError: The database cannot be opened, or not be written although it is to be repaired.
+    """
+    log = _open(source, fix)
+    running = _Running(log, _examination(source, serde).steps(fix=fix, progress=progress))
+    try:
+        while (report := running.advance()) is None:
+            pass
+        return report
+    finally:
+        if isinstance(source, str):
+            log.close()
+
+
+async def aexamine(
+    source: MessageLog | DeltaSaver | str,
+    *,
+    fix: bool = False,
+    serde: SerializerProtocol | None = None,
+    progress: Progress | None = None,
+) -> Report:
+    """Async twin of `examine`."""
+    log = await asyncio.to_thread(_open, source, fix)
+    running = _Running(log, _examination(source, serde).steps(fix=fix, progress=progress))
+    try:
+        while (report := await log.driver.acall(running.advance)) is None:
+            pass
+        return report
+    finally:
+        if isinstance(source, str):
+            await log.aclose()
+
+
+def _open(source: MessageLog | DeltaSaver | str, fix: bool) -> MessageLog:
+    return MessageLog.of(existing(source, read_only=not fix) if isinstance(source, str) else source)
+
+
+def _examination(source: MessageLog | DeltaSaver | str, serde: SerializerProtocol | None) -> Examination:
+    contents = Contents(serde if serde is not None else getattr(source, "serde", None))
+    return Examination(contents, counter=COUNTER, waiting_channel=WAITING_CHANNEL, now=now_ms())
+
+
+class _Running:
+    """Advances by one operation at a time, so that others may run between any two."""
+
+    def __init__(self, log: MessageLog, steps: Steps[Report]) -> None:
+        self._log = log
+        self._steps = steps
+        self._resume: Callable[[], tuple[Op[Any], bool]] = partial(next, steps)
+
+    def advance(self) -> Report | None:
+        """Carry out the next operation; the report where none is left."""
+        try:
+            op, write = self._resume()
+        except StopIteration as done:
+            report: Report = done.value
+            return report
+        try:
+            self._resume = partial(self._steps.send, self._log.run(op, write=write))
+        except StorageError as error:
+            self._resume = partial(self._steps.throw, error)
+        return None

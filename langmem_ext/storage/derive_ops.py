@@ -1,0 +1,239 @@
+"""Operations that compute again what a thread's row says of the other rows, and put it right.
+
+Only what follows from other rows is ever written. A repair is one transaction per thread, and moves its generation: what any process has
+remembered of the thread is void then.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from langmem_ext.messages.manifest import length_of
+from langmem_ext.storage import inspect_statements as sql
+from langmem_ext.storage.checkpoint_ops import header_of
+from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Op, fetch, fetch_one
+from langmem_ext.storage.header import Header
+from langmem_ext.storage.index import ThreadIndex
+from langmem_ext.storage.inspect_ops import NEXT_STEP, NUMBERS, Contents, Examined, readable
+from langmem_ext.storage.message_ops import read_body
+from langmem_ext.storage.statements import DELETE_THREAD, KEY_BITS, SELECT_LATEST_CHECKPOINT, row_key
+
+_COUNTERS: Final = ("next_item", "next_value", "next_word", "next_namespace")
+_DERIVED: Final = ("items", "tokens", "head_messages", "waiting_for", *_COUNTERS)
+
+
+def read_thread(number: int) -> Op[dict[str, Any] | None]:
+    """A thread's row by column; None where it has gone."""
+    row = yield from fetch_one(sql.SELECT_THREAD_ROW, thread=number)
+    return None if row is None else dict(zip(sql.THREAD_COLUMNS, row, strict=True))
+
+
+# -- columns of the thread's row ---------------------------------------------------------------------------------------------------------
+
+
+def derive(number: int, contents: Contents, waiting_channel: str) -> Op[tuple[dict[str, Any], dict[str, Any]] | None]:
+    """What a thread's row says, and what it should say; None where it has gone.
+
+    Args:
+        number: The thread.
+        contents: Decodes rows.
+        waiting_channel: The channel whose value, a name, the row shows.
+    """
+    stored = yield from read_thread(number)
+    if stored is None:
+        return None
+    bounds = {"low": row_key(number, 0), "high": row_key(number + 1, 0)}
+    [(items, tokens, last_item)] = yield from fetch(sql.SELECT_ITEM_TOTALS, **bounds)
+    [(last_value,)] = yield from fetch(sql.SELECT_LAST_VALUE, **bounds)
+    [(last_word,)] = yield from fetch(sql.SELECT_LAST_WORD, thread=number)
+    [(last_namespace,)] = yield from fetch(sql.SELECT_LAST_NAMESPACE, thread=number)
+    mask = NUMBERS - 1
+    last = {
+        "next_item": -1 if last_item is None else last_item & mask,
+        "next_value": -1 if last_value is None else last_value & mask,
+        "next_word": -1 if last_word is None else last_word,
+        "next_namespace": 0 if last_namespace is None else last_namespace,
+    }
+    right: dict[str, Any] = {"items": items, "tokens": tokens}
+    right |= yield from _derive_head(number, stored, contents, waiting_channel)
+    right |= {name: max(stored[name] if _is_counter(stored[name]) else 0, last[name] + 1) for name in _COUNTERS}
+    return stored, right
+
+
+def _is_counter(value: object) -> bool:
+    return isinstance(value, int) and 0 <= value <= NUMBERS
+
+
+def _derive_head(number: int, stored: Mapping[str, Any], contents: Contents, waiting_channel: str) -> Op[dict[str, Any]]:
+    """What the row should say of the root's newest checkpoint; what it does say, where that cannot be read."""
+    row = yield from fetch_one(SELECT_LATEST_CHECKPOINT, thread=number, namespace=0)
+    if row is None:
+        return {"head_messages": None, "waiting_for": None}
+    index = ThreadIndex(number)
+    try:
+        header: Header = yield from header_of(index, 0, row)
+        lengths = [length_of(ref.runs) for ref in header.values.values() if ref.body is None and ref.row is None]
+        ref = header.values.get(waiting_channel)
+        if ref is None:
+            waiting_for = None
+        elif ref.body is not None:
+            waiting_for = contents.read_name(ref.body)
+        elif ref.row is not None:
+            waiting_for = contents.read_name((yield from read_body(index, ref.row)))
+        else:
+            waiting_for = None
+    except LookupError:
+        return {"head_messages": max(lengths, default=None), "waiting_for": stored["waiting_for"]}
+    except Exception:
+        # Damaged, and named where checkpoints are read.
+        return {name: stored[name] for name in ("head_messages", "waiting_for")}
+    return {"head_messages": max(lengths, default=None), "waiting_for": waiting_for}
+
+
+def compare_thread(thread: Examined, contents: Contents, waiting_channel: str) -> Op[int | None]:
+    """Compare a thread's row with its other rows; its generation now, or None where it has gone."""
+    both = yield from derive(thread.number, contents, waiting_channel)
+    if both is None:
+        return None
+    stored, right = both
+    place = f"thread {thread.number}"
+    if not isinstance(stored["id"], str) or not stored["id"]:
+        thread.findings.add("thread", "damaged", place, f"its id is none: {NEXT_STEP}")
+    for name in _DERIVED:
+        # A history that was emptied is a list of no messages, and a list of none is as good as no list.
+        if stored[name] != right[name] and not (name == "head_messages" and not stored[name] and not right[name]):
+            kind = "counter" if name in _COUNTERS else "head" if name in ("head_messages", "waiting_for") else "total"
+            thread.findings.add(kind, "wrong", place, f"{name} is {stored[name]!r} and should be {right[name]!r}", fixable=True)
+    return stored["generation"] if isinstance(stored["generation"], int) else 0
+
+
+def repair_thread(number: int, keys: Sequence[int], contents: Contents, waiting_channel: str) -> Op[bool]:
+    """Write again what follows from other rows; whether the thread is still there.
+
+    Args:
+        number: The thread.
+        keys: Items whose columns are to be derived from their bytes.
+        contents: Decodes rows.
+        waiting_channel: The channel whose value, a name, the thread's row shows.
+    """
+    for count, key in enumerate(keys, start=1):
+        row = yield from fetch_one(sql.SELECT_ITEM, key=key)
+        if row is not None:
+            columns = {"name": row[3], "text": row[4], "tool_call_id": row[5], "tokens": row[-1]}
+            yield from fetch(sql.REPAIR_ITEM, **(columns | dict(contents.read_item(row[:-1]).columns)), key=key)
+        if count % PAUSE_EVERY == 0:
+            yield PAUSE
+    both = yield from derive(number, contents, waiting_channel)
+    if both is None:
+        return False
+    stored, right = both
+    generation = stored["generation"] if isinstance(stored["generation"], int) else 0
+    yield from fetch(sql.REPAIR_THREAD, **right, generation=generation + 1, thread=number)
+    return True
+
+
+# -- references --------------------------------------------------------------------------------------------------------------------------
+
+
+def conclude(thread: Examined) -> None:
+    """Say which references lead nowhere, and which rows nothing leads to."""
+    items, values = sorted(thread.items), sorted(thread.values)
+    missing: dict[tuple[str, int], list[bytes]] = {}
+    for (runs, rows), checkpoints in thread.uses.items():
+        lost = {("item", gap) for start, end in zip(runs[::2], runs[1::2], strict=True) if (gap := _gap(items, start, end)) is not None}
+        lost |= {("value", row) for row in rows if row not in thread.values}
+        for place in lost - thread.broken:
+            if place[0] not in thread.unread:
+                missing.setdefault(place, []).extend(checkpoints)
+    for (table, number), checkpoints in sorted(missing.items()):
+        message = f"is missing, and {len(set(checkpoints))} checkpoints need it: {NEXT_STEP}"
+        affected = map(readable, checkpoints)
+        thread.findings.add("reference", "damaged", f"{table} {thread.number}:{number}", message, checkpoints=affected)
+    # Rows younger than the examination may be needed by checkpoints that it has not seen.
+    used_items = _merged((start, end) for runs, _ in thread.uses for start, end in zip(runs[::2], runs[1::2], strict=True))
+    used_values = {row for _, rows in thread.uses for row in rows}
+    _tell_unused(thread, "item", [number for number in items if number < thread.ends[0] and not _within(used_items, number)])
+    _tell_unused(thread, "value", [number for number in values if number < thread.ends[1] and number not in used_values])
+    _tell_parents(thread)
+
+
+def _tell_unused(thread: Examined, table: str, unused: Sequence[int]) -> None:
+    if unused:
+        message = f"{len(unused)} rows of {table}, this the first of them, are needed by no checkpoint"
+        thread.findings.add("unused", "note", f"{table} {thread.number}:{unused[0]}", message)
+
+
+def _tell_parents(thread: Examined) -> None:
+    for (space, checkpoint), parent in thread.parents.items():
+        if parent is not None and (space, parent) not in thread.parents:
+            message = f"follows {readable(parent)}, which is not stored: it was pruned, or never stored"
+            place = f"checkpoint {thread.number}/{space}/{readable(checkpoint)}"
+            thread.findings.add("parent", "note", place, message, checkpoints=(readable(checkpoint),))
+    for space, checkpoint in thread.written:
+        if (space, checkpoint) not in thread.parents:
+            place = f"pending_write {thread.number}/{space}/{readable(checkpoint)}"
+            thread.findings.add("unused", "note", place, "pending writes of a checkpoint that is not stored")
+
+
+def _gap(present: Sequence[int], start: int, end: int) -> int | None:
+    """The first number from `start` to `end` that is not present; None where all are."""
+    at = bisect_left(present, start)
+    if bisect_left(present, end) - at == end - start:
+        return None
+    return next(number for number in range(start, end) if at + number - start >= len(present) or present[at + number - start] != number)
+
+
+def _merged(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The ranges joined where they touch, in order."""
+    joined: list[tuple[int, int]] = []
+    for start, end in sorted(set(ranges)):
+        if joined and start <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
+        else:
+            joined.append((start, end))
+    return joined
+
+
+def _within(ranges: Sequence[tuple[int, int]], number: int) -> bool:
+    at = bisect_left(ranges, (number + 1, 0)) - 1
+    return at >= 0 and ranges[at][0] <= number < ranges[at][1]
+
+
+# -- rows of no thread -------------------------------------------------------------------------------------------------------------------
+
+OWNERS_AT_ONCE: Final = 256
+LAST_NUMBER: Final = (1 << (63 - KEY_BITS)) - 1
+"""The highest number that a thread can have: its keys fill 64 bits."""
+
+
+def find_orphans(table: str, first: int) -> Op[tuple[list[int], int | None]]:
+    """Numbers of threads that have rows in a table and none of their own, from a number on; where to go on, or None."""
+    orphans: list[int] = []
+    for _ in range(OWNERS_AT_ONCE):
+        if first > LAST_NUMBER:
+            break
+        low = max(first, -LAST_NUMBER - 1) << KEY_BITS
+        params = {"low": low} if ":low" in sql.NEXT_OWNERS[table] else {"first": first}
+        row = yield from fetch_one(sql.NEXT_OWNERS[table], **params)
+        if row is None:
+            return orphans, None
+        number: int = row[0]
+        if not (yield from fetch(sql.SELECT_THREAD_ROW, thread=number)):
+            orphans.append(number)
+        first = number + 1
+    return orphans, first if first <= LAST_NUMBER else None
+
+
+def adopt(number: int, now: int) -> Op[None]:
+    """Give rows of no thread a thread again, with an id that says so."""
+    for name in (f"recovered-{number}", f"recovered-{number}-{now}"):
+        yield from fetch(sql.ADOPT_THREAD, thread=number, id=name, now=now)
+
+
+def delete_orphans(number: int) -> Op[None]:
+    """Delete rows of no thread."""
+    bounds = {"low": row_key(number, 0), "high": row_key(number + 1, 0)}
+    for statement in DELETE_THREAD:
+        yield from fetch(statement, **(bounds if ":low" in statement else {"thread": number}))

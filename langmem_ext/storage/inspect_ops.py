@@ -1,0 +1,350 @@
+"""Operations that read all of a thread, a page at a time, and say what does not hold.
+
+Invariants:
+- Nothing is built that a row names, and nothing that was remembered is believed: every row is read anew.
+- A page is one transaction. What refers is read before what is referred to, so whatever a page refers to is there when its turn comes,
+  however many writers are at work.
+- A row that cannot be read is a finding, never the end of the examination.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Any, Final, Protocol, TypeAlias
+
+from langmem_ext.errors import DamagedRow, LangmemExtError
+from langmem_ext.messages.manifest import Runs
+from langmem_ext.storage import inspect_statements as sql
+from langmem_ext.storage.checkpoint_ops import header_of, read_word, read_writes
+from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Op, Row, fetch, fetch_one
+from langmem_ext.storage.findings import Findings
+from langmem_ext.storage.header import Header, ValueRef
+from langmem_ext.storage.ids import decode_id, encode_id
+from langmem_ext.storage.index import ThreadIndex
+from langmem_ext.storage.statements import KEY_BITS, row_key
+from langmem_ext.types import Snapshot
+
+NUMBERS: Final = 1 << KEY_BITS
+"""Numbers of a thread's rows are below this."""
+
+MANIFEST: Final = 1 << 24
+"""Messages that a list may have."""
+
+NEXT_STEP: Final = "fork from an earlier checkpoint, restore the thread from a copy, or delete it"
+
+Cursor: TypeAlias = tuple[Any, ...]
+"""The key of a row: what follows it comes next."""
+
+Need: TypeAlias = tuple[Runs, tuple[int, ...]]
+"""The runs of items and the value rows that a reference needs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """An item as it decodes.
+
+    Attributes:
+        packed: The message's exact bytes; None where another serializer wrote it and is not at hand.
+        columns: The columns that follow from them, as far as they can be told here.
+        is_text: Whether it is a bare text, and no message.
+    """
+
+    packed: Snapshot | None
+    columns: Mapping[str, Any]
+    is_text: bool
+
+
+class Contents(Protocol):
+    """Decodes what rows hold. Each method raises an exception of any kind for what does not decode.
+
+    Attributes:
+        hidden: Rows met so far that another serializer wrote and that cannot be decoded without it.
+    """
+
+    hidden: int
+
+    def read_item(self, row: Row) -> Reading:
+        """An item, from its row."""
+
+    def read_value(self, body: bytes) -> int:
+        """How many messages a value refers to."""
+
+    def read_plain(self, body: bytes) -> Any:
+        """What stands whole in a checkpoint; None where another serializer wrote it and is not at hand."""
+
+    def read_name(self, body: bytes) -> str | None:
+        """The text that a value is, as a column shows it; None for any other value.
+
+        Raises:
+            LookupError: Another serializer wrote it and is not at hand.
+        """
+
+
+@dataclass(slots=True)
+class Examined:
+    """What an examination knows of one thread.
+
+    Attributes:
+        number, generation: The thread's.
+        ends: Its `next_item` and `next_value` when the examination began.
+        index: Reads headers and words; of this examination alone.
+        findings: What was found.
+        counted: Whether token counts can be compared.
+        uses: Ids of the checkpoints that need something, by what they need.
+        parents: Parent by namespace and id of a checkpoint.
+        written: Checkpoints that have pending writes.
+        items, values: Numbers of the rows that are there and decode.
+        broken: Rows that are there and do not, as table and number.
+        digests: Number of an item, by a digest of its bytes.
+        repairs: Keys of items whose columns are to be derived again.
+        unread: Tables whose rows of the thread could not all be read.
+    """
+
+    number: int
+    generation: int
+    ends: tuple[int, int]
+    index: ThreadIndex
+    findings: Findings
+    counted: bool
+    namespaces: set[int] = field(default_factory=lambda: {0})
+    uses: dict[Need, list[bytes]] = field(default_factory=dict)
+    parents: dict[tuple[int, bytes], bytes | None] = field(default_factory=dict)
+    written: dict[tuple[int, bytes], None] = field(default_factory=dict)
+    items: set[int] = field(default_factory=set)
+    values: set[int] = field(default_factory=set)
+    broken: set[tuple[str, int]] = field(default_factory=set)
+    digests: dict[bytes, int] = field(default_factory=dict)
+    repairs: list[int] = field(default_factory=list)
+    unread: set[str] = field(default_factory=set)
+
+    def number_of(self, key: int) -> int:
+        """The number of an item or value, from its key."""
+        return key - row_key(self.number, 0)
+
+    def range(self, at: Cursor) -> dict[str, int]:
+        """Where the thread's items and values stand that follow one."""
+        return {"after": at[0], "high": row_key(self.number + 1, 0)}
+
+    def rows(self, at: Cursor) -> dict[str, Any]:
+        """Where the thread's rows stand that follow one, in the other tables."""
+        return {"thread": self.number} | dict(zip(("first", "second", "third"), at, strict=False))
+
+    def damaged(self, kind: str, place: str, error: object, checkpoints: Iterator[str] | tuple[str, ...] = ()) -> None:
+        """Note a row that does not decode."""
+        self.findings.add(kind, "damaged", place, f"does not decode ({error}): {NEXT_STEP}", checkpoints=checkpoints)
+
+
+# -- checkpoints and pending writes ------------------------------------------------------------------------------------------------------
+
+
+def read_namespaces(thread: Examined, contents: Contents, at: Cursor, limit: int) -> Op[Cursor | None]:
+    """Look at a page of namespaces."""
+    rows = yield from fetch(sql.SELECT_NAMESPACE_PAGE, **thread.rows(at), limit=limit)
+    for number, name in rows:
+        thread.namespaces.add(number)
+        if not isinstance(name, str) or not 0 < number < NUMBERS:
+            thread.damaged("namespace", f"namespace {thread.number}/{number}", "it is no name")
+    return rows[-1][:1] if len(rows) == limit else None
+
+
+def read_checkpoints(thread: Examined, contents: Contents, at: Cursor, limit: int) -> Op[Cursor | None]:
+    """Look at a page of checkpoints."""
+    rows = yield from fetch(sql.SELECT_CHECKPOINT_PAGE, **thread.rows(at), limit=limit)
+    for space, *row in rows:
+        try:
+            yield from _read_checkpoint(thread, contents, space, tuple(row))
+        except Exception as error:
+            place = f"checkpoint {thread.number}/{space}/{readable(row[0])}"
+            thread.damaged("checkpoint", place, error.__cause__ or error, (readable(row[0]),))
+    yield PAUSE
+    return rows[-1][:2] if len(rows) == limit else None
+
+
+def _read_checkpoint(thread: Examined, contents: Contents, space: int, row: Row) -> Op[None]:
+    checkpoint, parent, step, label = row[:4]
+    thread.parents[space, checkpoint] = parent
+    if space not in thread.namespaces:
+        raise DamagedRow(f"its namespace, {space}, is missing")
+    if encode_id(decode_id(checkpoint)) != checkpoint or (parent is not None and encode_id(decode_id(parent)) != parent):
+        raise DamagedRow("an id is none")
+    if not isinstance(step, int | None):
+        raise DamagedRow("its step is no number")
+    header: Header = yield from header_of(thread.index, space, row)
+    if not isinstance(json.loads((yield from read_word(thread.index, label))), dict):
+        raise DamagedRow("its metadata is no table")
+    details = {} if header.details is None else contents.read_plain(header.details)
+    if not isinstance(details, dict | None):
+        raise DamagedRow("its metadata is no table")
+    extra = ({}, []) if header.extra is None else contents.read_plain(header.extra)
+    if extra is not None and [type(part) for part in extra] != [dict, list]:
+        raise DamagedRow("its further keys are no table")
+    for channel, ref in header.values.items():
+        _need(thread, contents, checkpoint, f"the channel {channel!r}", ref)
+
+
+def read_pending(thread: Examined, contents: Contents, at: Cursor, limit: int) -> Op[Cursor | None]:
+    """Look at a page of pending writes."""
+    rows = yield from fetch(sql.SELECT_WRITE_PAGE, **thread.rows(at), limit=limit)
+    for space, checkpoint, task, shape, body in rows:
+        try:
+            if encode_id(decode_id(task)) != task or encode_id(decode_id(checkpoint)) != checkpoint:
+                raise DamagedRow("an id is none")
+            thread.written[space, checkpoint] = None
+            for entry in (yield from read_writes(thread.index, shape, body)):
+                if not isinstance(entry.index, int) or not isinstance(entry.channel, str) or not isinstance(entry.path, str):
+                    raise DamagedRow("an entry has no place")
+                _need(thread, contents, checkpoint, f"a pending write to {entry.channel!r}", entry.value)
+        except Exception as error:
+            place = f"pending_write {thread.number}/{space}/{readable(checkpoint)}/{readable(task)}"
+            thread.damaged("write", place, error.__cause__ or error, (readable(checkpoint),))
+    yield PAUSE
+    return rows[-1][:3] if len(rows) == limit else None
+
+
+def _need(thread: Examined, contents: Contents, checkpoint: bytes, what: str, ref: ValueRef) -> None:
+    """Note what a reference needs; it must be well-formed."""
+    length = 0
+    for start, end in zip(ref.runs[::2], ref.runs[1::2], strict=True):
+        if not 0 <= start < end <= NUMBERS:
+            raise DamagedRow(f"{what} names the messages {start} to {end}")
+        length += end - start
+    if length > MANIFEST or any(not 0 <= position < length for position in ref.nameless):
+        raise DamagedRow(f"{what} names messages beyond its list")
+    if any(not isinstance(row, int) or not 0 <= row < NUMBERS for row in ref.rows()):
+        raise DamagedRow(f"{what} names no value")
+    if ref.body is not None and contents.read_value(ref.body) > length:
+        raise DamagedRow(f"{what} holds messages that it does not name")
+    if ref.runs or ref.row is not None:
+        thread.uses.setdefault((ref.runs, ref.rows()), []).append(checkpoint)
+
+
+# -- words, values and items -------------------------------------------------------------------------------------------------------------
+
+
+def read_words(thread: Examined, contents: Contents, at: Cursor, limit: int) -> Op[Cursor | None]:
+    """Look at a page of words."""
+    rows = yield from fetch(sql.SELECT_WORD_PAGE, **thread.rows(at), limit=limit)
+    for number, body in rows:
+        if not isinstance(body, bytes):
+            thread.damaged("word", f"word {thread.number}/{number}", "it is no word")
+    return rows[-1][:1] if len(rows) == limit else None
+
+
+def read_values(thread: Examined, contents: Contents, at: Cursor, limit: int) -> Op[Cursor | None]:
+    """Look at a page of values."""
+    rows = yield from fetch(sql.SELECT_VALUE_PAGE, **thread.range(at), limit=limit)
+    for count, (key, body) in enumerate(rows, start=1):
+        number = thread.number_of(key)
+        try:
+            contents.read_value(body)
+            thread.values.add(number)
+        except Exception as error:
+            thread.broken.add(("value", number))
+            thread.damaged("value", f"value {thread.number}:{number}", error, affected(thread, value=number))
+        if count % PAUSE_EVERY == 0:
+            yield PAUSE
+    return rows[-1][:1] if len(rows) == limit else None
+
+
+def read_items(thread: Examined, contents: Contents, at: Cursor, limit: int) -> Op[Cursor | None]:
+    """Look at a page of items."""
+    rows = yield from fetch(sql.SELECT_ITEM_PAGE, **thread.range(at), limit=limit)
+    for count, row in enumerate(rows, start=1):
+        number = thread.number_of(row[0])
+        place = f"item {thread.number}:{number}"
+        try:
+            reading = contents.read_item(row[:-1])
+        except Exception as error:
+            thread.broken.add(("item", number))
+            thread.damaged("item", place, error.__cause__ or error, affected(thread, item=number))
+            continue
+        thread.items.add(number)
+        _compare(thread, row, reading, place)
+        if reading.packed is not None:
+            digest = blake2b(reading.packed, digest_size=16).digest()
+            first = thread.digests.setdefault(digest, number)
+            if first != number:
+                thread.findings.add("double", "note", place, f"is the same message as item {first}, and costs its bytes twice")
+        if count % PAUSE_EVERY == 0:
+            yield PAUSE
+    return rows[-1][:1] if len(rows) == limit else None
+
+
+def _compare(thread: Examined, row: Row, reading: Reading, place: str) -> None:
+    """The columns that follow from an item's bytes must say what they do."""
+    stored = dict(zip(("name", "text", "tool_call_id"), row[3:6], strict=True)) | {"tokens": row[-1]}
+    wrong = [
+        column
+        for column, value in reading.columns.items()
+        if (stored[column] != value or type(stored[column]) is not type(value)) and (thread.counted or column != "tokens")
+    ]
+    if wrong:
+        thread.repairs.append(row[0])
+        thread.findings.add("column", "wrong", place, f"{' and '.join(wrong)} is not what the message says", fixable=True)
+
+
+def affected(thread: Examined, *, item: int | None = None, value: int | None = None) -> Iterator[str]:
+    """Ids of the checkpoints that need a row."""
+    for (runs, rows), checkpoints in thread.uses.items():
+        in_runs = item is not None and any(start <= item < end for start, end in zip(runs[::2], runs[1::2], strict=True))
+        if in_runs or (value is not None and value in rows):
+            yield from map(readable, checkpoints)
+
+
+def readable(raw: Any) -> str:
+    """An id for people, whatever stands where it should."""
+    try:
+        return decode_id(raw)
+    except (LangmemExtError, ValueError, TypeError, AttributeError):
+        return raw.hex() if isinstance(raw, bytes) else repr(raw)
+
+
+# -- tables ------------------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """How a table is read.
+
+    Attributes:
+        name: Its name.
+        page: Looks at the rows behind a key, at most so many; the last one's key, or None where no more follow.
+        next_key: SQL of the key behind a key.
+        parts: How many columns the key has.
+    """
+
+    name: str
+    page: Callable[[Examined, Contents, Cursor, int], Op[Cursor | None]]
+    next_key: str
+    parts: int
+
+    def start(self, thread: Examined) -> Cursor:
+        """A key before the thread's first."""
+        if self.name in ("item", "value"):
+            return (row_key(thread.number, 0) - 1,)
+        return (-NUMBERS, b"", b"")[: self.parts]
+
+    def key(self, thread: Examined, at: Cursor) -> Op[Cursor | None]:
+        """The key behind a key, read without the rest of its row."""
+        where = thread.range(at) if self.name in ("item", "value") else thread.rows(at)
+        return (yield from fetch_one(self.next_key, **where))
+
+    def place(self, thread: Examined, key: Cursor) -> str:
+        """A row's place, for people."""
+        if self.name in ("item", "value"):
+            return f"{self.name} {thread.number}:{thread.number_of(key[0])}"
+        return f"{self.name} {thread.number}/{'/'.join(readable(part) if isinstance(part, bytes) else str(part) for part in key)}"
+
+
+TABLES: Final = (
+    Table("namespace", read_namespaces, sql.NEXT_NAMESPACE, 1),
+    Table("checkpoint", read_checkpoints, sql.NEXT_CHECKPOINT, 2),
+    Table("pending_write", read_pending, sql.NEXT_WRITE, 3),
+    Table("word", read_words, sql.NEXT_WORD, 1),
+    Table("value", read_values, sql.NEXT_VALUE, 1),
+    Table("item", read_items, sql.NEXT_ITEM, 1),
+)
+"""In the order in which they must be read: what refers before what is referred to."""
