@@ -69,7 +69,7 @@ class DeltaSaver(BaseCheckpointSaver[Any]):
         super().__init__(serde=serde if serde is not None else DataSerializer())
         self.owner = owner_key(owner)
         self.log = source if isinstance(source, MessageLog) else MessageLog.open(source)
-        self._codec = codec_of(self.serde)
+        self._codec = codec_of(self.serde, self.log.templates)
         self._codec_serde = self.serde
 
     # -- opening and closing -------------------------------------------------------------------------------------------------------------
@@ -330,7 +330,7 @@ class DeltaSaver(BaseCheckpointSaver[Any]):
     def codec(self) -> MessageCodec:
         """Packs and loads values by the saver's serializer, which `with_allowlist` replaces on a copy."""
         if self._codec_serde is not self.serde:
-            self._codec, self._codec_serde = codec_of(self.serde), self.serde
+            self._codec, self._codec_serde = codec_of(self.serde, self.log.templates), self.serde
         return self._codec
 
     def _key_to_read(self, config: RunnableConfig) -> ThreadKey | None:

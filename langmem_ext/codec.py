@@ -49,6 +49,7 @@ from langmem_ext.messages.identity import (
     text_key,
     unpack,
 )
+from langmem_ext.messages.templates import Place, TemplateCache
 from langmem_ext.messages.text import join_content, split_content, text_of
 from langmem_ext.messages.tokens import approximate_tokens
 from langmem_ext.serde import DataSerializer, RestorePolicy, rebuild, restore_hook
@@ -81,21 +82,24 @@ class MessageCodec:
 
     Args:
         policy: What may be restored.
+        templates: Lists of messages lately packed and loaded.
     """
 
     key = "native"
 
-    def __init__(self, policy: RestorePolicy) -> None:
+    def __init__(self, policy: RestorePolicy, templates: TemplateCache | None = None) -> None:
         self._policy = policy
+        self._templates = templates if templates is not None else TemplateCache(0)
         self._hook = restore_hook(policy, _restore_bytearray)
 
     # -- values --------------------------------------------------------------------------------------------------------------------------
 
-    def pack_value(self, value: Any, *, texts: Texts = "none") -> PackedValue:
+    def pack_value(self, value: Any, *, texts: Texts = "none", place: Place | None = None) -> PackedValue:
         """A value as it is now, with its messages lifted out.
 
         Args:
             value: Anything that LangGraph's serializers take.
+            place: Where it stands; it makes a long list that was there before faster.
             texts: Which long texts are lifted out too: those of an input (`all`), of whatever may become a message (`messages`), of
                 messages written as tuples and dicts (`written`), or `none`.
 
@@ -103,17 +107,19 @@ class MessageCodec:
             TypeError: Something in it cannot be stored (as `ormsgpack.MsgpackEncodeError`, which LangGraph's serializers raise too).
         """
         if is_message_list(value):
-            return PackedValue(messages=snapshots(value, _default))
+            return PackedValue(messages=self._templates.pack(place, value, _default) if place else snapshots(value, _default))
         messages: list[Snapshot] = []
         if type(value) is bytearray:
             value = ormsgpack.Ext(EXT_BYTEARRAY, bytes(value))
         marked = _mark_texts(value) if texts == "all" else value if texts == "none" else _mark_messages(value, bare=texts == "messages")
         return PackedValue(body=pack(marked, _lifting(messages, texts == "all")), messages=messages)
 
-    def load_value(self, packed: PackedValue) -> Any:
-        """A fresh object."""
+    def load_value(self, packed: PackedValue, place: Place | None = None) -> Any:
+        """A fresh object; `place` is where it stands."""
         if packed.body is None:
             with collector_paused(len(packed.messages)):
+                if place:
+                    return self._templates.load(place, packed.messages, self.load_message)
                 return [message_of(message, self._hook, self._rebuild) for message in packed.messages]
         if not packed.messages:
             return unpack(packed.body, self._hook)
@@ -221,19 +227,20 @@ class ForeignCodec(MessageCodec):
 
     Args:
         serde: The serializer.
+        templates: Lists of messages lately packed and loaded.
     """
 
-    def __init__(self, serde: SerializerProtocol) -> None:
-        super().__init__(RestorePolicy())
+    def __init__(self, serde: SerializerProtocol, templates: TemplateCache | None = None) -> None:
+        super().__init__(RestorePolicy(), templates)
         self._serde = serde
         # Of its own, not the serializer's id: those are given again, and rows read with one key must not be shown to another.
         self.key = f"serde-{next(_numbers)}"
 
-    def pack_value(self, value: Any, *, texts: Texts = "none") -> PackedValue:
+    def pack_value(self, value: Any, *, texts: Texts = "none", place: Place | None = None) -> PackedValue:
         """A value as it is now; a list of messages as its messages, everything else whole."""
         if is_message_list(value):
             try:
-                return PackedValue(messages=snapshots(value, _default))
+                return PackedValue(messages=self._templates.pack(place, value, _default) if place else snapshots(value, _default))
             except (TypeError, ormsgpack.MsgpackEncodeError):
                 pass
         return PackedValue(body=self.pack_plain(value))
@@ -247,10 +254,10 @@ class ForeignCodec(MessageCodec):
         kind, data = unpack(packed)
         return self._serde.loads_typed((kind, data))
 
-    def load_value(self, packed: PackedValue) -> Any:
+    def load_value(self, packed: PackedValue, place: Place | None = None) -> Any:
         """A fresh object."""
         if packed.body is None:
-            return super().load_value(packed)
+            return super().load_value(packed, place)
         return self.load_plain(packed.body)
 
     def item_row(self, packed: Snapshot) -> ItemRow:
@@ -266,9 +273,9 @@ class ForeignCodec(MessageCodec):
         return packed if row.message_id is None else self.renamed(packed, row.message_id)
 
 
-def codec_of(serde: SerializerProtocol) -> MessageCodec:
+def codec_of(serde: SerializerProtocol, templates: TemplateCache | None = None) -> MessageCodec:
     """The codec for a saver's serializer."""
-    return MessageCodec(serde.policy) if isinstance(serde, DataSerializer) else ForeignCodec(serde)
+    return MessageCodec(serde.policy, templates) if isinstance(serde, DataSerializer) else ForeignCodec(serde, templates)
 
 
 # -- packing -----------------------------------------------------------------------------------------------------------------------------

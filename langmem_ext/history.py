@@ -43,7 +43,7 @@ class ThreadChatMessageHistory(BaseChatMessageHistory):
     ) -> None:
         self.log = MessageLog.of(log)
         self._key = ThreadKey(thread_key(thread_id), _owner_of(log, owner))
-        self._codec: MessageCodec = getattr(log, "codec", None) or MessageCodec(RestorePolicy())
+        self._codec: MessageCodec = getattr(log, "codec", None) or MessageCodec(RestorePolicy(), self.log.templates)
         self._channel = channel
 
     @property

@@ -14,6 +14,7 @@ from langgraph.checkpoint.base import LATEST_VERSION
 from langgraph.checkpoint.base.id import uuid6
 
 from langmem_ext.errors import InvalidInput, InvalidThreadId, StorageUnavailable
+from langmem_ext.messages.templates import TemplateCache
 from langmem_ext.storage.clock import now_ms
 from langmem_ext.storage.driver import Driver
 from langmem_ext.storage.effects import Op
@@ -41,7 +42,8 @@ class MessageLog:
 
     def __init__(self, driver: Driver, *, cache_bytes: int = CACHE_BYTES) -> None:
         self.driver = driver
-        self.indexes = Indexes(cache_bytes)
+        self.indexes = Indexes(cache_bytes // 2)
+        self.templates = TemplateCache(cache_bytes // 2)
         driver.on_rollback(self.indexes.forget)
 
     @classmethod
@@ -87,6 +89,7 @@ class MessageLog:
         """Close the database; idempotent."""
         self.driver.close()
         self.indexes.forget()
+        self.templates.forget()
 
     async def aclose(self) -> None:
         """Async twin of `close`."""

@@ -39,8 +39,9 @@ def pack_checkpoint(
 ) -> PackedCheckpoint:
     """A checkpoint as it is now, with the metadata that LangGraph adds from the config."""
     values = checkpoint["channel_values"]
+    thread, namespace = str(config["configurable"]["thread_id"]), config["configurable"].get("checkpoint_ns", "")
     fresh = {
-        channel: codec.pack_value(value, texts="all" if channel == INPUT_CHANNEL else "none")
+        channel: codec.pack_value(value, texts="all" if channel == INPUT_CHANNEL else "none", place=(thread, namespace, channel))
         for channel, value in values.items()
         if channel in new_versions
     }
@@ -119,7 +120,9 @@ def _build(codec: MessageCodec, stored: StoredCheckpoint, thread_id: Any, config
         "v": stored.v,
         "ts": stored.ts,
         "id": stored.id,
-        "channel_values": {channel: codec.load_value(value) for channel, value in stored.values.items()},
+        "channel_values": {
+            channel: codec.load_value(value, (stored.thread, stored.namespace, channel)) for channel, value in stored.values.items()
+        },
         "channel_versions": dict(stored.versions),
         "versions_seen": {node: dict(seen) for node, seen in stored.seen.items()},
         "updated_channels": None if stored.updated is None else list(stored.updated),

@@ -90,7 +90,7 @@ FIELDS: Final = tuple(tuple(cls.model_fields) for cls in CLASSES)
 """Field names in class order, by class code."""
 
 _FORM: Final = {cls: (len(cls.model_fields), cls.model_fields["type"].default) for cls in CLASSES}
-_CLASS_OF_TYPE: Final = {kind: CLASSES[code] for kind, code in CODE_OF_TYPE.items()}
+CLASS_OF_TYPE: Final = {kind: CLASSES[code] for kind, code in CODE_OF_TYPE.items()}
 _FIELD_SET: Final = {cls: frozenset(cls.model_fields) for cls in CLASSES}
 
 # What langgraph's own serializer passes, so that equal values give equal bytes here and there. The name is not exported by it.
@@ -186,7 +186,7 @@ def message_of(packed: Snapshot, ext_hook: ExtHook, rebuild: Callable[[str, str,
     fields = _unpackb(packed, ext_hook=ext_hook, option=UNPACK_OPTIONS)
     if type(fields) is not dict:
         return rebuild(*fields) if type(fields) is list else fields
-    cls = _CLASS_OF_TYPE[fields["type"]]
+    cls = CLASS_OF_TYPE[fields["type"]]
     message = _new(cls)
     _set(message, "__dict__", fields)
     _set(message, "__pydantic_fields_set__", set(_FIELD_SET[cls]))

@@ -140,7 +140,10 @@ class ThreadIndex:
 
     def learn_list(self, place: tuple[int, str], packed: Sequence[Snapshot], runs: Runs, nameless: tuple[int, ...]) -> list[Snapshot]:
         """Remember a list of messages; its bytes, held once with the items'."""
-        own = [self.content.get(number, message) for number, message in zip(numbers_of(runs), packed, strict=True)]
+        before = self.lists.get(place)
+        kept = before.packed if before is not None and before.packed == packed[: len(before.packed)] else []
+        numbers = numbers_of(runs)
+        own = kept + [self.content.get(number, message) for number, message in zip(numbers[len(kept) :], packed[len(kept) :], strict=True)]
         for position in nameless:
             own[position] = packed[position]
         self.lists[place] = KnownList(own, runs, nameless)
