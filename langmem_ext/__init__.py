@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from langmem_ext.serde import DataSerializer
     from langmem_ext.storage.examination import Report
     from langmem_ext.storage.findings import Finding
+    from langmem_ext.types import Pruned
     from langmem_ext.waiting.catalog import IntentCatalog
     from langmem_ext.waiting.classify import Classifier, RuleClassifier
     from langmem_ext.waiting.converse import aconverse, converse
@@ -59,6 +60,7 @@ _HOMES = {
     "MissingExtra": "errors",
     "ModelClassifier": "waiting.model_classifier",
     "NotADatabase": "errors",
+    "Pruned": "types",
     "Report": "storage.examination",
     "RuleClassifier": "waiting.classify",
     "SchemaTooNew": "errors",
@@ -93,6 +95,7 @@ __all__ = [
     "MissingExtra",
     "ModelClassifier",
     "NotADatabase",
+    "Pruned",
     "Report",
     "RuleClassifier",
     "SchemaTooNew",

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 import random
 import re
 import sqlite3
-from collections.abc import AsyncIterator, Awaitable, Generator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from functools import partial
 from types import TracebackType
@@ -16,7 +15,6 @@ from typing import Any, Final
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
     WRITES_IDX_MAP,
-    BaseCheckpointSaver,
     ChannelVersions,
     Checkpoint,
     CheckpointMetadata,
@@ -27,10 +25,12 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from langmem_ext.codec import MessageCodec, codec_of
 from langmem_ext.errors import InvalidInput, ThreadNotFound
+from langmem_ext.forgetting import ForgettingSaver
 from langmem_ext.log import MessageLog, owner_key, thread_key
+from langmem_ext.opening import Done, Opening
 from langmem_ext.packing import config_of, is_scalar, load_checkpoint, load_history, pack_checkpoint, texts_of
 from langmem_ext.serde import DataSerializer
-from langmem_ext.storage import checkpoint_ops, read_ops, thread_ops
+from langmem_ext.storage import checkpoint_ops, read_ops
 from langmem_ext.storage.clock import now_ms
 from langmem_ext.storage.header import MINOR_DIGITS, next_version
 from langmem_ext.storage.sqlite import Synchronous
@@ -42,7 +42,7 @@ PAGE: Final = 32
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]*")
 
 
-class DeltaSaver(BaseCheckpointSaver[Any]):
+class DeltaSaver(ForgettingSaver):
     """A drop-in checkpointer: each message, and each large value, is stored once, whatever the number of checkpoints that hold it.
 
     One object serves `invoke` and `ainvoke`, from any thread and any event loop; many processes may use one file.
@@ -56,8 +56,6 @@ class DeltaSaver(BaseCheckpointSaver[Any]):
     Example:
         `graph = builder.compile(checkpointer=DeltaSaver.open("memory.db"))`
     """
-
-    log: MessageLog
 
     def __init__(
         self,
@@ -82,9 +80,9 @@ class DeltaSaver(BaseCheckpointSaver[Any]):
         return cls(MessageLog.open(url, synchronous=synchronous), serde=serde, owner=owner)
 
     @classmethod
-    def from_conn_string(cls, url: str, *, serde: SerializerProtocol | None = None) -> _Opening:
+    def from_conn_string(cls, url: str, *, serde: SerializerProtocol | None = None) -> Opening[DeltaSaver]:
         """A saver for the length of a `with` or an `async with`."""
-        return _Opening(partial(cls.open, url, serde=serde))
+        return Opening(partial(cls.open, url, serde=serde))
 
     def for_owner(self, owner: str) -> DeltaSaver:
         """A saver on the same log that is bound to an owner."""
@@ -92,7 +90,7 @@ class DeltaSaver(BaseCheckpointSaver[Any]):
 
     def setup(self) -> Awaitable[None]:
         """Nothing is left to do: opening migrates. Kept for code that calls it, with or without `await`."""
-        return _Done()
+        return Done()
 
     def close(self) -> None:
         """Close the database; idempotent."""
@@ -182,17 +180,6 @@ class DeltaSaver(BaseCheckpointSaver[Any]):
             indexes=self.log.indexes,
             codec=self.codec,
         )
-
-    def delete_thread(self, thread_id: str) -> None:
-        """Delete a thread with everything it has. Nothing happens if there is none (or it is another owner's)."""
-        self.log.run(self._delete_thread(thread_id), write=True)
-
-    async def adelete_thread(self, thread_id: str) -> None:
-        """Async twin of `delete_thread`."""
-        await self.log.arun(self._delete_thread(thread_id), write=True)
-
-    def _delete_thread(self, thread_id: str) -> Any:
-        return thread_ops.delete_thread(ThreadKey(thread_key(thread_id), self.owner), self.log.indexes)
 
     # -- reading -------------------------------------------------------------------------------------------------------------------------
 
@@ -357,38 +344,6 @@ class DeltaSaver(BaseCheckpointSaver[Any]):
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         await self.aclose()
-
-
-class _Opening(AbstractContextManager[DeltaSaver], AbstractAsyncContextManager[DeltaSaver]):
-    """Opens a saver when it is entered, off the event loop where there is one."""
-
-    def __init__(self, open_saver: partial[DeltaSaver]) -> None:
-        self._open = open_saver
-        self._saver: DeltaSaver | None = None
-
-    def __enter__(self) -> DeltaSaver:
-        self._saver = self._open()
-        return self._saver
-
-    def __exit__(self, *exc_info: object) -> None:
-        if self._saver is not None:
-            self._saver.close()
-
-    async def __aenter__(self) -> DeltaSaver:
-        self._saver = await asyncio.to_thread(self._open)
-        return self._saver
-
-    async def __aexit__(self, *exc_info: object) -> None:
-        if self._saver is not None:
-            await self._saver.aclose()
-
-
-class _Done(Awaitable[None]):
-    """Something that is done already, for callers that await it and for those that do not."""
-
-    def __await__(self) -> Generator[None, None, None]:
-        return
-        yield
 
 
 def _matches(metadata: CheckpointMetadata, filter: dict[str, Any] | None) -> bool:

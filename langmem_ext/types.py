@@ -162,3 +162,35 @@ class DeltaHistory:
 
     writes: list[StoredWrite] = field(default_factory=list)
     seed: PackedValue | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pruned:
+    """What was forgotten, or with `dry_run` would be.
+
+    Attributes:
+        threads: Threads deleted with everything they had.
+        checkpoints: Checkpoints deleted.
+        writes: Rows of pending writes deleted: one per task and checkpoint.
+        items: Messages deleted, and texts that had not become one.
+        values: Value rows deleted.
+        bytes: What the deleted rows held. The file gets smaller by `compact`.
+    """
+
+    threads: int = 0
+    checkpoints: int = 0
+    writes: int = 0
+    items: int = 0
+    values: int = 0
+    bytes: int = 0
+
+    def __add__(self, other: Pruned) -> Pruned:
+        """Both together."""
+        return Pruned(
+            threads=self.threads + other.threads,
+            checkpoints=self.checkpoints + other.checkpoints,
+            writes=self.writes + other.writes,
+            items=self.items + other.items,
+            values=self.values + other.values,
+            bytes=self.bytes + other.bytes,
+        )

@@ -79,6 +79,15 @@ class SyncAsAsync(BaseCheckpointSaver[Any]):
     async def adelete_thread(self, thread_id: str) -> None:
         self.saver.delete_thread(thread_id)
 
+    async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
+        self.saver.delete_for_runs(run_ids)
+
+    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        self.saver.copy_thread(source_thread_id, target_thread_id)
+
+    async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+        self.saver.prune(thread_ids, strategy=strategy)
+
     async def aget_delta_channel_history(self, *, config: RunnableConfig, channels: Sequence[str]) -> Mapping[str, DeltaChannelHistory]:
         return self.saver.get_delta_channel_history(config=config, channels=channels)
 

@@ -32,6 +32,11 @@ class Migration:
 
 MIGRATION_TABLE: Final = "CREATE TABLE IF NOT EXISTS langmem_migration (name TEXT PRIMARY KEY, applied_at INTEGER NOT NULL) WITHOUT ROWID"
 
+RUN_OF_WORD: Final = (
+    "CASE WHEN substr(body, 1, 1) = x'7B' AND json_valid(CAST(body AS TEXT)) THEN json_extract(CAST(body AS TEXT), '$.run_id') END"
+)
+"""The run that a label is of; NULL for a label of no run, and for every other word."""
+
 _M001_TABLES = (
     # One row per conversation. The number keys every other table; AUTOINCREMENT never gives one away twice, so nothing remembered of a
     # deleted thread can match a later one.
@@ -68,6 +73,8 @@ _M001_TABLES = (
     """CREATE TABLE word (
         thread INTEGER NOT NULL, number INTEGER NOT NULL, body BLOB NOT NULL, PRIMARY KEY (thread, number)
     ) WITHOUT ROWID""",
+    # Which labels are of a run: only these are in it.
+    f"CREATE INDEX word_by_run ON word ({RUN_OF_WORD}) WHERE {RUN_OF_WORD} IS NOT NULL",
     # A message. role: position in messages.identity.CLASSES; NULL for a message kept whole in rest. created_at: Unix milliseconds.
     # A row with neither role nor rest is a long text of an input that has not become a message, or not yet: then this row becomes it.
     """CREATE TABLE item (

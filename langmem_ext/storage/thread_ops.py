@@ -1,4 +1,4 @@
-"""Operations on a thread's own row: find it, make it at its first write, delete it with everything it has."""
+"""Operations on a thread's own row: find it, make it at its first write."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from langmem_ext.errors import ThreadNotFound
 from langmem_ext.storage import statements as sql
 from langmem_ext.storage.effects import Op, fetch, fetch_one
-from langmem_ext.storage.index import Indexes
 from langmem_ext.types import ThreadKey
 
 
@@ -44,16 +43,3 @@ def ensure_thread(key: ThreadKey, *, now: int) -> Op[ThreadRow]:
     elif key.owner is not None and row[1] != key.owner:
         raise ThreadNotFound(f"there is no thread {key.id!r} for this owner: use an id of the owner's own")
     return ThreadRow(*row)
-
-
-def delete_thread(key: ThreadKey, indexes: Indexes) -> Op[bool]:
-    """Delete a thread with everything it has; whether there was one."""
-    thread = yield from find_thread(key)
-    if thread is None:
-        return False
-    low, high = sql.row_key(thread.number, 0), sql.row_key(thread.number + 1, 0)
-    for statement in sql.DELETE_THREAD:
-        params = {"low": low, "high": high} if ":low" in statement else {"thread": thread.number}
-        yield from fetch(statement, **params)
-    indexes.forget_thread(thread.number)
-    return True

@@ -63,6 +63,15 @@ def prepare(saver: DeltaSaver) -> None:
     saver.put_writes(at(FIRST), [("messages", AIMessage("unnamed")), ("note", LONG)], "task-1", "path")
 
 
+def prepare_to_forget(saver: DeltaSaver) -> None:
+    """The same, and a checkpoint of a run on top of it."""
+    prepare(saver)
+    put_of_a_run(saver)
+
+
+FORGETTING = ("delete_for_runs", "copy_thread", "prune", "prune_delete")
+
+
 def at(id: str) -> Any:
     return {"configurable": {"thread_id": "t", "checkpoint_ns": "", "checkpoint_id": id}}
 
@@ -77,6 +86,15 @@ def put_in_new_thread_and_namespace(saver: DeltaSaver) -> None:
     saver.put(config, checkpoint(THIRD, {"messages": [HumanMessage("hi")]}, "1"), {"step": 0}, {"messages": "1"})
 
 
+def put_of_a_run(saver: DeltaSaver) -> None:
+    """A checkpoint of a run whose message and value are its own, and writes of its own."""
+    config: Any = at(FIRST) | {"metadata": {"run_id": "run-1"}}
+    values = {"messages": [HumanMessage("hello", id="h1"), AIMessage("of the run", id="a2")], "files": LONG + "z"}
+    version = f"{2:032}.0000000000000001"
+    saver.put(config, checkpoint(SECOND, values, version), {"source": "loop", "step": 2}, dict.fromkeys(values, version))
+    saver.put_writes(at(SECOND), [("messages", AIMessage("written")), ("note", LONG + "w")], "task-3")
+
+
 OPERATIONS: dict[str, Callable[[DeltaSaver], object]] = {
     "put": put_next,
     "put_new_thread": put_in_new_thread_and_namespace,
@@ -85,6 +103,10 @@ OPERATIONS: dict[str, Callable[[DeltaSaver], object]] = {
     ),
     "put_writes_again": lambda saver: saver.put_writes(at(FIRST), [("messages", AIMessage("z")), ("__error__", "boom")], "task-1", "other"),
     "delete_thread": lambda saver: saver.delete_thread("t"),
+    "delete_for_runs": lambda saver: saver.delete_for_runs(["run-1"]),
+    "copy_thread": lambda saver: saver.copy_thread("t", "copy"),
+    "prune": lambda saver: saver.prune(["t"]),
+    "prune_delete": lambda saver: saver.prune(["t"], strategy="delete"),
     "history_add": lambda saver: ThreadChatMessageHistory("t", saver).add_messages(
         [HumanMessage("more", id="m"), AIMessage("new", id="h1")]
     ),
@@ -116,8 +138,10 @@ def test_an_operation_that_fails_at_any_statement_leaves_no_row_and_the_next_one
     # One clock and one chance for all runs: what they leave can then be compared to the letter.
     monkeypatch.setattr("langmem_ext.checkpoint.now_ms", lambda: 1)
     monkeypatch.setattr("langmem_ext.log.now_ms", lambda: 1)
+    monkeypatch.setattr("langmem_ext.forgetting.now_ms", lambda: 1)
+    prepare_thread = prepare_to_forget if name in FORGETTING else prepare
     saver = DeltaSaver(MessageLog(driver))
-    prepare(saver)
+    prepare_thread(saver)
     before, seen = dump(tmp_path / "a.db"), observe(saver)
     statement = 0
     while True:
@@ -135,7 +159,7 @@ def test_an_operation_that_fails_at_any_statement_leaves_no_row_and_the_next_one
     driver.fail_at = None
     # After all these failures in one process, the operation did what it does in a process where nothing ever failed.
     with DeltaSaver.from_conn_string(str(tmp_path / "b.db")) as healthy:
-        prepare(healthy)
+        prepare_thread(healthy)
         OPERATIONS[name](healthy)
         assert _anonymous(observe(saver)) == _anonymous(observe(healthy))
         assert _shape(dump(tmp_path / "a.db")) == _shape(dump(tmp_path / "b.db"))

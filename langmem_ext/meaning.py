@@ -1,0 +1,51 @@
+"""What LangGraph's checkpoints mean, as far as those who forget must know it: which of them belong together, and which of them wait."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Collection
+from typing import Final
+
+from langgraph.checkpoint.serde.types import INTERRUPT
+
+from langmem_ext.codec import MessageCodec
+from langmem_ext.packing import WAITING_CHANNEL
+
+DELTA_COUNTERS: Final = "counters_since_delta_snapshot"
+"""Where LangGraph's metadata says, for each `DeltaChannel`, how long ago its value was stored whole."""
+
+_REMEMBERED: Final = 256
+
+
+class CheckpointMeaning:
+    """Reads what a checkpoint's own bytes say to LangGraph.
+
+    Args:
+        codec: Loads them.
+    """
+
+    waiting_channel: str = WAITING_CHANNEL
+    interrupt_channel: str = INTERRUPT
+
+    def __init__(self, codec: MessageCodec) -> None:
+        self._codec = codec
+        self._known: OrderedDict[bytes, Collection[str]] = OrderedDict()
+
+    def rebuilt(self, details: bytes | None) -> Collection[str]:
+        """The `DeltaChannel`s of the graph that wrote the checkpoint, but for those whose value it holds."""
+        if details is None:
+            return ()
+        if details not in self._known:
+            # Most checkpoints of a thread have the same: an empty `parents`.
+            self._known[details] = tuple(self._codec.load_plain(details).get(DELTA_COUNTERS) or ())
+            if len(self._known) > _REMEMBERED:
+                self._known.popitem(last=False)
+        return self._known[details]
+
+    def name_in(self, body: bytes) -> str | None:
+        """The text that a value is, as a column shows it; None for any other value."""
+        try:
+            value = self._codec.load_plain(body)
+        except Exception:  # not a text, and no concern of those who forget
+            return None
+        return value.encode("utf-8", "replace").decode() if isinstance(value, str) else None

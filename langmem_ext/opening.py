@@ -1,0 +1,57 @@
+"""Opening a saver for the length of a `with` or an `async with`, and a step that is done already."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from typing import Generic, Protocol, TypeVar
+
+
+class Closing(Protocol):
+    """What can be closed, on an event loop and without."""
+
+    def close(self) -> None:
+        """Close it; idempotent."""
+
+    async def aclose(self) -> None:
+        """Async twin of `close`."""
+
+
+T = TypeVar("T", bound=Closing)
+
+
+class Opening(AbstractContextManager[T], AbstractAsyncContextManager[T], Generic[T]):
+    """Opens something when it is entered, off the event loop where there is one.
+
+    Args:
+        open_it: Opens it.
+    """
+
+    def __init__(self, open_it: Callable[[], T]) -> None:
+        self._open = open_it
+        self._opened: T | None = None
+
+    def __enter__(self) -> T:
+        self._opened = self._open()
+        return self._opened
+
+    def __exit__(self, *exc_info: object) -> None:
+        if self._opened is not None:
+            self._opened.close()
+
+    async def __aenter__(self) -> T:
+        self._opened = await asyncio.to_thread(self._open)
+        return self._opened
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        if self._opened is not None:
+            await self._opened.aclose()
+
+
+class Done(Awaitable[None]):
+    """Something that is done already, for callers that await it and for those that do not."""
+
+    def __await__(self) -> Generator[None, None, None]:
+        return
+        yield

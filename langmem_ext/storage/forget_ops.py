@@ -1,0 +1,247 @@
+"""Operations that forget: a thread, some of its checkpoints, those of a run; and what nothing refers to any more.
+
+Invariants:
+- What stays reads as before, to the byte: rows that a checkpoint or a pending write refers to stay, and so do the ancestors that a channel
+  is rebuilt from.
+- Right after an operation that took checkpoints, nothing is left of the thread that no checkpoint and no pending write refers to.
+- Numbers are never given again: the thread's `next_*` counters stay. Its generation moves, so whatever any process remembers is void.
+- What an operation would do and what it does is one computation: a dry run differs in not being carried out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from langmem_ext.messages.manifest import length_of
+from langmem_ext.storage import forget_statements as sql
+from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Batch, Op, fetch
+from langmem_ext.storage.header import Header
+from langmem_ext.storage.index import Indexes
+from langmem_ext.storage.message_ops import read_body
+from langmem_ext.storage.reach import Meaning, Place, Ranges, Reach, WriteRow, gaps, merged, newest_of
+from langmem_ext.storage.statements import DELETE_THREAD, row_key
+from langmem_ext.storage.thread_ops import ThreadRow, find_thread
+from langmem_ext.types import Pruned, ThreadKey
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Which checkpoints of a thread stay; a checkpoint goes only if nothing here lets it stay.
+
+    Attributes:
+        last: So many of the newest of each namespace stay; at least one.
+        before: Those that are not older than this stay; None: age lets nothing stay.
+    """
+
+    last: int = 1
+    before: datetime | None = None
+
+
+def prune_thread(key: ThreadKey, policy: Policy, *, meaning: Meaning, indexes: Indexes, dry_run: bool) -> Op[Pruned]:
+    """Delete the checkpoints that the policy lets go, and what then nothing refers to.
+
+    Args:
+        key: The thread; nothing happens if there is none.
+        policy: What stays.
+        meaning: What checkpoints mean.
+        indexes: What this process knows.
+        dry_run: Only say what would be deleted.
+    """
+    thread = yield from find_thread(key)
+    if thread is None:
+        return Pruned()
+    reach = Reach(thread.number, meaning)
+    yield from reach.read()
+    yield from reach.keep((yield from _staying(reach, policy)))
+    if len(reach.kept) == len(reach.rows):
+        return Pruned()
+    # Writes of a checkpoint that is not stored are on their way before it; those before all that stay come too late for ever.
+    oldest = {place[0]: place[1] for place in sorted(reach.kept, reverse=True)}
+    late = [write for write in reach.writes if write.place not in reach.rows and write.place[1] < oldest.get(write.place[0], b"")]
+    return (yield from _forget(thread, reach, late, indexes=indexes, dry_run=dry_run))
+
+
+def _staying(reach: Reach, policy: Policy) -> Op[list[Place]]:
+    staying = set(newest_of(reach.rows, policy.last))
+    if policy.before is not None:
+        for count, place in enumerate(reach.rows, start=1):
+            if place not in staying and not _is_older((yield from reach.header(place)), policy.before):
+                staying.add(place)
+            if count % PAUSE_EVERY == 0:
+                yield PAUSE
+    return [place for place in reach.rows if place in staying]
+
+
+def _is_older(header: Header, before: datetime) -> bool:
+    """Whether a checkpoint was made before a moment; one whose time is none was not."""
+    try:
+        made = datetime.fromisoformat(header.ts)
+    except (ValueError, TypeError):
+        return False
+    return (made if made.tzinfo is not None else made.replace(tzinfo=UTC)) < before
+
+
+def delete_runs(runs: Sequence[str], owner: str | None, *, meaning: Meaning, indexes: Indexes) -> Op[Pruned]:
+    """Delete the checkpoints of runs with their pending writes, in every thread that the owner may see, and what then nothing refers to.
+
+    One that a channel of a later checkpoint is rebuilt from stays.
+    """
+    threads: dict[str, None] = {}
+    for run in runs:
+        for thread_id, owned_by in (yield from fetch(sql.SELECT_THREADS_OF_RUN, run=run)):
+            if owner is None or owned_by == owner:
+                threads[thread_id] = None
+    pruned = Pruned()
+    for thread_id in threads:
+        pruned += yield from _delete_runs_of(ThreadKey(thread_id, owner), runs, meaning, indexes)
+    return pruned
+
+
+def _delete_runs_of(key: ThreadKey, runs: Sequence[str], meaning: Meaning, indexes: Indexes) -> Op[Pruned]:
+    thread = yield from find_thread(key)
+    assert thread is not None
+    labels: set[int] = set()
+    for run in runs:
+        labels.update(number for (number,) in (yield from fetch(sql.SELECT_WORDS_OF_RUN, run=run, thread=thread.number)))
+    reach = Reach(thread.number, meaning)
+    yield from reach.read()
+    yield from reach.keep(place for place, row in reach.rows.items() if row.words[0] not in labels)
+    if len(reach.kept) == len(reach.rows):
+        return Pruned()
+    return (yield from _forget(thread, reach, (), indexes=indexes, dry_run=False))
+
+
+def drop_thread(key: ThreadKey, *, indexes: Indexes, dry_run: bool) -> Op[Pruned]:
+    """Delete a thread with everything it has."""
+    thread = yield from find_thread(key)
+    if thread is None:
+        return Pruned()
+    number = thread.number
+    low, high = row_key(number, 0), row_key(number + 1, 0)
+    [(checkpoints, checkpoint_bytes)] = yield from fetch(sql.MEASURE_CHECKPOINTS, thread=number)
+    [(writes, write_bytes)] = yield from fetch(sql.MEASURE_WRITES, thread=number)
+    [(items, _, _, item_bytes)] = yield from fetch(sql.MEASURE_ITEMS, low=low, high=high)
+    [(values, value_bytes)] = yield from fetch(sql.MEASURE_VALUES, low=low, high=high)
+    [(_, word_bytes)] = yield from fetch(sql.MEASURE_WORDS, thread=number)
+    if not dry_run:
+        for statement in DELETE_THREAD:
+            params = {"low": low, "high": high} if ":low" in statement else {"thread": number}
+            yield from fetch(statement, **params)
+        indexes.forget_thread(number)
+    size = checkpoint_bytes + write_bytes + item_bytes + value_bytes + word_bytes
+    return Pruned(threads=1, checkpoints=checkpoints, writes=writes, items=items, values=values, bytes=size)
+
+
+# -- carrying it out ---------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Waste:
+    """Rows of a thread that nothing refers to."""
+
+    items: Ranges
+    values: Ranges
+    words: Ranges
+    namespaces: Sequence[int]
+    messages: int
+    tokens: int
+    figures: Pruned
+
+
+def _forget(thread: ThreadRow, reach: Reach, late: Iterable[WriteRow], *, indexes: Indexes, dry_run: bool) -> Op[Pruned]:
+    """Delete the checkpoints that are not kept, their pending writes and those in `late`, and what then nothing refers to."""
+    gone = [place for place in reach.rows if place not in reach.kept]
+    too_late = {(write.place, write.task) for write in late}
+    going = [write for write in reach.writes if write.place in reach.rows.keys() - reach.kept or (write.place, write.task) in too_late]
+    leaving = {(write.place, write.task) for write in going}
+    yield from reach.keep_writes(write for write in reach.writes if (write.place, write.task) not in leaving)
+    waste = yield from _find_waste(thread, reach)
+    pruned = waste.figures + Pruned(
+        checkpoints=len(gone),
+        writes=len(going),
+        bytes=sum(reach.rows[place].size for place in gone) + sum(len(write.task) + len(write.body) for write in going),
+    )
+    if not dry_run:
+        yield from _delete_checkpoints(reach, gone, going)
+        yield from _delete_waste(reach.number, waste)
+        newest = next(newest_of({place: row for place, row in reach.rows.items() if place[0] == 0}, 1), None)
+        if newest is not None and newest not in reach.kept:
+            yield from _set_head(reach)
+        indexes.forget_thread(reach.number)
+    return pruned
+
+
+def _find_waste(thread: ThreadRow, reach: Reach) -> Op[_Waste]:
+    number = reach.number
+    figures = Pruned()
+    messages = tokens = 0
+    items = gaps(merged(reach.runs), thread.next_item)
+    for start, end in items:
+        bounds = {"low": row_key(number, start), "high": row_key(number, end)}
+        [(count, of_messages, of_tokens, size)] = yield from fetch(sql.MEASURE_ITEMS, **bounds)
+        figures += Pruned(items=count, bytes=size)
+        messages, tokens = messages + of_messages, tokens + of_tokens
+    values = gaps(merged((value, value + 1) for value in reach.values), thread.next_value)
+    for start, end in values:
+        [(count, size)] = yield from fetch(sql.MEASURE_VALUES, low=row_key(number, start), high=row_key(number, end))
+        figures += Pruned(values=count, bytes=size)
+    words = [(word, size) for word, size in (yield from fetch(sql.SELECT_WORDS, thread=number)) if word not in reach.words]
+    figures += Pruned(bytes=sum(size for _, size in words))
+    named = [space for (space,) in (yield from fetch(sql.SELECT_NAMESPACES, thread=number))]
+    return _Waste(
+        items=items,
+        values=values,
+        words=merged((word, word + 1) for word, _ in words),
+        namespaces=[space for space in named if space not in reach.namespaces],
+        messages=messages,
+        tokens=tokens,
+        figures=figures,
+    )
+
+
+def _delete_checkpoints(reach: Reach, gone: Sequence[Place], going: Sequence[WriteRow]) -> Op[None]:
+    thread = reach.number
+    before: Place | None = None
+    for place, row in reach.rows.items():
+        if place in reach.kept and row.implied and before not in reach.kept:
+            yield from fetch(sql.NAME_PARENT, thread=thread, namespace=place[0], id=place[1], parent=row.parent)
+        before = place
+    for first in range(0, len(gone), PAUSE_EVERY):
+        places = gone[first : first + PAUSE_EVERY]
+        yield Batch(sql.DELETE_CHECKPOINT, [{"thread": thread, "namespace": space, "id": raw} for space, raw in places])
+        yield PAUSE
+    if going:
+        keys = [{"thread": thread, "namespace": one.place[0], "checkpoint": one.place[1], "task": one.task} for one in going]
+        yield Batch(sql.DELETE_WRITES, keys)
+
+
+def _delete_waste(number: int, waste: _Waste) -> Op[None]:
+    for statement, ranges in ((sql.DELETE_ITEMS, waste.items), (sql.DELETE_VALUES, waste.values)):
+        for start, end in ranges:
+            yield from fetch(statement, low=row_key(number, start), high=row_key(number, end))
+    for start, end in waste.words:
+        yield from fetch(sql.DELETE_WORDS, thread=number, low=start, high=end)
+    if waste.namespaces:
+        yield Batch(sql.DELETE_NAMESPACE, [{"thread": number, "number": space} for space in waste.namespaces])
+    yield from fetch(sql.LESSEN_THREAD, thread=number, items=waste.messages, tokens=waste.tokens)
+
+
+def _set_head(reach: Reach) -> Op[None]:
+    """Write what the thread's row says of the root's newest checkpoint, now that it is another."""
+    newest = max((place for place in reach.kept if place[0] == 0), default=None)
+    head: dict[str, int | str | None] = {"head_messages": None, "waiting_for": None}
+    if newest is not None:
+        header = yield from reach.header(newest)
+        lengths = [length_of(ref.runs) for ref in header.values.values() if ref.body is None and ref.row is None]
+        head = {"head_messages": max(lengths, default=None), "waiting_for": (yield from _waiting_for(reach, header))}
+    yield from fetch(sql.SET_HEAD, thread=reach.number, **head)
+
+
+def _waiting_for(reach: Reach, header: Header) -> Op[str | None]:
+    ref = header.values.get(reach.meaning.waiting_channel)
+    if ref is None or ref.body is None and ref.row is None:
+        return None
+    body = ref.body if ref.row is None else (yield from read_body(reach.index, ref.row))
+    return None if body is None else reach.meaning.name_in(body)

@@ -1,0 +1,86 @@
+"""The statements that forget: what a thread has, by size, and its deletion by ranges."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from langmem_ext.storage.schema import RUN_OF_WORD
+
+# -- what a thread has -------------------------------------------------------------------------------------------------------------------
+
+SELECT_CHECKPOINTS = (
+    "SELECT namespace, id, parent, label, shape, pattern, length(id) + coalesce(length(parent), 0) + length(body)"
+    " FROM checkpoint WHERE thread = :thread ORDER BY namespace, id"
+)
+SELECT_WRITES = "SELECT namespace, checkpoint, task, shape, body FROM pending_write WHERE thread = :thread"
+SELECT_WORDS = "SELECT number, length(body) FROM word WHERE thread = :thread ORDER BY number"
+SELECT_NAMESPACES = "SELECT number FROM namespace WHERE thread = :thread"
+
+IS_MESSAGE: Final = "(role IS NOT NULL OR rest IS NOT NULL)"
+ITEM_BYTES: Final = (
+    "coalesce(length(message_id), 0) + coalesce(length(name), 0) + coalesce(length(CAST(text AS BLOB)), 0)"
+    " + coalesce(length(tool_call_id), 0) + coalesce(length(rest), 0)"
+)
+MEASURE_ITEMS = (
+    f"SELECT count(*), coalesce(sum({IS_MESSAGE}), 0), coalesce(sum(tokens), 0), coalesce(sum({ITEM_BYTES}), 0)"
+    " FROM item WHERE key >= :low AND key < :high"
+)
+MEASURE_VALUES = "SELECT count(*), coalesce(sum(length(body)), 0) FROM value WHERE key >= :low AND key < :high"
+MEASURE_CHECKPOINTS = (
+    "SELECT count(*), coalesce(sum(length(id) + coalesce(length(parent), 0) + length(body)), 0) FROM checkpoint WHERE thread = :thread"
+)
+MEASURE_WRITES = "SELECT count(*), coalesce(sum(length(task) + length(body)), 0) FROM pending_write WHERE thread = :thread"
+MEASURE_WORDS = "SELECT count(*), coalesce(sum(length(body)), 0) FROM word WHERE thread = :thread"
+
+# -- deletion ----------------------------------------------------------------------------------------------------------------------------
+
+# The row after a deleted one must name its parent: an empty one would then mean another row.
+NAME_PARENT = "UPDATE checkpoint SET parent = :parent WHERE thread = :thread AND namespace = :namespace AND id = :id"
+DELETE_CHECKPOINT = "DELETE FROM checkpoint WHERE thread = :thread AND namespace = :namespace AND id = :id"
+DELETE_WRITES = "DELETE FROM pending_write WHERE thread = :thread AND namespace = :namespace AND checkpoint = :checkpoint AND task = :task"
+DELETE_ITEMS = "DELETE FROM item WHERE key >= :low AND key < :high"
+DELETE_VALUES = "DELETE FROM value WHERE key >= :low AND key < :high"
+DELETE_WORDS = "DELETE FROM word WHERE thread = :thread AND number >= :low AND number < :high"
+DELETE_NAMESPACE = "DELETE FROM namespace WHERE thread = :thread AND number = :number"
+LESSEN_THREAD = "UPDATE thread SET generation = generation + 1, items = items - :items, tokens = tokens - :tokens WHERE number = :thread"
+SET_HEAD = "UPDATE thread SET head_messages = :head_messages, waiting_for = :waiting_for WHERE number = :thread"
+
+# -- runs --------------------------------------------------------------------------------------------------------------------------------
+
+SELECT_THREADS_OF_RUN = (
+    f"SELECT DISTINCT thread.id, thread.owner FROM word JOIN thread ON thread.number = word.thread"
+    f" WHERE {RUN_OF_WORD} IS NOT NULL AND {RUN_OF_WORD} = :run"
+)
+SELECT_WORDS_OF_RUN = f"SELECT number FROM word WHERE {RUN_OF_WORD} IS NOT NULL AND {RUN_OF_WORD} = :run AND thread = :thread"
+
+# -- copies ------------------------------------------------------------------------------------------------------------------------------
+
+HAS_ROWS = (
+    "SELECT EXISTS (SELECT 1 FROM checkpoint WHERE thread = :thread) OR EXISTS (SELECT 1 FROM pending_write WHERE thread = :thread)"
+    " OR EXISTS (SELECT 1 FROM item WHERE key >= :low AND key < :high)"
+)
+COPY_THREAD_ROW = (
+    "UPDATE thread SET title = source.title, items = source.items, tokens = source.tokens, head_messages = source.head_messages,"
+    " waiting_for = source.waiting_for, metadata = source.metadata, key_id = source.key_id, forked_from = source.id,"
+    " next_item = source.next_item, next_value = source.next_value, next_word = source.next_word,"
+    " next_namespace = source.next_namespace, generation = thread.generation + 1, updated_at = :now"
+    " FROM (SELECT * FROM thread WHERE number = :source) AS source WHERE thread.number = :target"
+)
+COPY_ROWS: Final = (
+    "INSERT INTO item (key, message_id, role, name, text, tool_call_id, created_at, tokens, rest, nonce)"
+    " SELECT key + :shift, message_id, role, name, text, tool_call_id, created_at, tokens, rest, nonce"
+    " FROM item WHERE key >= :low AND key < :high",
+    "INSERT INTO value (key, body, nonce) SELECT key + :shift, body, nonce FROM value WHERE key >= :low AND key < :high",
+    "INSERT INTO namespace (thread, number, name) SELECT :target, number, name FROM namespace WHERE thread = :source",
+    "INSERT INTO word (thread, number, body) SELECT :target, number, body FROM word WHERE thread = :source",
+    "INSERT INTO checkpoint (thread, namespace, id, parent, step, label, shape, pattern, body, nonce)"
+    " SELECT :target, namespace, id, parent, step, label, shape, pattern, body, nonce FROM checkpoint WHERE thread = :source",
+    "INSERT INTO pending_write (thread, namespace, checkpoint, task, shape, body, nonce)"
+    " SELECT :target, namespace, checkpoint, task, shape, body, nonce FROM pending_write WHERE thread = :source",
+)
+# Metadata that says which thread it is of, as the agent server's does.
+RENAME_LABELS = (
+    "UPDATE word SET body = CAST(json_set(CAST(body AS TEXT), '$.thread_id', :target_id) AS BLOB)"
+    " WHERE thread = :target AND number IN (SELECT label FROM checkpoint WHERE thread = :target)"
+    " AND CASE WHEN json_valid(CAST(body AS TEXT)) THEN json_extract(CAST(body AS TEXT), '$.thread_id') = :source_id END"
+)

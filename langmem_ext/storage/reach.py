@@ -1,0 +1,226 @@
+"""What a thread's remaining checkpoints need: other checkpoints, and rows.
+
+A checkpoint needs the rows that its values and its pending writes refer to. Where a channel is not stored in it but rebuilt from what
+ancestors wrote, it needs those too, back to the nearest that holds the channel's value. They stay whole: each is kept with all that it
+needs itself, so that nothing that is left reads differently than before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Protocol, TypeAlias
+
+from langmem_ext.errors import DamagedRow
+from langmem_ext.messages.manifest import ranges_of
+from langmem_ext.storage import forget_statements as sql
+from langmem_ext.storage.checkpoint_ops import PRECEDING, header_of, read_writes
+from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Op, fetch, fetch_one
+from langmem_ext.storage.header import Header, ValueRef
+from langmem_ext.storage.ids import decode_id
+from langmem_ext.storage.index import ThreadIndex
+from langmem_ext.storage.statements import SELECT_CHECKPOINT
+
+Place: TypeAlias = tuple[int, bytes]
+"""A checkpoint: its namespace's number and its id."""
+
+Ranges: TypeAlias = list[tuple[int, int]]
+"""Half-open ranges of numbers, in order, apart from each other."""
+
+
+class Meaning(Protocol):
+    """What checkpoints mean to the framework that wrote them, as far as those who forget must know it."""
+
+    waiting_channel: str
+    """The channel whose value, a name, the thread's row shows."""
+
+    interrupt_channel: str
+    """The channel of the pending writes by which a task says that it waits."""
+
+    def rebuilt(self, details: bytes | None) -> Collection[str]:
+        """The channels that may have to be rebuilt from what ancestors wrote, by a checkpoint's `Header.details`."""
+
+    def name_in(self, body: bytes) -> str | None:
+        """The text that a value is; None for any other value."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointRow:
+    """What a checkpoint's row says without being decoded."""
+
+    parent: bytes | None
+    implied: bool
+    words: tuple[int, ...]
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class WriteRow:
+    """One task's pending writes."""
+
+    place: Place
+    task: bytes
+    shape: int | None
+    body: bytes
+
+
+@dataclass(slots=True)
+class Reach:
+    """One thread's checkpoints, and what those that stay need.
+
+    Attributes:
+        number: The thread.
+        meaning: What checkpoints mean.
+        rows: All of its checkpoints, by namespace and id, in order.
+        writes: All of its pending writes.
+        kept: The checkpoints that stay.
+        runs: The ranges of items that they need; `values`, `words` and `namespaces` likewise.
+        index: Reads headers and words; of this work alone.
+    """
+
+    number: int
+    meaning: Meaning
+    rows: dict[Place, CheckpointRow] = field(default_factory=dict)
+    writes: list[WriteRow] = field(default_factory=list)
+    kept: set[Place] = field(default_factory=set)
+    runs: set[tuple[int, int]] = field(default_factory=set)
+    values: set[int] = field(default_factory=set)
+    words: set[int] = field(default_factory=set)
+    namespaces: set[int] = field(default_factory=lambda: {0})
+    index: ThreadIndex = field(init=False)
+    _holding: dict[Place, frozenset[str]] = field(default_factory=dict)
+    _walked: set[tuple[Place, str]] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        # Of its own: what is about to go must not push out what the writers remember.
+        self.index = ThreadIndex(self.number)
+
+    def read(self) -> Op[None]:
+        """Read which checkpoints and pending writes there are."""
+        before: Place | None = None
+        for space, raw, parent, label, shape, pattern, size in (yield from fetch(sql.SELECT_CHECKPOINTS, thread=self.number)):
+            implied = parent == PRECEDING
+            if implied:
+                parent = before[1] if before is not None and before[0] == space else None
+            words = (label, shape) if pattern is None else (label, shape, pattern)
+            before = (space, bytes(raw))
+            self.rows[before] = CheckpointRow(parent, implied, words, size)
+        for space, checkpoint, task, shape, body in (yield from fetch(sql.SELECT_WRITES, thread=self.number)):
+            self.writes.append(WriteRow((space, bytes(checkpoint)), bytes(task), shape, bytes(body)))
+
+    def header(self, place: Place) -> Op[Header]:
+        """A checkpoint's header."""
+        row = yield from fetch_one(SELECT_CHECKPOINT, thread=self.number, namespace=place[0], id=place[1])
+        if row is None:
+            raise DamagedRow(f"checkpoint {decode_id(place[1])} of thread number {self.number} cannot be found: rebuild the file's indexes")
+        return (yield from header_of(self.index, place[0], row))
+
+    def keep(self, places: Iterable[Place]) -> Op[None]:
+        """Let checkpoints stay, with whatever they need."""
+        waiting = [place for place in places if place not in self.kept]
+        self.kept.update(waiting)
+        count = 0
+        while waiting:
+            place = waiting.pop()
+            header = yield from self.header(place)
+            self._need_row(place, header)
+            for needed in self._ancestors(place, header):
+                if needed not in self.kept:
+                    self.kept.add(needed)
+                    waiting.append(needed)
+                if needed not in self._holding:
+                    self._holding[needed] = frozenset((yield from self.header(needed)).values)
+            count += 1
+            if count % PAUSE_EVERY == 0:
+                yield PAUSE
+
+    def _ancestors(self, place: Place, header: Header) -> Iterator[Place]:
+        """The checkpoints that the channels missing here are rebuilt from; the caller reads each before it asks for the next."""
+        self._holding[place] = frozenset(header.values)
+        for channel in self.meaning.rebuilt(header.details):
+            if channel not in header.versions or channel in header.values:
+                continue
+            at = self._parent(place)
+            while at is not None and (at, channel) not in self._walked:
+                self._walked.add((at, channel))
+                yield at
+                if channel in self._holding[at]:
+                    break
+                at = self._parent(at)
+
+    def _parent(self, place: Place) -> Place | None:
+        parent = self.rows[place].parent
+        at = None if parent is None else (place[0], parent)
+        return at if at in self.rows else None
+
+    def _need_row(self, place: Place, header: Header) -> None:
+        self.namespaces.add(place[0])
+        self.words.update(self.rows[place].words)
+        for ref in header.values.values():
+            self._need(ref)
+
+    def _need(self, ref: ValueRef) -> None:
+        self.runs.update(ranges_of(ref.runs))
+        self.values.update(ref.rows())
+
+    def keep_writes(self, writes: Iterable[WriteRow]) -> Op[None]:
+        """Let pending writes stay, with whatever they need."""
+        for count, write in enumerate(writes, start=1):
+            self.namespaces.add(write.place[0])
+            if write.shape is not None:
+                self.words.add(write.shape)
+            for entry in (yield from read_writes(self.index, write.shape, write.body)):
+                self._need(entry.value)
+            if count % PAUSE_EVERY == 0:
+                yield PAUSE
+
+    def waits(self, place: Place) -> Op[bool]:
+        """Whether a task waits at a checkpoint for an answer."""
+        for write in self.writes:
+            if write.place == place:
+                for entry in (yield from read_writes(self.index, write.shape, write.body)):
+                    if entry.channel == self.meaning.interrupt_channel:
+                        return True
+        return False
+
+
+def newest_of(rows: dict[Place, CheckpointRow], last: int) -> Iterator[Place]:
+    """The newest checkpoints of each namespace, at most `last` of each."""
+    left: dict[int, int] = {}
+    for place in reversed(rows):
+        left.setdefault(place[0], last)
+        if left[place[0]] > 0:
+            left[place[0]] -= 1
+            yield place
+
+
+def merged(ranges: Iterable[tuple[int, int]]) -> Ranges:
+    """The ranges joined where they touch, in order.
+
+    >>> merged([(4, 6), (0, 2), (2, 3), (5, 9)])
+    [(0, 3), (4, 9)]
+    """
+    joined: Ranges = []
+    for start, end in sorted(ranges):
+        if joined and start <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
+        else:
+            joined.append((start, end))
+    return joined
+
+
+def gaps(ranges: Iterable[tuple[int, int]], end: int) -> Ranges:
+    """What `ranges`, merged, leave out of the numbers from zero to `end`.
+
+    >>> gaps([(0, 3), (4, 9)], 12)
+    [(3, 4), (9, 12)]
+    """
+    left: Ranges = []
+    at = 0
+    for start, stop in ranges:
+        if at < start:
+            left.append((at, start))
+        at = stop
+    if at < end:
+        left.append((at, end))
+    return left
