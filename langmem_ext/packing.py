@@ -18,7 +18,7 @@ from langgraph.checkpoint.base import (
 )
 from langgraph.checkpoint.serde.types import RESUME
 
-from langmem_ext.codec import MessageCodec, Texts, is_message_list
+from langmem_ext.codec import MessageCodec, Texts
 from langmem_ext.errors import DamagedRow
 from langmem_ext.types import DeltaHistory, PackedCheckpoint, StoredCheckpoint
 
@@ -48,8 +48,6 @@ def pack_checkpoint(
     labels, step, details = _split_metadata(get_checkpoint_metadata(config, metadata))
     further = {name: value for name, value in checkpoint.items() if name not in _KNOWN_KEYS}
     absent = [name for name in _KNOWN_KEYS if name not in checkpoint]
-    lengths = [len(value.messages) for value in fresh.values() if value.body is None]
-    lengths += [len(value) for channel, value in values.items() if channel not in fresh and is_message_list(value)]
     waiting = values.get(WAITING_CHANNEL)
     return PackedCheckpoint(
         id=checkpoint["id"],
@@ -66,7 +64,6 @@ def pack_checkpoint(
         label=json.dumps(labels, separators=(",", ":"), sort_keys=True).encode(),
         step=step,
         details=codec.pack_plain(details) if details else None,
-        head_messages=max(lengths, default=None),
         waiting_for=waiting.encode("utf-8", "replace").decode() if isinstance(waiting, str) else None,
     )
 

@@ -37,7 +37,6 @@ class PackedCheckpoint:
         label: The scalar part of its metadata, as JSON text.
         step: The metadata's step, or None.
         details: The rest of its metadata, encoded.
-        head_messages: Length of its longest list of messages, or None.
         waiting_for: Name of the parameter that it waits for, or None.
     """
 
@@ -55,7 +54,6 @@ class PackedCheckpoint:
     label: bytes
     step: int | None
     details: bytes | None
-    head_messages: int | None = None
     waiting_for: str | None = None
 
 

@@ -14,7 +14,7 @@ from langmem_ext.errors import DamagedRow
 from langmem_ext.messages.identity import pack, unpack
 from langmem_ext.storage import statements as sql
 from langmem_ext.storage.effects import Batch, Op, Row, fetch, fetch_one
-from langmem_ext.storage.header import Header, ValueRef, decode_header, decode_values, encode_header, encode_values
+from langmem_ext.storage.header import Header, ValueRef, decode_header, decode_values, encode_header, encode_values, longest_list
 from langmem_ext.storage.ids import decode_id, encode_id
 from langmem_ext.storage.index import Indexes, ThreadIndex
 from langmem_ext.storage.message_ops import Writer, catch_up, resolve
@@ -57,7 +57,7 @@ def put_checkpoint(key: ThreadKey, namespace: str, packed: PackedCheckpoint, *, 
     checkpoint = encode_id(packed.id)
     parent = None if packed.parent is None else encode_id(packed.parent)
     newest = yield from store_header(writer, space, checkpoint, parent, header, step=packed.step, label=packed.label)
-    yield from close_writer(writer, (packed.head_messages, packed.waiting_for) if newest and space == 0 else None)
+    yield from close_writer(writer, (longest_list(refs), packed.waiting_for) if newest and space == 0 else None)
     indexes.account(writer.index)
 
 

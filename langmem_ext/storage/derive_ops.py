@@ -10,11 +10,10 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from langmem_ext.messages.manifest import length_of
 from langmem_ext.storage import inspect_statements as sql
 from langmem_ext.storage.checkpoint_ops import header_of
 from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Op, fetch, fetch_one
-from langmem_ext.storage.header import Header
+from langmem_ext.storage.header import Header, longest_list
 from langmem_ext.storage.index import ThreadIndex
 from langmem_ext.storage.inspect_ops import NEXT_STEP, NUMBERS, Contents, Examined, readable
 from langmem_ext.storage.message_ops import read_body
@@ -74,7 +73,7 @@ def _derive_head(number: int, stored: Mapping[str, Any], contents: Contents, wai
     index = ThreadIndex(number)
     try:
         header: Header = yield from header_of(index, 0, row)
-        lengths = [length_of(ref.runs) for ref in header.values.values() if ref.body is None and ref.row is None]
+        head_messages = longest_list(header.values)
         ref = header.values.get(waiting_channel)
         if ref is None:
             waiting_for = None
@@ -85,11 +84,11 @@ def _derive_head(number: int, stored: Mapping[str, Any], contents: Contents, wai
         else:
             waiting_for = None
     except LookupError:
-        return {"head_messages": max(lengths, default=None), "waiting_for": stored["waiting_for"]}
+        return {"head_messages": head_messages, "waiting_for": stored["waiting_for"]}
     except Exception:
         # Damaged, and named where checkpoints are read.
         return {name: stored[name] for name in ("head_messages", "waiting_for")}
-    return {"head_messages": max(lengths, default=None), "waiting_for": waiting_for}
+    return {"head_messages": head_messages, "waiting_for": waiting_for}
 
 
 def compare_thread(thread: Examined, contents: Contents, waiting_channel: str) -> Op[int | None]:
@@ -102,8 +101,7 @@ def compare_thread(thread: Examined, contents: Contents, waiting_channel: str) -
     if not isinstance(stored["id"], str) or not stored["id"]:
         thread.findings.add("thread", "damaged", place, f"its id is none: {NEXT_STEP}")
     for name in _DERIVED:
-        # A history that was emptied is a list of no messages, and a list of none is as good as no list.
-        if stored[name] != right[name] and not (name == "head_messages" and not stored[name] and not right[name]):
+        if stored[name] != right[name]:
             kind = "counter" if name in _COUNTERS else "head" if name in ("head_messages", "waiting_for") else "total"
             thread.findings.add(kind, "wrong", place, f"{name} is {stored[name]!r} and should be {right[name]!r}", fixable=True)
     return stored["generation"] if isinstance(stored["generation"], int) else 0

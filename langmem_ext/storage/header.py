@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
 from langmem_ext.messages.identity import pack, unpack
-from langmem_ext.messages.manifest import Runs, numbers_of, runs_of
+from langmem_ext.messages.manifest import Runs, length_of, numbers_of, runs_of
 
 Version: TypeAlias = str | int | float
 Versions: TypeAlias = Mapping[str, Version]
@@ -70,6 +70,11 @@ class Header:
     values: Mapping[str, ValueRef] = field(default_factory=dict)
     extra: bytes | None = None
     details: bytes | None = None
+
+
+def longest_list(values: Mapping[str, ValueRef]) -> int | None:
+    """Length of the longest list of messages among a checkpoint's values; None where it has none."""
+    return max((length_of(ref.runs) for ref in values.values() if ref.body is None and ref.row is None), default=None)
 
 
 # -- encoding ----------------------------------------------------------------------------------------------------------------------------

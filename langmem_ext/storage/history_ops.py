@@ -14,7 +14,7 @@ from langmem_ext.messages.manifest import Runs, length_of, numbers_of, ranges_of
 from langmem_ext.storage import statements as sql
 from langmem_ext.storage.checkpoint_ops import close_writer, header_of, open_writer, store_header
 from langmem_ext.storage.effects import Op, fetch, fetch_one
-from langmem_ext.storage.header import Header, ValueRef, next_version
+from langmem_ext.storage.header import Header, ValueRef, longest_list, next_version
 from langmem_ext.storage.ids import encode_id, following_id
 from langmem_ext.storage.index import Indexes, ThreadIndex
 from langmem_ext.storage.message_ops import Writer, read_body, read_messages, resolve
@@ -147,4 +147,4 @@ def _follow(writer: Writer, head: tuple[bytes, Header, int | None] | None, chann
     )
     yield from store_header(writer, 0, checkpoint, parent, following, step=None if step is None else step + 1, label=b'{"source":"update"}')
     [(waiting_for,)] = yield from fetch(sql.SELECT_WAITING, thread=writer.thread.number)
-    yield from close_writer(writer, (length_of(ref.runs), waiting_for))
+    yield from close_writer(writer, (longest_list(following.values), waiting_for))
