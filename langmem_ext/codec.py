@@ -54,6 +54,7 @@ from langmem_ext.messages.text import join_content, split_content, text_of
 from langmem_ext.messages.tokens import approximate_tokens
 from langmem_ext.serde import DataSerializer, RestorePolicy, rebuild, restore_hook
 from langmem_ext.types import ItemRow, PackedValue, Snapshot
+from langmem_ext.unbuilt import Unbuilt
 
 Texts: TypeAlias = Literal["all", "messages", "written", "none"]
 
@@ -293,6 +294,8 @@ def _is_message(value: Any) -> bool:
 
 def _default(value: Any) -> Any:
     """What msgpack does not know, as LangGraph's serializer packs it."""
+    if type(value) is Unbuilt:
+        return value.packed(_default)
     return ormsgpack.Fragment(_plain.dumps_typed(value)[1])
 
 
@@ -344,6 +347,8 @@ def _lifting(messages: list[Snapshot], texts: bool) -> Callable[[Any], Any]:
         if _is_message(value):
             messages.append(snapshot(value, _default))
             return ormsgpack.Ext(EXT_MESSAGE, pack(len(messages) - 1))
+        if type(value) is Unbuilt:
+            return value.packed(default, _mark_texts if texts else None)
         if isinstance(value, _DeltaSnapshot):
             return ormsgpack.Ext(EXT_DELTA_SNAPSHOT, pack(value.value, default))
         holder = _holder(value)

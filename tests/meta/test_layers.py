@@ -24,7 +24,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("",),  # the package itself: its public names
     ("waiting", "context", "memory"),
     ("threads", "history", "conversation", "checkpoint", "forgetting", "opening"),
-    ("log", "codec", "packing", "serde", "contents", "meaning", "transfer", "doctor", "retention"),
+    ("log", "codec", "packing", "serde", "unbuilt", "contents", "meaning", "transfer", "doctor", "retention"),
     ("storage",),
     ("messages",),
     ("errors", "types", "settings", "telemetry"),
