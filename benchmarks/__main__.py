@@ -8,6 +8,7 @@ python -m benchmarks --only short turn-1600 --contenders delta memory
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from datetime import UTC, datetime
 
@@ -15,6 +16,7 @@ from benchmarks.machine import commit, machine, versions
 from benchmarks.record import Record, ShapeResult
 from benchmarks.report import header, shape_lines
 from benchmarks.shapes import SHAPES
+from benchmarks.shapes.applications import RUNS
 
 
 def main() -> int:
@@ -22,6 +24,8 @@ def main() -> int:
     if args.list:
         print("\n".join(f"{shape.name:18} {'slow  ' if shape.slow else '      '}{shape.title}" for shape in SHAPES.values()))
         return 0
+    if args.tool_runs:
+        os.environ[RUNS] = args.tool_runs
     names = args.only or [name for name, shape in SHAPES.items() if args.all or not shape.slow]
     record = Record(
         date=datetime.now(UTC).isoformat(timespec="seconds"), commit=commit(), machine=machine(), versions=versions(), shapes=[]
@@ -42,6 +46,9 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("--all", action="store_true", help="the slow shapes too")
     parser.add_argument("--only", nargs="+", choices=SHAPES, metavar="NAME", help="these shapes (see --list)")
     parser.add_argument("--contenders", nargs="+", metavar="NAME", help="these contenders only")
+    parser.add_argument(
+        "--tool-runs", metavar="PATH", help="recorded conversations with tool calls (tau-bench's JSON), for the shape 'tools'"
+    )
     parser.add_argument("--list", action="store_true", help="name the shapes and do nothing")
     return parser
 

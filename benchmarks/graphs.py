@@ -43,14 +43,18 @@ class Talk:
         return self._messages if self._kept else self.graph.get_state(self.config).values["messages"]
 
 
-def conversation(opened: Opened, replies: Iterator[AIMessage]) -> Any:
-    """One node that answers."""
+def conversation(opened: Opened, replies: Iterator[AIMessage], *, on_loop: bool = False) -> Any:
+    """One node that answers; `on_loop`, as a coroutine."""
 
     def answer(state: Any) -> dict[str, Any]:
         return {"messages": [next(replies)]}
 
+    async def answer_async(state: Any) -> dict[str, Any]:
+        return answer(state)
+
+    node: Any = answer_async if on_loop else answer
     state: Any = DeltaMessagesState if opened.delta_channel else MessagesState
-    return StateGraph(state).add_node("answer", answer).add_edge(START, "answer").compile(checkpointer=opened.saver)
+    return StateGraph(state).add_node("answer", node).add_edge(START, "answer").compile(checkpointer=opened.saver)
 
 
 def thread(name: object = "t") -> Any:

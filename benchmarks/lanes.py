@@ -115,8 +115,9 @@ def _serve(pipe: Connection, begin: Begin, folder: Path) -> None:
             pipe.send(take(work))
     except EOFError:
         pass
-    except BaseException:
-        pipe.send(Failure(traceback.format_exc()))
+    except BaseException as error:
+        traceback.print_exc()
+        pipe.send(Failure(traceback.format_exception_only(error)[0].strip()))
 
 
 def race(lanes: dict[str, Here | Apart], *, burst: int = 1) -> tuple[dict[str, list[Sample]], dict[str, Figures], dict[str, str]]:

@@ -33,9 +33,9 @@ class Verdict(Model):
         against: The contender that it is compared with; None where the aim is a figure.
         theirs: Its figure.
         ratio: Ours by theirs, or theirs by ours where the aim is to be so many times better; our figure where nobody is compared with.
-        bound: What the ratio must not exceed (`at_most`) or must reach (`at_least`).
+        bound: What the ratio must not exceed (`at_most`) or must reach (`at_least`); None where it is only told.
         sense: Which of the two.
-        reached: Whether it does.
+        reached: Whether it does; None where nothing is aimed at.
     """
 
     what: str
@@ -43,9 +43,9 @@ class Verdict(Model):
     against: str | None
     theirs: Number | None
     ratio: Number
-    bound: Number
+    bound: Number | None
     sense: Literal["at_most", "at_least"]
-    reached: bool
+    reached: bool | None
 
 
 class ShapeResult(Model):

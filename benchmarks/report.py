@@ -21,7 +21,7 @@ def shape_lines(result: ShapeResult) -> Iterator[str]:
     yield f"\n{result.name}: {result.title}  ({result.seconds:.0f} s, load {result.load[0]:g} to {result.load[1]:g})"
     yield from _table(result.figures)
     for name, text in result.errors.items():
-        yield f"  {TITLES.get(name, name):28}failed: {text.strip().splitlines()[-1]}"
+        yield f"  {TITLES.get(name, name):28}failed: {text}"
     yield from map(verdict_line, result.verdicts)
 
 
@@ -44,12 +44,14 @@ def _table(figures: Mapping[str, Mapping[str, float]]) -> Iterator[str]:
 
 def verdict_line(verdict: Verdict) -> str:
     """An aim in one line."""
-    sign = "≤" if verdict.sense == "at_most" else "≥"
-    peer = f" by {TITLES[verdict.against]} {number(verdict.theirs)}" if verdict.against and verdict.theirs else ""
-    mark = "reached" if verdict.reached else "NOT REACHED"
     times = " ×" if verdict.against else ""
-    ratio, bound = number(verdict.ratio) + times, number(verdict.bound) + times
-    return f"  → {verdict.what}: {number(verdict.ours)}{peer}: {ratio}, aim {sign} {bound}: {mark}"
+    line = f"  → {verdict.what}: {number(verdict.ours)}"
+    if verdict.against and verdict.theirs:
+        line += f", {TITLES[verdict.against]} {number(verdict.theirs)}: {number(verdict.ratio)} ×"
+    if verdict.bound is None:
+        return line
+    sign = "≤" if verdict.sense == "at_most" else "≥"
+    return f"{line}, aim {sign} {number(verdict.bound)}{times}: {'reached' if verdict.reached else 'NOT REACHED'}"
 
 
 def number(value: float) -> str:

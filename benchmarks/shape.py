@@ -23,7 +23,7 @@ RATES = "_per_s"
 
 @dataclass(frozen=True)
 class Aim:
-    """What a figure is to reach; with `at_most` ours by theirs, with `at_least` so many times better.
+    """What a figure is to reach: with `at_most` ours by theirs; otherwise so many times better, and without a bound that is only told.
 
     Attributes:
         what: In words.
@@ -44,23 +44,23 @@ class Aim:
     def judge(self, figures: Mapping[str, Figures]) -> Verdict | None:
         """What became of it; None where a figure is missing."""
         ours = figures.get(self.ours, {}).get(self.metric)
-        theirs = figures.get(self.against, {}).get(self.metric) if self.against else None
-        if not ours or (self.against and not theirs):
+        theirs = figures.get(self.against, {}).get(self.metric) if self.against else 1.0
+        if ours is None or not theirs:
             return None
-        ratio = ours / theirs if theirs else ours
-        if theirs and self.at_least is not None and not self.metric.endswith(RATES):
-            ratio = theirs / ours
-        bound = self.at_least if self.at_least is not None else self.at_most
-        assert bound is not None
+        inverted = self.at_most is None and bool(self.against) and not self.metric.endswith(RATES)
+        if inverted and not ours:
+            return None
+        ratio = theirs / ours if inverted else ours / theirs
+        bound = self.at_least if self.at_most is None else self.at_most
         return Verdict(
             what=self.what,
             ours=ours,
             against=self.against,
-            theirs=theirs,
+            theirs=theirs if self.against else None,
             ratio=ratio,
             bound=bound,
-            sense="at_most" if self.at_least is None else "at_least",
-            reached=ratio <= bound if self.at_least is None else ratio >= bound,
+            sense="at_least" if self.at_most is None else "at_most",
+            reached=None if bound is None else ratio <= bound if self.at_most is not None else ratio >= bound,
         )
 
 

@@ -1,5 +1,5 @@
 """Every shape, by name."""
 
-from benchmarks.shapes import chat
+from benchmarks.shapes import applications, chat, crowd, reading, upkeep
 
-SHAPES = {shape.name: shape for module in (chat,) for shape in module.SHAPES}
+SHAPES = {shape.name: shape for module in (chat, applications, reading, crowd, upkeep) for shape in module.SHAPES}

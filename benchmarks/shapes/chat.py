@@ -31,7 +31,17 @@ def growth(
         found: Figures = {f"raw@{turn}": raw[2 * turn - 1] for turn in marks}
         for turn, size in sizes.items():
             found |= {f"bytes@{turn}": size, f"by_raw@{turn}": size / raw[2 * turn - 1], f"bytes_per_turn@{turn}": size / turn}
-        return found
+        return found | _flatness(sizes)
+
+
+def _flatness(sizes: dict[int, int]) -> Figures:
+    """What the last turns cost by what earlier ones cost, where the conversation was long enough to ask."""
+    if not {400, 800, 9600, 10_000} <= sizes.keys():
+        return {}
+    return {
+        "flatness": sizes[10_000] / 10_000 / (sizes[400] / 400),
+        "last_flatness": (sizes[10_000] - sizes[9600]) / (sizes[800] - sizes[400]),
+    }
 
 
 def _part(turn: int, marks: Sequence[int]) -> str:
@@ -52,9 +62,9 @@ def turns(contender: str, folder: Path, *, messages: int, samples: int, threads:
         return {}
 
 
-def _growth(name: str, title: str, contenders: tuple[str, ...], aims: tuple[Aim, ...], **settings: object) -> Shape:
+def _growth(name: str, title: str, contenders: tuple[str, ...], aims: tuple[Aim, ...], *, slow: bool = False, **settings: object) -> Shape:
     small = {"turns": 4, "marks": (2, 4)}
-    return Shape(name, title, growth, contenders, {"turns": 800, "marks": MARKS} | settings, small, aims)
+    return Shape(name, title, growth, contenders, {"turns": 800, "marks": MARKS} | settings, small, aims, slow)
 
 
 def _turns(messages: int, *, rich: bool, samples: int, threads: int = 1, aims: tuple[Aim, ...] = (), contenders: str = "") -> Shape:
@@ -63,7 +73,7 @@ def _turns(messages: int, *, rich: bool, samples: int, threads: int = 1, aims: t
         f"turn-{messages}{'-rich' if rich else ''}",
         f"a turn at {messages:,} messages, {words}",
         turns,
-        tuple((contenders or "none memory sqlite delta").split()),
+        tuple((contenders or "none memory sqlite postgres delta").split()),
         {"messages": messages, "samples": samples, "threads": threads, "rich": rich},
         {"messages": 8, "samples": 1, "threads": 1},
         aims,
@@ -78,7 +88,7 @@ SHAPES = (
     _growth(
         "short",
         "800 turns of short messages, from the first",
-        ("none", "memory", "sqlite", "deltachannel", "delta"),
+        ("none", "memory", "sqlite", "deltachannel", "postgres", "delta"),
         (
             Aim("bytes / raw, 800 short turns", "by_raw@800", at_most=1.3),
             Aim("database bytes at 800 turns", "bytes@800", at_most=900_000),
@@ -99,6 +109,18 @@ SHAPES = (
         ("delta",),
         (Aim("bytes / raw, 800 turns with provider metadata", "by_raw@800", at_most=1.0),),
         rich=True,
+    ),
+    _growth(
+        "ten-thousand",
+        "10,000 turns of short messages, each of them run",
+        ("delta",),
+        (
+            Aim("bytes per turn at turn 10,000 by those at turn 400", "flatness", at_most=1.0),
+            Aim("bytes of each of the last 400 turns by those of turns 401 to 800", "last_flatness", at_most=1.0),
+        ),
+        slow=True,
+        turns=10_000,
+        marks=(400, 800, 1600, 3200, 6400, 9600, 10_000),
     ),
     _turns(
         20,

@@ -1,0 +1,124 @@
+"""What is done to threads rather than in them: copied, pruned, imported."""
+
+from __future__ import annotations
+
+import importlib
+from collections import defaultdict
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from langgraph.checkpoint.base import BaseCheckpointSaver
+
+from benchmarks.contenders import CONTENDERS, Opened
+from benchmarks.graphs import Talk, conversation, thread
+from benchmarks.lanes import Step, Work
+from benchmarks.shape import Aim, Shape
+from benchmarks.text import SHORT, humans, replies
+from langmem_ext import DeltaSaver
+
+
+def spoken(opened: Opened, name: object, turns: int) -> None:
+    """Let a thread come about turn by turn."""
+    talk = Talk(opened, conversation(opened, replies(SHORT, rich=False)), name)
+    for message in islice(humans(SHORT), turns):
+        talk.say(message)
+
+
+def copying(contender: str, folder: Path, *, turns: int, samples: int) -> Work:
+    """Copy a thread with its history: by `copy_thread`, and for a saver that has none through the public interface."""
+    with CONTENDERS[contender](folder) as opened:
+        spoken(opened, "source", turns)
+        before = opened.bytes()
+        own = type(opened.saver).copy_thread is not BaseCheckpointSaver.copy_thread
+        for number in range(samples):
+            yield Step("copy", partial(opened.saver.copy_thread if own else partial(put_again, opened.saver), "source", f"copy-{number}"))
+        assert len(list(opened.saver.list(thread("copy-0")))) == len(list(opened.saver.list(thread("source"))))
+        return {"bytes": opened.bytes(), "bytes_per_copy": (opened.bytes() - before) / samples}
+
+
+def put_again(saver: Any, source: str, target: str) -> None:
+    """Read every checkpoint of a thread and put it under another name."""
+    for found in reversed(list(saver.list(thread(source)))):
+        parent = found.parent_config["configurable"]["checkpoint_id"] if found.parent_config else None
+        config = {"configurable": {"thread_id": target, "checkpoint_ns": "", "checkpoint_id": parent}}
+        stored = saver.put(config, found.checkpoint, found.metadata, found.checkpoint["channel_versions"])
+        writes: dict[str, list[tuple[str, Any]]] = defaultdict(list)
+        for task, channel, value in found.pending_writes or []:
+            writes[task].append((channel, value))
+        for task, values in writes.items():
+            saver.put_writes(stored, values, task)
+
+
+def pruning(contender: str, folder: Path, *, turns: int, samples: int) -> Work:
+    """Forget all of a thread but its newest checkpoint."""
+    with CONTENDERS[contender](folder) as opened:
+        for number in range(samples):
+            spoken(opened, number, turns)
+        before = opened.bytes()
+        for number in range(samples):
+            yield Step("prune", partial(opened.saver.prune, [str(number)]))
+        left = sum(len(list(opened.saver.list(thread(number)))) for number in range(samples))
+        return {"checkpoints_left": left / samples, "bytes_before": before, "bytes": opened.bytes()}
+
+
+def importing(contender: str, folder: Path, *, turns: int) -> Work:
+    """Read a database that SqliteSaver has written into a new one."""
+    source = folder / "source"
+    source.mkdir()
+    with CONTENDERS["sqlite"](source) as opened:
+        spoken(opened, "t", turns)
+        size, old = opened.bytes(), opened.file
+    transfer: Any = importlib.import_module("langmem_ext").import_checkpoints
+    new = folder / "imported.db"
+    yield Step("import", partial(transfer, str(old), str(new)))
+    taken = Opened(None, new).bytes()
+    return {"bytes_before": size, "bytes": taken, "times_smaller": size / taken}
+
+
+def _missing(name: str) -> str | None:
+    has = getattr(DeltaSaver, name) is not getattr(BaseCheckpointSaver, name)
+    return None if has else f"DeltaSaver has no {name} yet"
+
+
+def _no_import() -> str | None:
+    return None if hasattr(importlib.import_module("langmem_ext"), "import_checkpoints") else "there is no import_checkpoints yet"
+
+
+SHAPES = (
+    Shape(
+        "copy",
+        "copy a thread of 100 turns with its history (SqliteSaver: read and put again)",
+        copying,
+        ("sqlite", "delta"),
+        {"turns": 100, "samples": 5},
+        {"turns": 2, "samples": 1},
+        (Aim("CPU, copying a thread of 100 turns", "copy_cpu_ms", "sqlite"),),
+        burst=1,
+        needs=partial(_missing, "copy_thread"),
+    ),
+    Shape(
+        "prune",
+        "prune a thread of 100 turns to its newest checkpoint",
+        pruning,
+        ("delta",),
+        {"turns": 100, "samples": 5},
+        {"turns": 2, "samples": 1},
+        needs=partial(_missing, "prune"),
+    ),
+    Shape(
+        "import",
+        "import a SqliteSaver database of 800 turns",
+        importing,
+        ("delta",),
+        {"turns": 800},
+        {"turns": 2},
+        (
+            Aim("ms, import of an 800-turn SqliteSaver database", "import_wall_ms", at_most=60_000),
+            Aim("bytes after it", "bytes", at_most=1_200_000),
+        ),
+        slow=True,
+        needs=_no_import,
+    ),
+)
