@@ -151,7 +151,7 @@ class Session:
         match action:
             case Ask(value, times):
                 for _ in range(times):
-                    update.setdefault("log", []).append(interrupt(value))
+                    update.setdefault("log", []).append(interrupt(deepcopy(value)))
             case Fail():
                 # Which of several tasks in one step are cancelled by a failure is LangGraph's own race.
                 alone = node not in ("worker", "child") or len(self._after_first()) == 1
@@ -269,9 +269,9 @@ class Session:
         waiting = (await self.calls.call(self.graph, "get_state", config)).interrupts
         if not waiting and step.how != "bare":
             return "nothing waits"
-        answers = {one.id: step.answer for one in waiting[: 1 if step.how == "first by id" else None]}
+        answers = {one.id: deepcopy(step.answer) for one in waiting[: 1 if step.how == "first by id" else None]}
         update = {"messages": [said.build() for said in step.say]} if step.say else None
-        command: Command[Any] = Command(resume=step.answer if step.how == "bare" else answers, update=update)
+        command: Command[Any] = Command(resume=deepcopy(step.answer) if step.how == "bare" else answers, update=update)
         return await self._keep(await self.calls.call(self.graph, "invoke", command, config, durability=step.durability))
 
     async def _keep(self, result: Any) -> Any:
