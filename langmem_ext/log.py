@@ -6,6 +6,7 @@ import asyncio
 import os
 import random
 import sqlite3
+from collections.abc import Generator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeVar
 from uuid import UUID
@@ -85,6 +86,35 @@ class MessageLog:
         """Async twin of `run`."""
         return await self.driver.arun(op, write=write)
 
+    def compact(self, *, full: bool = False) -> int:
+        """Give the space of what was deleted back to the file system; returns how many bytes the database got smaller.
+
+        It works in short steps, and writers get on in between. Afterwards, what was deleted stands in neither the file nor its write-ahead
+        log, unless another process was still reading then: the log keeps what that reader may need, until it is written over.
+
+        A file that this package did not make has no list of its free pages, and neither has the database of a passed connection that had
+        tables before: nothing is given back then (the answer is 0), unless it is written anew. A passed connection leaves deleted text in
+        the file where its program has not set `PRAGMA secure_delete`.
+
+        Args:
+            full: Write the whole database anew (`VACUUM`): the smallest file, and free pages can be given back step by step from then on.
+                Needs as much room again, and writers wait meanwhile.
+
+        Raises:
+            StorageError: The database cannot be written.
+        """
+        steps = self.driver.compaction(full=full)
+        while (given_back := _advance(steps)) is None:
+            pass
+        return given_back
+
+    async def acompact(self, *, full: bool = False) -> int:
+        """Async twin of `compact`; other callers of this log get on between two steps, too."""
+        steps = self.driver.compaction(full=full)
+        while (given_back := await self.driver.acall(lambda: _advance(steps))) is None:
+            pass
+        return given_back
+
     def close(self) -> None:
         """Close the database; idempotent."""
         self.driver.close()
@@ -94,6 +124,16 @@ class MessageLog:
     async def aclose(self) -> None:
         """Async twin of `close`."""
         await asyncio.to_thread(self.close)
+
+
+def _advance(steps: Generator[None, None, T]) -> T | None:
+    """Take one step; what the last one returned, or None."""
+    try:
+        next(steps)
+    except StopIteration as done:
+        result: T = done.value
+        return result
+    return None
 
 
 _READ_ONLY = "?mode=ro"

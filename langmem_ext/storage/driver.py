@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Protocol, TypeVar
 
@@ -33,6 +33,16 @@ class Driver(Protocol):
 
     def on_rollback(self, forget: Callable[[], None]) -> None:
         """Have `forget` called, before anything else runs, whenever an operation has failed."""
+
+    def used_bytes(self) -> Op[int]:
+        """The operation that tells how many bytes of the database hold something: free space inside it does not count."""
+
+    def compaction(self, *, full: bool) -> Generator[None, None, int]:
+        """Give free space back to the file system, a step at a time, each a transaction of its own; returns the bytes given back.
+
+        Args:
+            full: Write the whole database anew, in one step that writers wait for.
+        """
 
     def lease(self, thread_id: str, *, wait: float) -> AbstractContextManager[None]:
         """Hold the right to drive a thread, against every other caller and process, while the context lasts.

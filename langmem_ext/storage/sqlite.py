@@ -14,7 +14,7 @@ import random
 import sqlite3
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from pathlib import Path
@@ -22,6 +22,7 @@ from typing import Literal, TypeVar, get_args
 from urllib.parse import quote
 
 from langmem_ext.errors import ConnectionInUse, InvalidInput, NotADatabase, StorageError, StorageUnavailable
+from langmem_ext.storage import space
 from langmem_ext.storage.effects import Batch, Effect, Op, Pause, Rows
 from langmem_ext.storage.lease import FileLeases, Leases
 from langmem_ext.storage.migrate import migrate, pending, read_rows, refuse_others
@@ -94,6 +95,7 @@ class SqliteDriver:
                     # Takes effect only in a file that has no table yet; lets space be given back without rewriting the file.
                     self._connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
                 self._connection.execute(f"PRAGMA synchronous = {synchronous.upper()}")
+                self._connection.execute(space.FORGET_BYTES)
             if read_rows(self._connection, "PRAGMA journal_mode") != [("wal",)]:
                 self._begin_again(lambda: read_rows(self._connection, "PRAGMA journal_mode = WAL"))
             migrate(self._connection, self._begin_again)
@@ -182,6 +184,26 @@ class SqliteDriver:
     def on_rollback(self, forget: Callable[[], None]) -> None:
         """Have `forget` called whenever an operation has failed, before the next begins."""
         self._forget.append(forget)
+
+    # -- space ---------------------------------------------------------------------------------------------------------------------------
+
+    def used_bytes(self) -> Op[int]:
+        """The operation that tells how many bytes of the database hold something."""
+        return space.used_bytes()
+
+    def compaction(self, *, full: bool) -> Generator[None, None, int]:
+        """Give free space back to the file system, a step at a time."""
+        return space.compaction(self, self._alone, full=full)
+
+    def _alone(self, statement: str) -> Rows:
+        """Run a statement outside any transaction."""
+        with self._lock:
+            if self._closed:
+                raise StorageUnavailable(f"the database {self.path} is closed: open it again")
+            try:
+                return read_rows(self._connection, statement)
+            except sqlite3.Error as error:
+                raise storage_error(error, self.path) from error
 
     # -- leases and closing --------------------------------------------------------------------------------------------------------------
 
