@@ -120,7 +120,7 @@ class MessageCodec:
         if packed.body is None:
             with collector_paused(len(packed.messages)):
                 if place:
-                    return self._templates.load(place, packed.messages, self.load_message)
+                    return self._templates.load(place, packed.messages, self._hook, self.load_message)
                 return [message_of(message, self._hook, self._rebuild) for message in packed.messages]
         if not packed.messages:
             return unpack(packed.body, self._hook)

@@ -1,8 +1,9 @@
 """Lists of messages lately packed or loaded, so that an unchanged message is recognised without packing it, and copied without decoding it.
 
-What is remembered of a message is a *template*: its fields, if they are plain (texts, None, empty lists and dicts). For those, `==` is as
-exact as the packed bytes, at a quarter of the cost; a message that holds more (numbers, which `==` confuses with booleans) is packed and
-decoded each time. All work over a list runs in C, a whole list at a time: it is done for every message of a conversation at every step.
+What is remembered of a message is a *template*: its class, and its fields if they are plain (texts, None, empty lists and dicts). For plain
+fields `==` is as exact as the packed bytes, at a quarter of the cost. A message that holds more is *rich*: `==` confuses numbers with
+booleans, so it is packed and decoded each time, all rich ones of a list at once. Work over a list runs in C, the whole list at a time: it
+is done for every message of a conversation at every step.
 
 A template is only ever compared with and copied: what is remembered can be missing or useless, never wrong.
 """
@@ -14,19 +15,32 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import compress, repeat
-from operator import and_, attrgetter, eq, is_
+from operator import and_, attrgetter, eq, is_, or_
 from typing import Any, Final, TypeAlias
 
 from langchain_core.messages import BaseMessage
 from pydantic import BaseModel
 
-from langmem_ext.messages.identity import CLASS_OF_TYPE, CLASSES, DEFAULTS, Default, Snapshot, fields_of, is_standard, snapshot, snapshots
+from langmem_ext.messages.identity import (
+    CLASS_OF_TYPE,
+    CLASSES,
+    DEFAULTS,
+    Default,
+    ExtHook,
+    Snapshot,
+    fields_of,
+    is_standard,
+    pack,
+    snapshot,
+    snapshots,
+    unpack,
+)
 
 Place: TypeAlias = tuple[str, str, str]
 """Thread id, namespace and channel: where a list stands."""
 
 Template: TypeAlias = tuple[type[BaseMessage] | None, dict[str, Any]]
-"""A message's class and plain fields; `(None, {})` where they are not plain."""
+"""A message's class, None if it is not one of LangChain's, and its plain fields, `{}` if it is rich."""
 
 TEMPLATE_BYTES: Final = 700
 """What a template costs in memory beyond its texts, about."""
@@ -54,12 +68,14 @@ class Templates:
 
     Attributes:
         packed: Each message's exact bytes.
-        classes, fields: Its template.
+        classes, fields: Its template, in two parts.
+        rich: Whether it is rich.
     """
 
     packed: list[Snapshot]
     classes: list[type[BaseMessage] | None]
     fields: list[dict[str, Any]]
+    rich: list[bool]
 
     def following(self, packed: Sequence[Snapshot]) -> Templates:
         """The templates of a list that begins as this one does; of this one, where it is the longer."""
@@ -75,6 +91,7 @@ class Templates:
             [*self.packed[:shared], *packed[shared:]],
             [*self.classes[:shared], *(cls for cls, _ in tail)],
             [*self.fields[:shared], *(fields for _, fields in tail)],
+            [*self.rich[:shared], *(cls is not None and not fields for cls, fields in tail)],
         )
 
     def size(self) -> int:
@@ -92,84 +109,106 @@ class TemplateCache:
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
         self._lists: OrderedDict[Place, tuple[Templates, int]] = OrderedDict()
-        self._size = 0
+        self.size = 0
         self._lock = threading.Lock()
 
     def pack(self, place: Place, messages: Sequence[BaseMessage], default: Default) -> list[Snapshot]:
         """`identity.snapshots` of a list."""
         known = self._find(place)
-        unchanged = _unchanged(messages, known) if known.packed else []
-        if unchanged and all(unchanged):
-            packed = known.packed[: len(messages)] + snapshots(messages[len(unchanged) :], default)
-        elif any(unchanged):
-            packed = [
-                before if same else snapshot(message, default)
-                for same, before, message in zip(unchanged, known.packed, messages[: len(unchanged)], strict=False)
-            ]
-            packed += snapshots(messages[len(unchanged) :], default)
+        unchanged = _unchanged(messages, known)
+        tail = snapshots(messages[len(unchanged) :], default)
+        if all(unchanged):
+            packed = known.packed[: len(unchanged)] + tail
         else:
-            packed = snapshots(messages, default)
+            before = zip(unchanged, known.packed, messages)  # noqa: B905 - as long as `unchanged`
+            packed = [packed if same else snapshot(message, default) for same, packed, message in before] + tail
         self._remember(place, known.following(packed))
         return packed
 
-    def load(self, place: Place, packed: Sequence[Snapshot], decode: Callable[[Snapshot], Any]) -> list[Any]:
-        """A fresh message for each; those that are not plain are decoded."""
+    def load(self, place: Place, packed: Sequence[Snapshot], hook: ExtHook, decode: Callable[[Snapshot], Any]) -> list[Any]:
+        """A fresh message for each.
+
+        Args:
+            place: Where the list stands.
+            packed: The messages' exact bytes.
+            hook: Restores the values in rich messages that are not plain data.
+            decode: Builds a message that is not of LangChain's classes.
+        """
         templates = self._find(place).following(packed)
         self._remember(place, templates)
         classes, fields = templates.classes[: len(packed)], templates.fields[: len(packed)]
-        if None not in classes:
-            return _copies(classes, fields)
-        copies = iter(_copies(list(compress(classes, classes)), list(compress(fields, classes))))
-        return [decode(message) if cls is None else next(copies) for message, cls in zip(packed, classes, strict=True)]
+        if all(fields):
+            return _messages(classes, _copies(classes, fields))
+        copies = iter(_copies(list(compress(classes, fields)), list(compress(fields, fields))))
+        rich = iter(_unpack_all(list(compress(packed, templates.rich)), hook))
+        own = [next(copies) if plain else next(rich) for cls, plain in zip(classes, fields, strict=True) if cls]
+        messages = iter(_messages(list(filter(None, classes)), own))
+        return [next(messages) if cls else decode(message) for message, cls in zip(packed, classes, strict=True)]
 
     def forget(self, thread_id: str | None = None) -> None:
         """Forget one thread's lists, or all."""
         with self._lock:
             for place in [place for place in self._lists if thread_id is None or place[0] == thread_id]:
-                self._size -= self._lists.pop(place)[1]
+                self.size -= self._lists.pop(place)[1]
 
     def _find(self, place: Place) -> Templates:
         found = self._lists.get(place)
-        return found[0] if found is not None else Templates([], [], [])
+        return found[0] if found is not None else Templates([], [], [], [])
 
     def _remember(self, place: Place, templates: Templates) -> None:
         with self._lock:
             before = self._lists.get(place)
             if before is None or before[0] is not templates:
                 size = templates.size()
-                self._size += size - (before[1] if before is not None else 0)
+                self.size += size - (before[1] if before is not None else 0)
                 self._lists[place] = templates, size
             self._lists.move_to_end(place)
-            while self._lists and (self._size > self._max_bytes or len(self._lists) > MAX_LISTS):
-                self._size -= self._lists.popitem(last=False)[1][1]
+            while self._lists and (self.size > self._max_bytes or len(self._lists) > MAX_LISTS):
+                self.size -= self._lists.popitem(last=False)[1][1]
 
 
 def _template_of(packed: Snapshot) -> Template:
-    if is_standard(packed):
-        fields = fields_of(packed)
-        cls = CLASS_OF_TYPE[fields["type"]]
-        containers = {name: kind() for name, kind in _CONTAINERS[cls]}
-        plain = all(fields.get(name) == empty and type(fields.get(name)) is type(empty) for name, empty in containers.items()) and all(
-            value is None or type(value) is str for name, value in fields.items() if name not in containers
-        )
-        if plain:
-            return cls, fields
-    return None, {}
+    if not is_standard(packed):
+        return None, {}
+    fields = fields_of(packed)
+    cls = CLASS_OF_TYPE[fields["type"]]
+    containers = dict(_CONTAINERS[cls])
+    for name, value in fields.items():
+        kind = containers.get(name)
+        if (value or type(value) is not kind) if kind else (value is not None and type(value) is not str):
+            return cls, {}
+    return cls, fields
 
 
 def _unchanged(messages: Sequence[BaseMessage], known: Templates) -> list[bool]:
-    """For each message that has a template at its position, whether it is exactly that."""
+    """For each message that stands where one is remembered, whether it is exactly that."""
     try:
         if any(map(_extra, messages)):
             return []
-        same_fields = map(eq, map(_fields, messages), known.fields)
-        return list(map(and_, same_fields, map(is_, map(type, messages), known.classes)))
-    except Exception:  # a value whose comparison fails: it is packed, and refused there if it cannot be
+        classes = list(map(is_, map(type, messages), known.classes))
+        unchanged = list(map(and_, map(eq, map(_fields, messages), known.fields), classes))
+        rich = list(map(and_, known.rich, classes))
+        if True in rich and pack(list(map(_fields, compress(messages, rich)))) == _array(list(compress(known.packed, rich))):
+            return list(map(or_, unchanged, rich))
+        return unchanged
+    except Exception:  # a value that cannot be compared, or not packed as it is
         return []
 
 
-def _copies(classes: Sequence[Any], fields: Sequence[dict[str, Any]]) -> list[Any]:
-    """Fresh messages. They share texts, which nobody can change, and the sets of their field names, which are complete."""
+def _array(packed: Sequence[bytes]) -> bytes:
+    """Packed values as one packed list of them."""
+    count = len(packed)
+    head = bytes([0x90 | count]) if count < 16 else b"\xdc" + count.to_bytes(2) if count < 1 << 16 else b"\xdd" + count.to_bytes(4)
+    return head + b"".join(packed)
+
+
+def _unpack_all(packed: Sequence[bytes], hook: ExtHook) -> list[dict[str, Any]]:
+    fields: list[dict[str, Any]] = unpack(_array(packed), hook)
+    return fields
+
+
+def _copies(classes: Sequence[Any], fields: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Plain fields again, sharing nothing but texts, which nobody can change."""
     copies = list(map(dict.copy, fields))
     for cls in set(classes):
         own = list(compress(copies, map(is_, classes, repeat(cls))))
@@ -180,11 +219,16 @@ def _copies(classes: Sequence[Any], fields: Sequence[dict[str, Any]]) -> list[An
             else:
                 for copy in own:
                     copy[name] = []
+    return copies
+
+
+def _messages(classes: Sequence[Any], fields: Sequence[dict[str, Any]]) -> list[Any]:
+    """Messages that own these fields. They share the sets of their field names, which are complete and so never added to."""
     messages = list(map(_new, classes))
     for setter, values in (
-        (_set_fields, copies),
+        (_set_fields, fields),
         (_set_names, map(_FIELD_SETS.__getitem__, classes)),
-        (_set_extra, [{} for _ in copies]),
+        (_set_extra, [{} for _ in fields]),
         (_set_private, repeat(None)),
     ):
         deque(map(setter, messages, values), maxlen=0)

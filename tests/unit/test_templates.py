@@ -1,0 +1,140 @@
+"""Promise: what is remembered of a list changes its speed and nothing else: what is packed is exact, what is loaded is fresh."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any
+
+import pytest
+from comparison import Names
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from mutations import edit, spoil
+from samples import said
+
+from langmem_ext.codec import MessageCodec, codec_of
+from langmem_ext.messages.identity import CLASSES
+from langmem_ext.messages.templates import Place, TemplateCache
+from langmem_ext.serde import DataSerializer
+from langmem_ext.types import PackedValue
+
+PLACE: Place = ("t", "", "messages")
+EDITS = st.sampled_from(["content", "flag", "deep", "metadata", "call", "name", "attribute"])
+
+
+class Pair:
+    """A codec that remembers and one that does not."""
+
+    def __init__(self, max_bytes: int = 1 << 20) -> None:
+        self.cache = TemplateCache(max_bytes)
+        self.remembering = codec_of(DataSerializer(), self.cache)
+        self.plain = codec_of(DataSerializer())
+
+    def check(self, messages: list[BaseMessage]) -> None:
+        """Pack and load on both, three times over: what was loaded before is spoiled meanwhile."""
+        if not messages:
+            return
+        exact = self.plain.pack_value(messages)
+        assert self.remembering.pack_value(messages, place=PLACE) == exact
+        expected = Names(keep=True).form(self.plain.load_value(exact))
+        for _ in range(3):
+            loaded = self.remembering.load_value(exact, PLACE)
+            assert Names(keep=True).form(loaded) == expected
+            assert [message.model_fields_set for message in loaded] == [
+                message.model_fields_set for message in self.plain.load_value(exact)
+            ]
+            spoil(loaded)
+
+
+@st.composite
+def changed_lists(draw: st.DrawFn) -> list[list[BaseMessage]]:
+    """A list of messages as it stands after each of some changes; unchanged messages are the same objects, as in a graph."""
+    messages = [one.message() for one in draw(st.lists(said, min_size=1, max_size=6))]
+    stages = [list(messages)]
+    for _ in range(draw(st.integers(1, 5))):
+        match draw(st.sampled_from(["append", "edit", "drop first", "drop last", "replace", "turn", "copy", "as before"])):
+            case "append":
+                messages = [*messages, draw(said).message()]
+            case "edit" if messages:
+                messages = deepcopy(messages)
+                edit(draw(st.sampled_from(messages)), draw(EDITS))
+            case "drop first":
+                messages = messages[1:]
+            case "drop last":
+                messages = messages[:-1]
+            case "replace" if messages:
+                messages = [draw(said).message(), *messages[1:]]
+            case "turn":
+                messages = messages[::-1]
+            case "copy":
+                messages = deepcopy(messages)
+            case _:
+                messages = list(stages[0])
+        stages.append(list(messages))
+    return stages
+
+
+@settings(max_examples=150)
+@given(changed_lists())
+def test_a_list_is_packed_and_loaded_as_if_nothing_were_remembered(stages: list[list[BaseMessage]]) -> None:
+    pair = Pair()
+    for messages in stages:
+        pair.check(messages)
+
+
+@pytest.mark.parametrize("values", [(True, 1), (1, 1.0), (1.0, True), (0, False)])
+def test_a_change_between_values_that_python_calls_equal_is_seen(values: tuple[Any, Any]) -> None:
+    pair = Pair()
+    for depth in ({"n": values[0]}, {"deep": {"n": [values[0]]}}):
+        messages: list[BaseMessage] = [
+            HumanMessage("plain"),
+            AIMessage("rich", additional_kwargs=depth),
+            ToolMessage("x", tool_call_id="1"),
+        ]
+        pair.check(messages)
+        inner: Any = messages[1].additional_kwargs
+        if "deep" in inner:
+            inner["deep"]["n"][0] = values[1]
+        else:
+            inner["n"] = values[1]
+        pair.check(messages)
+
+
+def test_an_attribute_beyond_the_fields_and_one_that_cannot_be_compared_are_seen() -> None:
+    pair = Pair()
+    message = HumanMessage("x")
+    pair.check([message])
+    message.mark = "m"  # type: ignore[attr-defined]  # extra fields are allowed
+    pair.check([message])
+
+    class Incomparable(str):
+        def __eq__(self, other: object) -> bool:
+            raise RuntimeError
+
+        __hash__ = str.__hash__
+
+    message = HumanMessage("x")
+    message.content = Incomparable("x")
+    assert pair.remembering.pack_value([message], place=PLACE) == pair.plain.pack_value([message])
+
+
+def test_a_message_of_each_class_is_copied_whole() -> None:
+    pair = Pair()
+    extra = {"tool_call_id": "1", "role": "r", "name": "n"}
+    for cls in CLASSES:
+        pair.check([cls(content="x", id="i", **{name: extra[name] for name in extra if name in cls.model_fields})])
+
+
+def test_what_is_remembered_is_bounded_and_can_be_forgotten() -> None:
+    pair = Pair(max_bytes=20_000)
+    codec: MessageCodec = pair.remembering
+    for number in range(100):
+        codec.pack_value([HumanMessage(f"{number}") for _ in range(5)], place=(f"t{number}", "", "messages"))
+    assert 0 < pair.cache.size <= 20_000
+    pair.cache.forget("t99")
+    pair.cache.forget()
+    assert pair.cache.size == 0
+    assert pair.remembering.load_value(PackedValue(messages=pair.plain.pack_value([HumanMessage("x")]).messages), PLACE) == [
+        HumanMessage("x")
+    ]
