@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     )
     from langmem_ext.history import ThreadChatMessageHistory
     from langmem_ext.log import MessageLog
+    from langmem_ext.retention import Retention
     from langmem_ext.serde import DataSerializer
     from langmem_ext.storage.examination import Report
     from langmem_ext.storage.findings import Finding
@@ -62,6 +63,7 @@ _HOMES = {
     "NotADatabase": "errors",
     "Pruned": "types",
     "Report": "storage.examination",
+    "Retention": "retention",
     "RuleClassifier": "waiting.classify",
     "SchemaTooNew": "errors",
     "SessionState": "waiting.state",
@@ -97,6 +99,7 @@ __all__ = [
     "NotADatabase",
     "Pruned",
     "Report",
+    "Retention",
     "RuleClassifier",
     "SchemaTooNew",
     "SessionState",

@@ -28,7 +28,8 @@ from langmem_ext.errors import InvalidInput, ThreadNotFound
 from langmem_ext.forgetting import ForgettingSaver
 from langmem_ext.log import MessageLog, owner_key, thread_key
 from langmem_ext.opening import Done, Opening
-from langmem_ext.packing import config_of, is_scalar, load_checkpoint, load_history, pack_checkpoint, texts_of
+from langmem_ext.packing import ListedCheckpoint, config_of, is_scalar, load_checkpoint, load_history, pack_checkpoint, texts_of
+from langmem_ext.retention import Retention
 from langmem_ext.serde import DataSerializer
 from langmem_ext.storage import checkpoint_ops, read_ops
 from langmem_ext.storage.clock import now_ms
@@ -52,6 +53,7 @@ class DeltaSaver(ForgettingSaver):
         serde: A serializer to use instead of the default, which restores data types and never a callable (`langmem_ext.serde`). With one
             of your own, all of a message goes through it and the database shows no text.
         owner: Bind the saver to an owner: threads of others are not there for it, and its threads are marked with the owner.
+        retention: What the database is to keep. The saver applies it in small steps as it stores checkpoints; none fails for it.
 
     Example:
         `graph = builder.compile(checkpointer=DeltaSaver.open("memory.db"))`
@@ -63,21 +65,29 @@ class DeltaSaver(ForgettingSaver):
         *,
         serde: SerializerProtocol | None = None,
         owner: str | None = None,
+        retention: Retention | None = None,
     ) -> None:
         super().__init__(serde=serde if serde is not None else DataSerializer())
         self.owner = owner_key(owner)
         self.log = source if isinstance(source, MessageLog) else MessageLog.open(source)
         self._codec = codec_of(self.serde, self.log.templates)
         self._codec_serde = self.serde
+        self._keep(retention)
 
     # -- opening and closing -------------------------------------------------------------------------------------------------------------
 
     @classmethod
     def open(
-        cls, url: str, *, serde: SerializerProtocol | None = None, synchronous: Synchronous = "full", owner: str | None = None
+        cls,
+        url: str,
+        *,
+        serde: SerializerProtocol | None = None,
+        synchronous: Synchronous = "full",
+        owner: str | None = None,
+        retention: Retention | None = None,
     ) -> DeltaSaver:
         """Open a database by path or URL (see `MessageLog.open`)."""
-        return cls(MessageLog.open(url, synchronous=synchronous), serde=serde, owner=owner)
+        return cls(MessageLog.open(url, synchronous=synchronous), serde=serde, owner=owner, retention=retention)
 
     @classmethod
     def from_conn_string(cls, url: str, *, serde: SerializerProtocol | None = None) -> Opening[DeltaSaver]:
@@ -86,7 +96,7 @@ class DeltaSaver(ForgettingSaver):
 
     def for_owner(self, owner: str) -> DeltaSaver:
         """A saver on the same log that is bound to an owner."""
-        return type(self)(self.log, serde=self.serde, owner=owner)
+        return type(self)(self.log, serde=self.serde, owner=owner, retention=self.retention)
 
     def setup(self) -> Awaitable[None]:
         """Nothing is left to do: opening migrates. Kept for code that calls it, with or without `await`."""
@@ -129,6 +139,8 @@ class DeltaSaver(ForgettingSaver):
         """
         op, stored = self._put(config, checkpoint, metadata, new_versions)
         self.log.run(op, write=True)
+        if (work := self._after_put(config)) is not None:
+            work()
         return stored
 
     async def aput(
@@ -137,6 +149,8 @@ class DeltaSaver(ForgettingSaver):
         """Async twin of `put`."""
         op, stored = self._put(config, checkpoint, metadata, new_versions)
         await self.log.arun(op, write=True)
+        if (work := self._after_put(config)) is not None:
+            await self.log.driver.acall(work)
         return stored
 
     def _put(
@@ -230,7 +244,7 @@ class DeltaSaver(ForgettingSaver):
         while query is not None and left > 0:
             page, cursor = self.log.run(self._page(query, cursor, left, filter), write=False)
             for stored in page:
-                found = load_checkpoint(self.codec, stored, stored.thread)
+                found = ListedCheckpoint(self.codec, stored, stored.thread)
                 if left > 0 and _matches(found.metadata, filter):
                     left -= 1
                     yield found
@@ -252,7 +266,7 @@ class DeltaSaver(ForgettingSaver):
         while query is not None and left > 0:
             page, cursor = await self.log.arun(self._page(query, cursor, left, filter), write=False)
             for stored in page:
-                found = await self.log.driver.acall(partial(load_checkpoint, self.codec, stored, stored.thread))
+                found = ListedCheckpoint(self.codec, stored, stored.thread)
                 if left > 0 and _matches(found.metadata, filter):
                     left -= 1
                     yield found

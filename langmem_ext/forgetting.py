@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any, Literal
 
+from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
 
 from langmem_ext.codec import MessageCodec
 from langmem_ext.errors import InvalidInput
 from langmem_ext.log import MessageLog, thread_key
 from langmem_ext.meaning import CheckpointMeaning
+from langmem_ext.retention import Keeper, Retention, Steps
 from langmem_ext.storage import forget_ops
 from langmem_ext.storage.clock import now_ms
 from langmem_ext.storage.copy_ops import copy_thread
 from langmem_ext.storage.effects import Op
+from langmem_ext.storage.retention_ops import Surroundings
 from langmem_ext.types import Pruned, ThreadKey
 
 Strategy = Literal["keep_latest", "delete"]
@@ -27,11 +31,26 @@ class ForgettingSaver(BaseCheckpointSaver[Any]):
 
     log: MessageLog
     owner: str | None
+    retention: Retention | None
+    _keeper: Keeper | None = None
 
     @property
     @abstractmethod
     def codec(self) -> MessageCodec:
         """Packs and loads values."""
+
+    def _keep(self, retention: Retention | None) -> None:
+        """Apply a retention from here on."""
+        self.retention = retention
+        if retention is not None:
+            self._keeper = Keeper(retention, self.log, Surroundings(self.owner, CheckpointMeaning(self.codec), self.log.indexes))
+
+    def _after_put(self, config: RunnableConfig) -> Callable[[], None] | None:
+        """What a put gives occasion for; None: nothing."""
+        if self._keeper is None:
+            return None
+        thread_id = thread_key(config["configurable"]["thread_id"])
+        return partial(self._keeper.step, thread_id, now_ms()) if self._keeper.is_due(thread_id) else None
 
     def delete_thread(self, thread_id: str) -> None:
         """Delete a thread with everything it has. Nothing happens if there is none (or it is another owner's)."""
@@ -153,6 +172,57 @@ class ForgettingSaver(BaseCheckpointSaver[Any]):
         policy = forget_ops.Policy(last=checked_count(keep_last, "keep_last"), before=_moment(older_than))
         meaning = CheckpointMeaning(self.codec)
         return [forget_ops.prune_thread(key, policy, meaning=meaning, indexes=self.log.indexes, dry_run=dry_run) for key in keys]
+
+    # -- retention and space -------------------------------------------------------------------------------------------------------------
+
+    def sweep(self, *, now: datetime | None = None, dry_run: bool = False) -> Pruned:
+        """Apply the saver's `Retention` to every thread that it may see, each in a transaction of its own.
+
+        The clock is read once, so what expires does not depend on how long the sweep takes. A thread that was written meanwhile stays.
+
+        Args:
+            now: The moment to take for now, with its time zone.
+            dry_run: Only say what would be deleted.
+
+        Raises:
+            InvalidInput: The saver has no retention, or `now` has no time zone.
+        """
+        steps = self._sweep(now, dry_run)
+        result: Any = None
+        while True:
+            try:
+                op, write = steps.send(result)
+            except StopIteration as done:
+                pruned: Pruned = done.value
+                return pruned
+            result = self.log.run(op, write=write)
+
+    async def asweep(self, *, now: datetime | None = None, dry_run: bool = False) -> Pruned:
+        """Async twin of `sweep`."""
+        steps = self._sweep(now, dry_run)
+        result: Any = None
+        while True:
+            try:
+                op, write = steps.send(result)
+            except StopIteration as done:
+                pruned: Pruned = done.value
+                return pruned
+            result = await self.log.arun(op, write=write)
+
+    def _sweep(self, now: datetime | None, dry_run: bool) -> Steps:
+        if self._keeper is None:
+            raise InvalidInput("the saver has nothing to sweep by: open it with retention=Retention(…)")
+        if now is not None and now.tzinfo is None:
+            raise InvalidInput("now has no time zone: pass datetime.now(timezone.utc), or leave it out")
+        return self._keeper.sweep_steps(now_ms() if now is None else round(now.timestamp() * 1000), dry_run=dry_run)
+
+    def compact(self, *, full: bool = False) -> int:
+        """Give the space of what was deleted back to the file system; see `MessageLog.compact`."""
+        return self.log.compact(full=full)
+
+    async def acompact(self, *, full: bool = False) -> int:
+        """Async twin of `compact`."""
+        return await self.log.acompact(full=full)
 
 
 def checked_count(count: int | None, name: str) -> int:

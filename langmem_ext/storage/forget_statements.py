@@ -9,7 +9,7 @@ from langmem_ext.storage.schema import RUN_OF_WORD
 # -- what a thread has -------------------------------------------------------------------------------------------------------------------
 
 SELECT_CHECKPOINTS = (
-    "SELECT namespace, id, parent, label, shape, pattern, length(id) + coalesce(length(parent), 0) + length(body)"
+    "SELECT namespace, id, parent, label, shape, pattern, length(id) + length(body)"
     " FROM checkpoint WHERE thread = :thread ORDER BY namespace, id"
 )
 SELECT_WRITES = "SELECT namespace, checkpoint, task, shape, body FROM pending_write WHERE thread = :thread"
@@ -26,9 +26,7 @@ MEASURE_ITEMS = (
     " FROM item WHERE key >= :low AND key < :high"
 )
 MEASURE_VALUES = "SELECT count(*), coalesce(sum(length(body)), 0) FROM value WHERE key >= :low AND key < :high"
-MEASURE_CHECKPOINTS = (
-    "SELECT count(*), coalesce(sum(length(id) + coalesce(length(parent), 0) + length(body)), 0) FROM checkpoint WHERE thread = :thread"
-)
+MEASURE_CHECKPOINTS = "SELECT count(*), coalesce(sum(length(id) + length(body)), 0) FROM checkpoint WHERE thread = :thread"
 MEASURE_WRITES = "SELECT count(*), coalesce(sum(length(task) + length(body)), 0) FROM pending_write WHERE thread = :thread"
 MEASURE_WORDS = "SELECT count(*), coalesce(sum(length(body)), 0) FROM word WHERE thread = :thread"
 
@@ -52,6 +50,18 @@ SELECT_THREADS_OF_RUN = (
     f" WHERE {RUN_OF_WORD} IS NOT NULL AND {RUN_OF_WORD} = :run"
 )
 SELECT_WORDS_OF_RUN = f"SELECT number FROM word WHERE {RUN_OF_WORD} IS NOT NULL AND {RUN_OF_WORD} = :run AND thread = :thread"
+
+# -- retention ---------------------------------------------------------------------------------------------------------------------------
+
+SELECT_OLDEST = (
+    "SELECT oldest.updated_at, oldest.number, thread.id FROM"
+    " (SELECT updated_at, number FROM thread WHERE (updated_at, number) > (:at, :after) AND updated_at < :before"
+    " ORDER BY updated_at, number LIMIT :limit) AS oldest JOIN thread ON thread.number = oldest.number"
+    " ORDER BY oldest.updated_at, oldest.number"
+)
+SELECT_OLDEST_OF = SELECT_OLDEST.replace("WHERE ", "WHERE owner = :owner AND ", 1)
+SELECT_REST = "SELECT updated_at, waiting_for FROM thread WHERE number = :thread"
+COUNT_CHECKPOINTS = "SELECT count(*) FROM checkpoint WHERE thread = (SELECT number FROM thread WHERE thread.id = :id) GROUP BY namespace"
 
 # -- copies ------------------------------------------------------------------------------------------------------------------------------
 

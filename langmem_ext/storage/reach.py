@@ -174,15 +174,6 @@ class Reach:
             if count % PAUSE_EVERY == 0:
                 yield PAUSE
 
-    def waits(self, place: Place) -> Op[bool]:
-        """Whether a task waits at a checkpoint for an answer."""
-        for write in self.writes:
-            if write.place == place:
-                for entry in (yield from read_writes(self.index, write.shape, write.body)):
-                    if entry.channel == self.meaning.interrupt_channel:
-                        return True
-        return False
-
 
 def newest_of(rows: dict[Place, CheckpointRow], last: int) -> Iterator[Place]:
     """The newest checkpoints of each namespace, at most `last` of each."""

@@ -1,0 +1,227 @@
+"""Retention: what is forgotten, and when. The one mechanism for it: a saver applies it in small steps as it writes, and a sweep to all.
+
+A step is one transaction and prunes or deletes at most one thread. A thread that waits for an answer is never deleted.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any, Final, TypeAlias
+
+from langmem_ext.errors import InvalidInput, LangmemExtError
+from langmem_ext.log import MessageLog
+from langmem_ext.storage import retention_ops as ops
+from langmem_ext.storage.effects import Op
+from langmem_ext.storage.retention_ops import Candidate, Position, Surroundings
+from langmem_ext.types import Pruned, ThreadKey
+
+STEP: Final = 32
+"""Checkpoints that a thread gets between two looks at it, and a saver between two looks at the rest of the database."""
+
+PAGE: Final = 64
+"""Threads that a sweep reads at a time."""
+
+FEW: Final = 8
+"""Threads that a step looks at, at most, to find one that has something to forget."""
+
+THREADS: Final = 4096
+"""Threads whose puts a saver counts."""
+
+_log = logging.getLogger(__name__)
+
+Steps: TypeAlias = Generator[tuple[Op[Any], bool], Any, Pruned]
+"""Work in steps: yields each operation, and whether it writes; is sent its result."""
+
+Walk: TypeAlias = Generator[tuple[Op[Any], bool], Any, None]
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """What a database keeps. What stays reads as before; a thread's newest checkpoint goes only with the thread.
+
+    Args:
+        keep_last: So many of the newest checkpoints of each namespace stay (and what a `DeltaChannel` of theirs is rebuilt from).
+        ttl: A thread that was not written for longer than this (a `timedelta`, or seconds) is deleted, unless it waits for an answer.
+        max_bytes: When the database holds more, the threads that were not written for longest lose all but their newest checkpoints; where
+            that is not enough, they are deleted in the same order, but for those that wait for an answer.
+
+    Raises:
+        InvalidInput: A limit cannot be used.
+    """
+
+    keep_last: int | None = None
+    ttl: timedelta | float | None = None
+    max_bytes: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, value in (("keep_last", self.keep_last), ("max_bytes", self.max_bytes)):
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+                raise InvalidInput(f"{name} is a whole number of at least 1, or None for no limit; not {value!r}")
+        if self.ttl is not None and (
+            isinstance(self.ttl, bool) or not (isinstance(self.ttl, timedelta | int | float) and 0 <= self._seconds() < 1e12)
+        ):
+            raise InvalidInput(f"ttl is a timedelta or seconds, not negative, or None for no limit; not {self.ttl!r}")
+
+    def _seconds(self) -> float:
+        return self.ttl.total_seconds() if isinstance(self.ttl, timedelta) else float(self.ttl or 0)
+
+    def expires_before(self, now: int) -> int | None:
+        """Threads that were last written before this moment have expired; both in Unix milliseconds. None where none expire."""
+        return None if self.ttl is None else now - round(self._seconds() * 1000)
+
+
+class Keeper:
+    """Applies a retention to a log.
+
+    Args:
+        retention: What to keep.
+        log: The database.
+        around: Whose threads, and what operations need.
+    """
+
+    def __init__(self, retention: Retention, log: MessageLog, around: Surroundings) -> None:
+        self._retention = retention
+        self._log = log
+        self._around = around
+        self._due: OrderedDict[str, int] = OrderedDict()
+        self._next_look = 0
+        self._counting = threading.Lock()
+        self._expiring = Position()
+        self._pressed: tuple[str, Position] = ("thin", Position())
+
+    # -- as the saver writes -------------------------------------------------------------------------------------------------------------
+
+    def step(self, thread_id: str, now: int) -> None:
+        """What a put of a thread gives occasion for; it never fails for it."""
+        steps = self._occasion(thread_id, now)
+        try:
+            op, write = next(steps)
+            while True:
+                op, write = steps.send(self._log.run(op, write=write))
+        except StopIteration:
+            pass
+        except LangmemExtError as error:
+            _log.warning("retention put off: %s", type(error).__name__)
+
+    def is_due(self, thread_id: str) -> bool:
+        """Count a put; whether it gives occasion for anything."""
+        with self._counting:
+            left = self._due.pop(thread_id, 1) - 1
+            self._due[thread_id] = left
+            if len(self._due) > THREADS:
+                self._due.popitem(last=False)
+            self._next_look -= 1
+        return (left <= 0 and self._retention.keep_last is not None) or self._next_look <= 0
+
+    def _occasion(self, thread_id: str, now: int) -> Steps:
+        pruned = Pruned()
+        if self._due.get(thread_id, 0) <= 0 and self._retention.keep_last is not None:
+            self._due[thread_id] = STEP
+            key = ThreadKey(thread_id, self._around.owner)
+            pruned, left = yield ops.thin(key, self._retention.keep_last, STEP, self._around), True
+            # What a DeltaChannel needs stays, however much that is: looking through it again and again would cost more than it frees.
+            self._due[thread_id] = max(STEP, left // 4)
+        if self._next_look <= 0 and not pruned.checkpoints:
+            self._next_look = STEP
+            pruned = yield from self._look_around(thread_id, now)
+            if pruned.threads or pruned.checkpoints:
+                self._next_look = 1  # there may be more of it: as many threads may come as go
+        return pruned
+
+    def _look_around(self, thread_id: str, now: int) -> Steps:
+        """Forget the first thread that has expired, or else something of the first, where there is too much."""
+        before = self._retention.expires_before(now)
+        if before is not None:
+            page = yield ops.next_threads(self._expiring, FEW, self._around, before=before), False
+            # Those that wait stay in front for ever: go on behind them, and some time begin again.
+            self._expiring = page[-1].at if page else Position()
+            for candidate in page:
+                pruned: Pruned = yield ops.expire(candidate, self._around, before=before), True
+                if pruned.threads:
+                    self._expiring = candidate.at
+                    return pruned
+        if self._retention.max_bytes is None or (yield self._log.driver.used_bytes(), False) <= self._retention.max_bytes:
+            self._pressed = ("thin", Position())
+            return Pruned()
+        return (yield from self._relieve(thread_id))
+
+    def _relieve(self, thread_id: str) -> Steps:
+        """Forget something of the next thread in turn: first old checkpoints of each, then each but the one that is being written."""
+        how, after = self._pressed
+        pruned = Pruned()
+        for candidate in (yield ops.next_threads(after, FEW, self._around), False):
+            self._pressed = (how, candidate.at)
+            if how == "thin":
+                pruned, _ = yield ops.thin(candidate.key, 1, 0, self._around), True
+            elif candidate.key.id != thread_id:
+                pruned = yield ops.expire(candidate, self._around, before=candidate.at.updated_at + 1), True
+            if pruned.checkpoints or pruned.threads:
+                return pruned
+        if self._pressed == (how, after):
+            self._pressed = ("drop" if how == "thin" else "thin", Position())
+        return pruned
+
+    # -- a sweep -------------------------------------------------------------------------------------------------------------------------
+
+    def sweep_steps(self, now: int, *, dry_run: bool) -> Steps:
+        """Apply the retention to every thread, each in a transaction of its own.
+
+        Args:
+            now: The moment that it is, in Unix milliseconds.
+            dry_run: Only say what would be deleted.
+        """
+        return _Sweep(self._retention, self._log, replace(self._around, dry_run=dry_run)).steps(now)
+
+
+class _Sweep:
+    """One sweep: what it has deleted of each thread, or would have."""
+
+    def __init__(self, retention: Retention, log: MessageLog, around: Surroundings) -> None:
+        self._retention = retention
+        self._log = log
+        self._around = around
+        self._write = not around.dry_run
+        self._pruned: dict[str, Pruned] = {}
+        self._freed = 0
+
+    def steps(self, now: int) -> Steps:
+        """The whole sweep."""
+        used = 0 if self._retention.max_bytes is None else (yield self._log.driver.used_bytes(), False)
+        before, last = self._retention.expires_before(now), self._retention.keep_last
+        if before is not None:
+            yield from self._each(lambda candidate: ops.expire(candidate, self._around, before=before), before=before)
+        if last is not None:
+            yield from self._each(lambda candidate: ops.thin(candidate.key, last, 0, self._around))
+        if self._retention.max_bytes is not None:
+            over = used - self._retention.max_bytes
+            yield from self._each(lambda candidate: ops.thin(candidate.key, 1, 0, self._around), over=over)
+            yield from self._each(lambda one: ops.expire(one, self._around, before=one.at.updated_at + 1), over=over)
+        return sum(self._pruned.values(), Pruned())
+
+    def _each(self, forget: Callable[[Candidate], Op[Any]], *, before: int = ops.NEVER, over: int | None = None) -> Walk:
+        """Forget something of each thread in turn; with `over`, until so many bytes are freed."""
+        after = Position()
+        while page := (yield ops.next_threads(after, PAGE, self._around, before=before), False):
+            for candidate in page:
+                after = candidate.at
+                if over is not None and self._freed >= over:
+                    return
+                gone = self._pruned.get(candidate.key.id)
+                if gone is None or not gone.threads:
+                    yield from self._forget(candidate, forget(candidate))
+
+    def _forget(self, candidate: Candidate, op: Op[Any]) -> Walk:
+        result = yield op, self._write
+        pruned: Pruned = result[0] if isinstance(result, tuple) else result
+        if pruned == Pruned():
+            return
+        # Nothing was carried out in a dry run: a later and harder step then finds again what an earlier one has found.
+        earlier = self._pruned.get(candidate.key.id, Pruned())
+        together = earlier + pruned if self._write else pruned
+        self._pruned[candidate.key.id] = together
+        self._freed += together.bytes - earlier.bytes
