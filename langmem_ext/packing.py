@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from functools import partial
-from typing import Any, Final
+from collections.abc import Callable, Iterator
+from functools import cached_property, partial
+from typing import Any, Final, TypeVar, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
@@ -14,6 +15,7 @@ from langgraph.checkpoint.base import (
     CheckpointMetadata,
     CheckpointTuple,
     DeltaChannelHistory,
+    PendingWrite,
     get_checkpoint_metadata,
 )
 from langgraph.checkpoint.serde.types import RESUME
@@ -21,6 +23,8 @@ from langgraph.checkpoint.serde.types import RESUME
 from langmem_ext.codec import MessageCodec, Texts
 from langmem_ext.errors import DamagedRow
 from langmem_ext.types import DeltaHistory, PackedCheckpoint, StoredCheckpoint
+
+T = TypeVar("T")
 
 WAITING_CHANNEL: Final = "waiting_for_param"
 """The channel by which a graph says which parameter it waits for; its value, a name, is shown in the thread's row."""
@@ -102,8 +106,69 @@ def load_checkpoint(codec: MessageCodec, stored: StoredCheckpoint, thread_id: An
     Raises:
         DamagedRow: A value does not decode.
     """
+    return CheckpointTuple(*ListedCheckpoint(codec, stored, thread_id, config))
+
+
+class ListedCheckpoint(CheckpointTuple):
+    """A checkpoint of a list: its state is built when it is first looked at, of objects of its own.
+
+    Equal to the `CheckpointTuple` in everything; most who walk through a history look at a few states.
+    """
+
+    _build: Callable[[], tuple[Checkpoint, list[PendingWrite]]]
+
+    def __new__(
+        cls, codec: MessageCodec, stored: StoredCheckpoint, thread_id: Any, config: RunnableConfig | None = None
+    ) -> ListedCheckpoint:
+        """See `load_checkpoint`."""
+        config = config if config is not None else config_of(thread_id, stored.namespace, stored.id)
+        parent = None if stored.parent is None else config_of(thread_id, stored.namespace, stored.parent)
+        metadata = _decoded(stored, lambda: _metadata(codec, stored))
+        self = tuple.__new__(cls, (config, None, metadata, parent, None))
+        self._build = lambda: _decoded(stored, lambda: _state(codec, stored))
+        return self
+
+    @cached_property
+    def _state(self) -> tuple[Checkpoint, list[PendingWrite]]:
+        return self._build()
+
+    @property
+    def checkpoint(self) -> Checkpoint:
+        """The checkpoint."""
+        return self._state[0]
+
+    @property
+    def pending_writes(self) -> list[PendingWrite]:
+        """Its pending writes."""
+        return self._state[1]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter((self.config, self.checkpoint, self.metadata, self.parent_config, self.pending_writes))
+
+    def __getitem__(self, index: Any) -> Any:
+        return tuple(self)[index]
+
+    def __eq__(self, other: object) -> bool:
+        return tuple(self) == (tuple(other) if isinstance(other, tuple) else other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = None  # type: ignore[assignment]  # as of a tuple that holds dicts
+
+    def __repr__(self) -> str:
+        return repr(CheckpointTuple(*self))
+
+    def __reduce__(self) -> Any:
+        return CheckpointTuple, tuple(self)
+
+    def _replace(self, **changes: Any) -> Any:
+        return CheckpointTuple(*self)._replace(**changes)
+
+
+def _decoded(stored: StoredCheckpoint, build: Callable[[], T]) -> T:
     try:
-        return _build(codec, stored, thread_id, config)
+        return build()
     except Exception as error:
         raise DamagedRow(
             f"checkpoint {stored.id} of thread {stored.thread!r} holds a value that does not decode ({error}): other threads stay readable;"
@@ -111,7 +176,7 @@ def load_checkpoint(codec: MessageCodec, stored: StoredCheckpoint, thread_id: An
         ) from error
 
 
-def _build(codec: MessageCodec, stored: StoredCheckpoint, thread_id: Any, config: RunnableConfig | None) -> CheckpointTuple:
+def _state(codec: MessageCodec, stored: StoredCheckpoint) -> tuple[Checkpoint, list[PendingWrite]]:
     further, absent = codec.load_plain(stored.extra) if stored.extra is not None else ({}, [])
     known = {
         "v": stored.v,
@@ -125,18 +190,16 @@ def _build(codec: MessageCodec, stored: StoredCheckpoint, thread_id: Any, config
         "updated_channels": None if stored.updated is None else list(stored.updated),
     }
     checkpoint: Any = {name: value for name, value in known.items() if name not in absent} | further
+    return checkpoint, [(write.task, write.channel, codec.load_value(write.value)) for write in stored.writes]
+
+
+def _metadata(codec: MessageCodec, stored: StoredCheckpoint) -> CheckpointMetadata:
     metadata: Any = json.loads(stored.label)
     if stored.step is not None:
         metadata["step"] = stored.step
     if stored.details is not None:
         metadata |= codec.load_plain(stored.details)
-    return CheckpointTuple(
-        config=config if config is not None else config_of(thread_id, stored.namespace, stored.id),
-        checkpoint=checkpoint,
-        metadata=metadata,
-        parent_config=None if stored.parent is None else config_of(thread_id, stored.namespace, stored.parent),
-        pending_writes=[(write.task, write.channel, codec.load_value(write.value)) for write in stored.writes],
-    )
+    return cast(CheckpointMetadata, metadata)
 
 
 def load_history(codec: MessageCodec, entry: DeltaHistory) -> DeltaChannelHistory:

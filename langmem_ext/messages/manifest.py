@@ -47,3 +47,13 @@ def ranges_of(runs: Sequence[int]) -> Iterator[tuple[int, int]]:
 def length_of(runs: Sequence[int]) -> int:
     """How many items the runs hold."""
     return sum(runs[1::2]) - sum(runs[::2])
+
+
+def begins_with(runs: Runs, beginning: Runs) -> bool:
+    """Whether a list's first items are those of another.
+
+    >>> begins_with((0, 3, 5, 7), (0, 3, 5, 6)), begins_with((0, 3, 5, 7), (0, 2, 5, 7))
+    (True, False)
+    """
+    last = len(beginning) - 1
+    return not beginning or (last < len(runs) and runs[:last] == beginning[:last] and beginning[last] <= runs[last])

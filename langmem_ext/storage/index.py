@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from langmem_ext.messages.identity import is_text
-from langmem_ext.messages.manifest import Runs, numbers_of
+from langmem_ext.messages.manifest import Runs, begins_with, length_of, numbers_of
 from langmem_ext.storage.header import Header
 from langmem_ext.types import Codec, Snapshot
 
@@ -151,6 +151,17 @@ class ThreadIndex:
         if len(self.lists) > LISTS:
             self.lists.popitem(last=False)
         return own
+
+    def find_list(self, place: tuple[int, str], runs: Runs, nameless: tuple[int, ...]) -> list[Snapshot] | None:
+        """The bytes of a list that is remembered, or of one that a remembered one begins with, as an earlier checkpoint's does."""
+        known = self.lists.get(place)
+        if known is None:
+            return None
+        if known.runs == runs and known.nameless == nameless:
+            return known.packed
+        length = length_of(runs)
+        earlier = tuple(position for position in known.nameless if position < length)
+        return known.packed[:length] if earlier == nameless and begins_with(known.runs, runs) else None
 
     def learn_namespace(self, name: str, number: int) -> None:
         """Remember a namespace."""

@@ -103,9 +103,9 @@ def _assemble(reader: _Reader, namespace: str, space: int, row: Row, write_rows:
 def _read_value(reader: _Reader, ref: ValueRef, place: tuple[int, str] | None = None) -> Op[PackedValue]:
     index = reader.index
     if ref.body is None and ref.row is None:
-        known = index.lists.get(place) if place is not None else None
-        if known is not None and known.runs == ref.runs and known.nameless == ref.nameless:
-            return PackedValue(messages=known.packed)
+        known = index.find_list(place, ref.runs, ref.nameless) if place is not None else None
+        if known is not None:
+            return PackedValue(messages=known)
         packed = yield from read_messages(index, reader.codec, ref.runs, ref.nameless)
         if place is not None:
             packed = index.learn_list(place, packed, ref.runs, ref.nameless)
