@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from langmem_ext.serde import DataSerializer
     from langmem_ext.storage.examination import Report
     from langmem_ext.storage.findings import Finding
+    from langmem_ext.transfer import ImportProgress, ImportReport, aimport_checkpoints, import_checkpoints
     from langmem_ext.types import Pruned
     from langmem_ext.waiting.catalog import IntentCatalog
     from langmem_ext.waiting.classify import Classifier, RuleClassifier
@@ -53,6 +54,8 @@ _HOMES = {
     "DataSerializer": "serde",
     "DeltaSaver": "checkpoint",
     "Finding": "storage.findings",
+    "ImportProgress": "transfer",
+    "ImportReport": "transfer",
     "IntentCatalog": "waiting.catalog",
     "InvalidInput": "errors",
     "InvalidThreadId": "errors",
@@ -75,9 +78,11 @@ _HOMES = {
     "Turn": "waiting.turn",
     "aconverse": "waiting.converse",
     "aexamine": "doctor",
+    "aimport_checkpoints": "transfer",
     "build_waiting_graph": "waiting.graph",
     "converse": "waiting.converse",
     "examine": "doctor",
+    "import_checkpoints": "transfer",
 }
 
 __all__ = [
@@ -89,6 +94,8 @@ __all__ = [
     "DataSerializer",
     "DeltaSaver",
     "Finding",
+    "ImportProgress",
+    "ImportReport",
     "IntentCatalog",
     "InvalidInput",
     "InvalidThreadId",
@@ -111,9 +118,11 @@ __all__ = [
     "Turn",
     "aconverse",
     "aexamine",
+    "aimport_checkpoints",
     "build_waiting_graph",
     "converse",
     "examine",
+    "import_checkpoints",
 ]
 
 

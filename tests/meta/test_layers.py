@@ -24,7 +24,22 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("",),  # the package itself: its public names
     ("waiting", "context", "memory"),
     ("threads", "history", "conversation", "checkpoint", "forgetting", "opening"),
-    ("log", "codec", "packing", "serde", "unbuilt", "contents", "meaning", "transfer", "doctor", "retention"),
+    (
+        "log",
+        "codec",
+        "packing",
+        "serde",
+        "unbuilt",
+        "contents",
+        "meaning",
+        "transfer",
+        "moving",
+        "transcoding",
+        "verification",
+        "saver_copy",
+        "doctor",
+        "retention",
+    ),
     ("storage",),
     ("messages",),
     ("errors", "types", "settings", "telemetry"),
@@ -34,6 +49,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
 KNOWN_ABOVE = {
     ("log", "checkpoint"): "only a type: `MessageLog.of` takes a saver and knows it by its attribute",
     ("doctor", "checkpoint"): "only a type: it takes what `MessageLog.of` takes",
+    ("transfer", "checkpoint"): "only a type: it takes what `MessageLog.of` takes",
 }
 """Imports for a type checker alone that point up, each with its reason. A running program has none."""
 
@@ -47,7 +63,10 @@ LANGGRAPH_MODULES = {
     "checkpoint": "is a checkpointer",
     "forgetting": "is half a checkpointer",
     "meaning": "what its checkpoints mean",
-    "transfer": "reads other checkpointers",
+    "transfer": "the serializer's protocol",
+    "transcoding": "reads other checkpointers",
+    "verification": "reads other checkpointers",
+    "saver_copy": "reads other checkpointers",
     "conversation": "updates a graph's state",
     "waiting.nodes": "interrupts",
     "waiting.graph": "builds the graph",

@@ -1,0 +1,87 @@
+"""Operations that store what is moved in: many checkpoints in one transaction, and what of them is there already."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from langmem_ext.storage import statements
+from langmem_ext.storage import transfer_statements as sql
+from langmem_ext.storage.checkpoint_ops import put_checkpoint, put_writes, read_writes
+from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Op, fetch, fetch_one
+from langmem_ext.storage.ids import decode_id
+from langmem_ext.storage.index import Indexes
+from langmem_ext.storage.thread_ops import find_thread
+from langmem_ext.types import Codec, PackedCheckpoint, PackedWrite, ThreadKey
+
+
+@dataclass(frozen=True, slots=True)
+class TaskWrites:
+    """Pending writes of one task that were stored together."""
+
+    task: str
+    path: str
+    writes: Sequence[PackedWrite]
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """A checkpoint with its pending writes, ready to be stored.
+
+    Attributes:
+        namespace, id: What names it within its thread.
+        packed: The checkpoint; None where only writes of one that is there already are to be stored.
+        writes: Its pending writes.
+        now: When it was made, in Unix milliseconds.
+    """
+
+    namespace: str
+    id: str
+    packed: PackedCheckpoint | None
+    writes: Sequence[TaskWrites]
+    now: int
+
+
+Places: TypeAlias = dict[tuple[str, str], set[tuple[str, int]]]
+"""Task and index of each pending write, by the checkpoint's namespace and id."""
+
+
+def store_moved(key: ThreadKey, batch: Sequence[Moved], *, indexes: Indexes, codec: Codec) -> Op[None]:
+    """Store checkpoints of one thread with their writes, all or none.
+
+    Raises:
+        ThreadNotFound: The thread belongs to another owner.
+    """
+    for moved in batch:
+        if moved.packed is not None:
+            yield from put_checkpoint(key, moved.namespace, moved.packed, now=moved.now, indexes=indexes, codec=codec)
+        for one in moved.writes:
+            yield from put_writes(
+                key, moved.namespace, moved.id, one.task, one.path, one.writes, now=moved.now, indexes=indexes, codec=codec
+            )
+
+
+def stored(key: ThreadKey, *, indexes: Indexes, codec: Codec) -> Op[Places]:
+    """The checkpoints of a thread that are there, each with its pending writes."""
+    thread = yield from find_thread(key)
+    if thread is None:
+        return {}
+    index = indexes.of(thread.number, thread.generation, codec)
+    names = {0: ""} | dict((yield from fetch(statements.SELECT_NAMESPACES, thread=thread.number)))
+    rows = yield from fetch(sql.STORED_CHECKPOINTS, thread=thread.number)
+    places: Places = {(names[space], decode_id(checkpoint)): set() for space, checkpoint in rows}
+    rows = yield from fetch(sql.STORED_WRITES, thread=thread.number)
+    for count, (space, checkpoint, task, shape, body) in enumerate(rows, start=1):
+        at = places.get((names[space], decode_id(checkpoint)))
+        if at is not None:
+            at.update((decode_id(task), entry.index) for entry in (yield from read_writes(index, shape, body)))
+        if count % PAUSE_EVERY == 0:
+            yield PAUSE
+    return places
+
+
+def size() -> Op[int]:
+    """Bytes of the whole database."""
+    row = yield from fetch_one(sql.SIZE)
+    return int(row[0]) if row is not None else 0

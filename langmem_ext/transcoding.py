@@ -1,0 +1,294 @@
+"""Rows of a `SqliteSaver` as checkpoints and pending writes ready to be stored.
+
+A row of a `SqliteSaver` holds the whole checkpoint, with every message of the conversation again. Three things make that cheap: the bytes
+of a message are decoded once and recognised from then on; what the parent has to the byte is carried on instead of being stored; and what
+is neither a message nor plain data is not built but stored as it was packed. So no class of the application is needed, none runs, and
+nothing is lost that a later reader may be allowed to build.
+
+Two kinds of rows are decoded to objects instead: those that a serializer of the application's own wrote, and those that are to be written
+with one.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Final, Protocol
+
+import ormsgpack
+from langchain_core.messages import BaseMessage, RemoveMessage
+from langgraph.checkpoint.serde.base import SerializerProtocol
+from langgraph.checkpoint.serde.jsonplus import EXT_DELTA_SNAPSHOT, EXT_NUMPY_ARRAY, EXT_PYDANTIC_V2, JsonPlusSerializer
+
+from langmem_ext.codec import MessageCodec
+from langmem_ext.errors import DamagedRow, InvalidInput, LangmemExtError
+from langmem_ext.messages.identity import CLASSES, UNPACK_OPTIONS, opaque, unpack
+from langmem_ext.packing import INPUT_CHANNEL, WAITING_CHANNEL, config_of, pack_checkpoint, texts_of
+from langmem_ext.serde import DataSerializer, RestorePolicy, restore_hook
+from langmem_ext.storage.clock import now_ms
+from langmem_ext.storage.saver_file import SourceCheckpoint, SourceWrite
+from langmem_ext.types import PackedCheckpoint, PackedValue, PackedWrite
+from langmem_ext.unbuilt import Unbuilt
+
+REMEMBERED_BYTES: Final = 128 * 1024 * 1024
+"""Bytes of messages that are recognised; with more, all are forgotten, and decoded again when they come."""
+
+_CLASSES: Final = {(cls.__module__, cls.__name__): cls for cls in CLASSES}
+_LANGGRAPHS_OWN: Final = frozenset({"null", "bytes", "bytearray", "json", "msgpack"})
+"""Kinds of rows that LangGraph's default serializer writes, or wrote."""
+
+
+class Reader(Protocol):
+    """Decodes a row."""
+
+    def load(self, kind: str, blob: bytes) -> Any:
+        """The value that a row holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ancestor:
+    """What a later checkpoint may carry on: versions and values, by channel."""
+
+    versions: Mapping[str, Any]
+    values: Mapping[str, PackedValue]
+
+
+# -- reading -----------------------------------------------------------------------------------------------------------------------------
+
+
+class StoringPolicy(RestorePolicy):
+    """Builds messages and nothing else, and says nothing of the rest: who only stores has no use for it."""
+
+    def find(self, module: str, name: str) -> Any:
+        """The class, if it is one of messages."""
+        return find_message(module, name)
+
+
+def find_message(module: str, name: str) -> type[BaseMessage] | None:
+    """The class of messages that a row names: one of LangChain's, or the application's own if that is loaded; None for all else."""
+    found = _CLASSES.get((module, name)) or getattr(sys.modules.get(module), name, None)
+    if not isinstance(found, type) or not issubclass(found, BaseMessage) or issubclass(found, RemoveMessage):
+        return None
+    return found if found.__module__ == module else None
+
+
+class RowReader:
+    """Decodes what LangGraph's default serializer wrote: messages are built, other classes are not."""
+
+    def __init__(self) -> None:
+        self._json = DataSerializer()
+        self._known: dict[bytes, Any] = {}
+        self._size = 0
+
+    def load(self, kind: str, blob: bytes) -> Any:
+        """The value that a row holds.
+
+        Raises:
+            InvalidInput: Another serializer wrote it.
+        """
+        if kind == "msgpack":
+            return ormsgpack.unpackb(blob, ext_hook=self._hook, option=UNPACK_OPTIONS)
+        if kind not in _LANGGRAPHS_OWN:
+            raise InvalidInput(f"was written by a serializer of the application's own (its type is {kind!r}): pass it as serde=")
+        return self._json.loads_typed((kind, blob))
+
+    def _hook(self, code: int, data: bytes) -> Any:
+        if code != EXT_PYDANTIC_V2:
+            if code == EXT_NUMPY_ARRAY:
+                return ormsgpack.Ext(code, data)
+            if not 0 <= code <= EXT_DELTA_SNAPSHOT:
+                raise ValueError(f"unknown extension code {code}")
+            return Unbuilt(code, unpack(data, self._hook))
+        known = self._known.get(data)
+        return known if known is not None else self._admit(data)
+
+    def _admit(self, data: bytes) -> Any:
+        """A message, or what may be one to who knows its class; recognised from now on."""
+        content = unpack(data, opaque)
+        module, name, fields, *_ = content
+        found = find_message(module, name)
+        value = Unbuilt(EXT_PYDANTIC_V2, unpack(data, self._hook)) if found is None else _build_message(found, fields)
+        self._size += len(data)
+        if self._size > REMEMBERED_BYTES:
+            self._known.clear()
+            self._size = len(data)
+        self._known[data] = value
+        return value
+
+
+def _build_message(found: type[BaseMessage], fields: dict[str, Any]) -> BaseMessage:
+    """The message as LangGraph's serializer builds it."""
+    try:
+        return found(**fields)
+    except Exception:
+        return found.model_construct(**fields)
+
+
+class ObjectReader:
+    """Decodes to objects, with a serializer; a class that it refuses to build is an error and no plain data.
+
+    Args:
+        serde: The serializer that wrote the rows.
+    """
+
+    def __init__(self, serde: SerializerProtocol) -> None:
+        self._refused: list[tuple[str, str]] = []
+        if isinstance(serde, DataSerializer):
+            policy = _NotingPolicy(self._refused, serde.policy)
+            self._serde: SerializerProtocol = JsonPlusSerializer(__unpack_ext_hook__=restore_hook(policy))
+        else:
+            self._serde = serde
+
+    def load(self, kind: str, blob: bytes) -> Any:
+        """The value that a row holds.
+
+        Raises:
+            InvalidInput: It names a class that is not to be built.
+        """
+        value = self._serde.loads_typed((kind, blob))
+        if self._refused:
+            named = self._refused.pop()
+            raise InvalidInput(
+                f"holds a {'.'.join(named)}, which is no data type of an imported module and would come back as plain data: import the"
+                f" module, or pass serde=DataSerializer(allow=[{named!r}])"
+            )
+        return value
+
+
+class _NotingPolicy(RestorePolicy):
+    """A policy that notes what it refuses."""
+
+    def __init__(self, refused: list[tuple[str, str]], policy: RestorePolicy) -> None:
+        super().__init__(policy.allow, strict=policy.strict)
+        self._refused = refused
+
+    def find(self, module: str, name: str) -> Any:
+        """What a row names, if it may be built."""
+        found = super().find(module, name)
+        if found is None:
+            self._refused.append((module, name))
+        return found
+
+
+# -- packing -----------------------------------------------------------------------------------------------------------------------------
+
+
+class Transcoder:
+    """Makes rows ready to be stored.
+
+    Args:
+        reader: Decodes them.
+        codec: Packs what they hold.
+    """
+
+    def __init__(self, reader: Reader, codec: MessageCodec) -> None:
+        self._reader = reader
+        self.codec = codec
+
+    def checkpoint(self, row: SourceCheckpoint, ancestor: Ancestor | None) -> tuple[PackedCheckpoint, Ancestor]:
+        """A checkpoint, and what a later one may carry on from it.
+
+        Args:
+            row: The checkpoint.
+            ancestor: What its parent holds, if that is known.
+
+        Raises:
+            DamagedRow: It does not decode.
+            InvalidInput: It cannot be read with this serializer.
+        """
+        with _decoding(f"checkpoint {row.id} of thread {row.thread!r}"):
+            checkpoint = self._reader.load(row.kind, row.blob)
+            values = checkpoint["channel_values"]
+            packed = {
+                channel: self.codec.pack_value(value, texts="all" if channel == INPUT_CHANNEL else "none")
+                for channel, value in values.items()
+            }
+            metadata = load_metadata(row.metadata)
+            bare: Any = {**checkpoint, "id": row.id, "channel_values": {}}
+            header = pack_checkpoint(self.codec, config_of(row.thread, row.namespace, row.parent or ""), bare, metadata, {})
+            carried = _carried(packed, header.versions, ancestor)
+            waiting = values.get(WAITING_CHANNEL)
+            header = replace(
+                header,
+                values={channel: value for channel, value in packed.items() if channel not in carried},
+                carried={channel: _giving(packed[channel]) for channel in carried},
+                order=tuple(values),
+                label=_exact_label(header.label, metadata),
+                waiting_for=waiting.encode("utf-8", "replace").decode() if isinstance(waiting, str) else None,
+            )
+            return header, Ancestor(header.versions, packed)
+
+    def write(self, row: SourceWrite) -> PackedWrite:
+        """A pending write.
+
+        Raises:
+            DamagedRow: It does not decode.
+            InvalidInput: It cannot be read with this serializer.
+        """
+        with _decoding(f"write {row.index} of task {row.task} to channel {row.channel!r}"):
+            value = self.codec.pack_value(self._reader.load(row.kind, row.blob), texts=texts_of(row.channel))
+            return PackedWrite(row.index, row.channel, value)
+
+
+@contextmanager
+def _decoding(what: str) -> Iterator[None]:
+    """Name the row that an error is about."""
+    try:
+        yield
+    except InvalidInput as error:
+        raise InvalidInput(f"{what} {error}") from error
+    except LangmemExtError:
+        raise
+    except Exception as error:
+        raise DamagedRow(f"{what} does not decode ({type(error).__name__}: {error})") from error
+
+
+def _carried(packed: Mapping[str, PackedValue], versions: Mapping[str, Any], ancestor: Ancestor | None) -> set[str]:
+    """The channels whose values the parent holds to the byte, at the same version."""
+    if ancestor is None:
+        return set()
+    return {
+        channel
+        for channel, value in packed.items()
+        if ancestor.values.get(channel) == value and ancestor.versions.get(channel) == versions.get(channel)
+    }
+
+
+def _giving(value: PackedValue) -> Callable[[], PackedValue]:
+    return lambda: value
+
+
+def load_metadata(stored: bytes | str | None) -> Any:
+    """A checkpoint's metadata. JSON, as a `SqliteSaver` reads it; msgpack, as another release might have written it.
+
+    Raises:
+        ValueError: It is neither.
+    """
+    if stored is None:
+        return {}
+    try:
+        metadata = json.loads(stored)
+    except ValueError:
+        metadata = unpack(stored) if isinstance(stored, bytes) else None
+    if not isinstance(metadata, dict):
+        raise ValueError("the metadata is no mapping")
+    return metadata
+
+
+def _exact_label(label: bytes, metadata: Mapping[str, Any]) -> bytes:
+    """The label with the zero characters that LangGraph takes out of what is put, and that older releases have stored."""
+    labels = json.loads(label)
+    exact = {name: metadata[name] for name in labels}
+    return label if exact == labels else json.dumps(exact, separators=(",", ":"), sort_keys=True).encode()
+
+
+def moment(ts: str) -> int:
+    """A checkpoint's time in Unix milliseconds; now, where it has none."""
+    try:
+        return int(datetime.fromisoformat(ts).timestamp() * 1000)
+    except (TypeError, ValueError):
+        return now_ms()

@@ -1,0 +1,250 @@
+"""Moving in: the threads of a `SqliteSaver`'s database, whole and unchanged, into a database of this package.
+
+The source is read one checkpoint at a time, oldest first, and stored in batches of one transaction each. So an import that is killed has
+stored some checkpoints whole and nothing of the others; run again, it goes on from there. What the source has got since is brought in too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+from langgraph.checkpoint.serde.base import SerializerProtocol
+
+from langmem_ext.codec import ForeignCodec, MessageCodec, codec_of, collector_paused
+from langmem_ext.errors import InvalidInput, ThreadNotFound
+from langmem_ext.log import MessageLog, sqlite_path
+from langmem_ext.moving import BATCH_BYTES, Moving, Tally
+from langmem_ext.serde import DataSerializer
+from langmem_ext.storage import transfer_ops
+from langmem_ext.storage.saver_file import SaverFile
+from langmem_ext.transcoding import ObjectReader, Reader, RowReader, StoringPolicy, Transcoder
+from langmem_ext.verification import Verification
+
+if TYPE_CHECKING:
+    from langmem_ext.checkpoint import DeltaSaver
+
+
+@dataclass(frozen=True, slots=True)
+class ImportProgress:
+    """How far an import has come.
+
+    Attributes:
+        thread: The thread at work.
+        done, total: Checkpoints, of all threads that are imported.
+        verifying: Whether they are being compared, after they were stored.
+    """
+
+    thread: str
+    done: int
+    total: int
+    verifying: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ImportReport:
+    """What an import has done.
+
+    Attributes:
+        threads: Threads that the source has, of those that were asked for.
+        checkpoints: Checkpoints stored.
+        writes: Pending writes stored.
+        skipped: Checkpoints that were there already.
+        damaged: What was left out because it does not decode, each with its name.
+        verified: Checkpoints that were compared with the source, and are the same.
+        bytes_before: Size of the source.
+        bytes_after: Size of the target, with everything it holds.
+        seconds: How long it took, without the comparison.
+    """
+
+    threads: int = 0
+    checkpoints: int = 0
+    writes: int = 0
+    skipped: int = 0
+    damaged: tuple[str, ...] = ()
+    verified: int = 0
+    bytes_before: int = 0
+    bytes_after: int = 0
+    seconds: float = 0.0
+
+
+Progress: TypeAlias = Callable[[ImportProgress], None]
+Steps: TypeAlias = Generator[ImportProgress, None, ImportReport]
+
+
+def import_checkpoints(
+    source: str | Path,
+    target: MessageLog | DeltaSaver | str,
+    *,
+    threads: Sequence[str] | None = None,
+    serde: SerializerProtocol | None = None,
+    skip_damaged: bool = False,
+    verify: bool = False,
+    progress: Progress | None = None,
+) -> ImportReport:
+    """Bring the threads of a `SqliteSaver` or `AsyncSqliteSaver` into a database of this package; every state reads as it did there.
+
+    The source is opened for reading alone, and nothing about it changes. An import that was stopped anywhere is run again and goes on; one
+    that is repeated brings in what the source has got since. No class that the source names is built or needed: what a reader of the target
+    may build is decided when it reads.
+
+    Args:
+        source: The path of the database.
+        target: Where to; a URL or path names a database that is made if there is none. A saver that is bound to an owner gives it to him.
+        threads: The ids of the threads to import; all, if not given.
+        serde: The serializer that wrote the source, if it was one of the application's own.
+        skip_damaged: Leave out what does not decode, and name it in the report, instead of ending with an error.
+        verify: Read both afterwards and compare every checkpoint.
+        progress: Called after each step.
+
+    Raises:
+        StorageUnavailable: The source is not there, or one of the two cannot be opened.
+        NotADatabase: The source is not a database of langgraph-checkpoint-sqlite.
+        InvalidInput: Source and target are the same, or the source needs a `serde`.
+        ThreadNotFound: A thread that was asked for is not in the source, or belongs to another owner in the target.
+        DamagedRow: A row of the source does not decode. Whole checkpoints before it were stored.
+        StorageError: The comparison has found a difference; the message says where.
+    """
+    steps = _Import(source, target, threads, serde, skip_damaged=skip_damaged, verify=verify).steps()
+    try:
+        while isinstance(at := _advance(steps), ImportProgress):
+            if progress is not None:
+                progress(at)
+        return at
+    finally:
+        steps.close()
+
+
+async def aimport_checkpoints(
+    source: str | Path,
+    target: MessageLog | DeltaSaver | str,
+    *,
+    threads: Sequence[str] | None = None,
+    serde: SerializerProtocol | None = None,
+    skip_damaged: bool = False,
+    verify: bool = False,
+    progress: Progress | None = None,
+) -> ImportReport:
+    """Async twin of `import_checkpoints`: a step at a time in a worker thread. Cancelled, it ends with the step that runs."""
+    steps = _Import(source, target, threads, serde, skip_damaged=skip_damaged, verify=verify).steps()
+    step: asyncio.Future[ImportProgress | ImportReport] | None = None
+    try:
+        while True:
+            step = asyncio.ensure_future(asyncio.to_thread(_advance, steps))
+            at = await asyncio.shield(step)
+            if isinstance(at, ImportReport):
+                return at
+            if progress is not None:
+                progress(at)
+    finally:
+        if step is not None:
+            await asyncio.wait([step])
+        await asyncio.to_thread(steps.close)
+
+
+def _advance(steps: Steps) -> ImportProgress | ImportReport:
+    with collector_paused(BATCH_BYTES):
+        try:
+            return next(steps)
+        except StopIteration as done:
+            report: ImportReport = done.value
+            return report
+
+
+class _Import:
+    """One import."""
+
+    def __init__(
+        self,
+        source: str | Path,
+        target: MessageLog | DeltaSaver | str,
+        threads: Sequence[str] | None,
+        serde: SerializerProtocol | None,
+        *,
+        skip_damaged: bool,
+        verify: bool,
+    ) -> None:
+        self._source = source
+        self._target = target
+        self._threads = threads
+        self._serde = serde
+        self._skip_damaged = skip_damaged
+        self._verify = verify
+
+    def steps(self) -> Steps:
+        """Carry it out; it may be interrupted between any two steps."""
+        began = time.monotonic()
+        file = SaverFile(self._source)
+        try:
+            threads = self._chosen(file)
+            log = self._open(file)
+            try:
+                return (yield from self._move(file, log, threads, began))
+            finally:
+                if isinstance(self._target, str):
+                    log.close()
+        finally:
+            file.close()
+
+    def _move(self, file: SaverFile, log: MessageLog, threads: list[str], began: float) -> Steps:
+        total, done, tally = sum(file.threads[thread] for thread in threads), 0, Tally()
+        transcoder, owner = self._transcoder(), self._owner()
+        for thread in threads:
+            for count in Moving(file, log, transcoder, thread, owner, tally, skip_damaged=self._skip_damaged).steps():
+                done += count
+                yield ImportProgress(thread, done, total)
+        seconds, verified = time.monotonic() - began, 0
+        for thread in threads if self._verify else ():
+            for count in Verification(file, log, self._reader(), self._codec(), thread, owner).steps(tally.left_out):
+                verified += count
+                yield ImportProgress(thread, verified, total, verifying=True)
+        return ImportReport(
+            threads=len(threads),
+            checkpoints=tally.checkpoints,
+            writes=tally.writes,
+            skipped=tally.skipped,
+            damaged=tuple(tally.damaged),
+            verified=verified,
+            bytes_before=file.size,
+            bytes_after=log.run(transfer_ops.size(), write=False),
+            seconds=seconds,
+        )
+
+    def _chosen(self, file: SaverFile) -> list[str]:
+        chosen = list(file.threads) if self._threads is None else list(dict.fromkeys(self._threads))
+        if missing := [thread for thread in chosen if thread not in file.threads]:
+            raise ThreadNotFound(f"there is no thread {missing[0]!r} in {file.path}: it has {len(file.threads)}, and nothing was imported")
+        return chosen
+
+    def _open(self, file: SaverFile) -> MessageLog:
+        same = "source and target are the same file: give the target a name of its own"
+        if isinstance(self._target, str) and str(Path(sqlite_path(self._target)[0]).resolve()) == str(file.path):
+            raise InvalidInput(same)
+        log = MessageLog.of(self._target)
+        if getattr(log.driver, "path", None) == str(file.path):
+            raise InvalidInput(same)
+        return log
+
+    def _owner(self) -> str | None:
+        owner: str | None = getattr(self._target, "owner", None)
+        return owner
+
+    def _transcoder(self) -> Transcoder:
+        codec = self._codec()
+        return Transcoder(self._reader(), codec if isinstance(codec, ForeignCodec) else MessageCodec(StoringPolicy()))
+
+    def _codec(self) -> MessageCodec:
+        """The target's."""
+        codec = getattr(self._target, "codec", None)
+        return codec if isinstance(codec, MessageCodec) else codec_of(DataSerializer())
+
+    def _reader(self) -> Reader:
+        """How rows of the source are decoded: to objects only where a serializer that is not LangGraph's takes part."""
+        own = self._serde is None or isinstance(self._serde, DataSerializer)
+        if own and not isinstance(self._codec(), ForeignCodec):
+            return RowReader()
+        return ObjectReader(self._serde or DataSerializer())
