@@ -7,9 +7,15 @@ run, whatever its length; removing or replacing a message splits a run; dropping
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 Runs: TypeAlias = tuple[int, ...]
+
+NUMBERS: Final = 1 << 32
+"""The numbers of a thread's items are below this."""
+
+LONGEST: Final = 1 << 24
+"""Messages that a list may have: a forged manifest must not fill the memory."""
 
 
 def runs_of(numbers: Iterable[int], runs: Sequence[int] = ()) -> Runs:
@@ -57,3 +63,19 @@ def begins_with(runs: Runs, beginning: Runs) -> bool:
     """
     last = len(beginning) - 1
     return not beginning or (last < len(runs) and runs[:last] == beginning[:last] and beginning[last] <= runs[last])
+
+
+def checked(runs: Sequence[int], below: int = NUMBERS) -> Runs:
+    """Runs that were read.
+
+    Raises:
+        ValueError: They are none: odd, empty, backwards, or beyond what can be (also `TypeError`).
+    """
+    length = 0
+    for start, end in ranges_of(runs):
+        if not 0 <= start < end <= below:
+            raise ValueError(f"there are no messages from {start} to {end}")
+        length += end - start
+    if length > LONGEST:
+        raise ValueError(f"a list of {length} messages cannot be")
+    return tuple(runs)

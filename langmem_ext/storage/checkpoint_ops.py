@@ -301,9 +301,9 @@ def read_word(index: ThreadIndex, number: int) -> Op[bytes]:
     body = index.bodies.get(number)
     if body is None:
         row = yield from fetch_one(sql.SELECT_WORD, thread=index.number, number=number)
-        if row is None:
+        if row is None or not isinstance(row[0], bytes):
             raise DamagedRow(f"word {number} of thread number {index.number} is missing: restore the thread from a copy, or delete it")
-        body = bytes(row[0])
+        body = row[0]
         index.learn_word(number, body)
     return body
 

@@ -10,12 +10,13 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from langmem_ext.messages.manifest import NUMBERS
 from langmem_ext.storage import inspect_statements as sql
 from langmem_ext.storage.checkpoint_ops import header_of
 from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Op, fetch, fetch_one
 from langmem_ext.storage.header import Header, longest_list
 from langmem_ext.storage.index import ThreadIndex
-from langmem_ext.storage.inspect_ops import NEXT_STEP, NUMBERS, Contents, Examined, readable
+from langmem_ext.storage.inspect_ops import NEXT_STEP, Contents, Examined, readable
 from langmem_ext.storage.message_ops import read_body
 from langmem_ext.storage.statements import DELETE_THREAD, KEY_BITS, SELECT_LATEST_CHECKPOINT, row_key
 

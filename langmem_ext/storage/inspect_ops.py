@@ -16,7 +16,7 @@ from hashlib import blake2b
 from typing import Any, Final, Protocol, TypeAlias
 
 from langmem_ext.errors import DamagedRow, LangmemExtError
-from langmem_ext.messages.manifest import Runs
+from langmem_ext.messages.manifest import NUMBERS, Runs, checked, length_of
 from langmem_ext.storage import inspect_statements as sql
 from langmem_ext.storage.checkpoint_ops import header_of, read_word, read_writes
 from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Op, Row, fetch, fetch_one
@@ -24,14 +24,8 @@ from langmem_ext.storage.findings import Findings
 from langmem_ext.storage.header import Header, ValueRef
 from langmem_ext.storage.ids import decode_id, encode_id
 from langmem_ext.storage.index import ThreadIndex
-from langmem_ext.storage.statements import KEY_BITS, row_key
+from langmem_ext.storage.statements import row_key
 from langmem_ext.types import Snapshot
-
-NUMBERS: Final = 1 << KEY_BITS
-"""Numbers of a thread's rows are below this."""
-
-MANIFEST: Final = 1 << 24
-"""Messages that a list may have."""
 
 NEXT_STEP: Final = "fork from an earlier checkpoint, restore the thread from a copy, or delete it"
 
@@ -206,16 +200,7 @@ def read_pending(thread: Examined, contents: Contents, at: Cursor, limit: int) -
 
 def _need(thread: Examined, contents: Contents, checkpoint: bytes, what: str, ref: ValueRef) -> None:
     """Note what a reference needs; it must be well-formed."""
-    length = 0
-    for start, end in zip(ref.runs[::2], ref.runs[1::2], strict=True):
-        if not 0 <= start < end <= NUMBERS:
-            raise DamagedRow(f"{what} names the messages {start} to {end}")
-        length += end - start
-    if length > MANIFEST or any(not 0 <= position < length for position in ref.nameless):
-        raise DamagedRow(f"{what} names messages beyond its list")
-    if any(not isinstance(row, int) or not 0 <= row < NUMBERS for row in ref.rows()):
-        raise DamagedRow(f"{what} names no value")
-    if ref.body is not None and contents.read_value(ref.body) > length:
+    if ref.body is not None and contents.read_value(ref.body) > length_of(checked(ref.runs)):
         raise DamagedRow(f"{what} holds messages that it does not name")
     if ref.runs or ref.row is not None:
         thread.uses.setdefault((ref.runs, ref.rows()), []).append(checkpoint)

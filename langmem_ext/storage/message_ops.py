@@ -16,7 +16,9 @@ from langmem_ext.errors import DamagedRow, LangmemExtError
 from langmem_ext.messages.identity import is_text
 from langmem_ext.messages.manifest import Runs, numbers_of, ranges_of, runs_of
 from langmem_ext.storage import statements as sql
+from langmem_ext.storage.compounds import read_compound
 from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Batch, Op, Row, fetch
+from langmem_ext.storage.header import ValueRef
 from langmem_ext.storage.ids import decode_id, encode_id
 from langmem_ext.storage.index import KnownList, ThreadIndex
 from langmem_ext.storage.thread_ops import ThreadRow
@@ -94,9 +96,14 @@ class Writer:
         digest = blake2b(body, digest_size=16).digest()
         if digest in self.index.values:
             return self.index.values[digest]
+        number = self.add_row(body)
+        self.index.learn_value(digest, number)
+        return number
+
+    def add_row(self, body: bytes) -> int:
+        """Queue a new value row; its number."""
         number = self.thread.next_value
         self.thread.next_value = number + 1
-        self.index.learn_value(digest, number)
         self.values.append({"key": sql.row_key(self.thread.number, number), "body": body})
         return number
 
@@ -131,7 +138,8 @@ def catch_up(index: ThreadIndex, thread: ThreadRow, codec: Codec) -> Op[None]:
     if index.words_end < thread.next_word:
         first = max(index.words_end, thread.next_word - CATCH_UP)
         for number, body in (yield from fetch(sql.SELECT_WORDS_FROM, thread=thread.number, first=first)):
-            index.learn_word(number, bytes(body))
+            if isinstance(body, bytes):  # another is damaged, and named where it is needed
+                index.learn_word(number, body)
         index.words_end = thread.next_word
 
 
@@ -252,6 +260,10 @@ def read_messages(index: ThreadIndex, codec: Codec, runs: Runs, nameless: tuple[
     """
     content = index.content
     for first, end in ranges_of(runs):
+        if end - first > CATCH_UP and end - 1 not in content:
+            # Before its numbers are written out: a forged run may name more than memory holds.
+            yield from load_items(index, codec, end - 1, end)
+            _present(index, end - 1)
         missing = [number for number in range(first, end) if number not in content]
         if missing:
             yield from load_items(index, codec, missing[0], missing[-1] + 1)
@@ -270,6 +282,11 @@ def read_messages(index: ThreadIndex, codec: Codec, runs: Runs, nameless: tuple[
     return packed
 
 
+def _present(index: ThreadIndex, number: int) -> None:
+    if number not in index.content:
+        raise DamagedRow(f"message {number} of thread number {index.number} is missing: restore the thread from a copy, or delete it")
+
+
 def _reload_named(index: ThreadIndex, codec: Codec, numbers: list[int], nameless: set[int]) -> Op[None]:
     """Read again what another process may have changed.
 
@@ -280,6 +297,35 @@ def _reload_named(index: ThreadIndex, codec: Codec, numbers: list[int], nameless
             yield from load_items(index, codec, number, number + 1)
 
 
+def read_value(index: ThreadIndex, ref: ValueRef, place: tuple[int, str] | None = None) -> Op[bytes | None]:
+    """A value's body, wherever it stands; None for a plain list of messages. `place` is the namespace and channel whose value it is.
+
+    Raises:
+        DamagedRow: A row is missing, or its rows do not belong together.
+    """
+    if ref.row is None:
+        return ref.body
+    if ref.deltas is None:
+        return (yield from read_body(index, ref.row))
+    known = index.compounds.get(place) if place is not None else None
+    if known is not None and known.rows() == ref.rows():
+        return known.body()
+    rows = []
+    for number in ref.rows():
+        rows.append((number, (yield from read_body(index, number))))
+    try:
+        compound = read_compound(rows)
+        body = compound.body()
+    except Exception as error:
+        raise DamagedRow(
+            f"the values {ref.rows()} of thread number {index.number} are damaged ({error}): other threads stay readable;"
+            " fork from an earlier checkpoint, or delete the thread"
+        ) from error
+    if place is not None:
+        index.learn_compound(place, compound)
+    return body
+
+
 def read_body(index: ThreadIndex, number: int) -> Op[bytes]:
     """A value row's body.
 
@@ -287,7 +333,7 @@ def read_body(index: ThreadIndex, number: int) -> Op[bytes]:
         DamagedRow: It is missing.
     """
     rows = yield from fetch(sql.SELECT_VALUE, key=sql.row_key(index.number, number))
-    if not rows:
+    if not rows or not isinstance(rows[0][0], bytes):
         raise DamagedRow(f"value {number} of thread number {index.number} is missing: restore the thread from a copy, or delete it")
     body: bytes = rows[0][0]
     return body

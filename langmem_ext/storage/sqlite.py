@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Literal, TypeVar, get_args
 from urllib.parse import quote
 
-from langmem_ext.errors import ConnectionInUse, InvalidInput, NotADatabase, StorageError, StorageUnavailable
+from langmem_ext.errors import ConnectionInUse, DamagedRow, InvalidInput, NotADatabase, StorageError, StorageUnavailable
 from langmem_ext.storage import space
 from langmem_ext.storage.effects import Batch, Effect, Op, Pause, Rows
 from langmem_ext.storage.lease import FileLeases, Leases
@@ -99,7 +99,7 @@ class SqliteDriver:
             if read_rows(self._connection, "PRAGMA journal_mode") != [("wal",)]:
                 self._begin_again(lambda: read_rows(self._connection, "PRAGMA journal_mode = WAL"))
             migrate(self._connection, self._begin_again)
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:
             raise storage_error(error, self.path) from error
 
     # -- running -------------------------------------------------------------------------------------------------------------------------
@@ -118,7 +118,7 @@ class SqliteDriver:
             except BaseException as error:
                 op.close()
                 self._roll_back()
-                if isinstance(error, sqlite3.Error):
+                if isinstance(error, sqlite3.Error | UnicodeDecodeError):
                     raise storage_error(error, self.path) from error
                 raise
             return result
@@ -231,10 +231,13 @@ class SqliteDriver:
         await asyncio.to_thread(self.close)
 
 
-def storage_error(error: sqlite3.Error, path: str) -> StorageError:
+def storage_error(error: sqlite3.Error | UnicodeDecodeError, path: str) -> StorageError:
     """SQLite's error as one of ours, with what to do next."""
     text = str(error)
     place = path or "the database"
+    if isinstance(error, UnicodeDecodeError) or "decode to UTF-8" in text:
+        # Without SQLite's words: they show the text.
+        return DamagedRow(f"{place} holds a text that is damaged: `langmem-ext doctor` says which; other threads stay readable")
     code = getattr(error, "sqlite_errorname", "") or ""
     if code.startswith("SQLITE_NOTADB") or "not a database" in text:
         return NotADatabase(f"{place} is not a SQLite database: give the path of a database, or of a file that does not exist yet")

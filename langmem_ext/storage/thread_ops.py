@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from langmem_ext.errors import ThreadNotFound
+from langmem_ext.errors import DamagedRow, ThreadNotFound
+from langmem_ext.messages.manifest import NUMBERS
 from langmem_ext.storage import statements as sql
-from langmem_ext.storage.effects import Op, fetch, fetch_one
+from langmem_ext.storage.effects import Op, Row, fetch, fetch_one
 from langmem_ext.types import ThreadKey
 
 
@@ -23,12 +24,23 @@ class ThreadRow:
     next_namespace: int
 
 
+def _thread_of(row: Row, key: ThreadKey) -> ThreadRow:
+    """The thread that a row describes.
+
+    Raises:
+        DamagedRow: It describes none.
+    """
+    if not all(isinstance(number, int) and 0 <= number <= NUMBERS for number in row[2:]):
+        raise DamagedRow(f"the row of thread {key.id!r} is damaged: `langmem-ext doctor --fix` counts again what the thread has")
+    return ThreadRow(*row)
+
+
 def find_thread(key: ThreadKey) -> Op[ThreadRow | None]:
     """The thread; None where there is none, or it is not the caller's."""
     row = yield from fetch_one(sql.SELECT_THREAD, id=key.id)
     if row is None or (key.owner is not None and row[1] != key.owner):
         return None
-    return ThreadRow(*row)
+    return _thread_of(row, key)
 
 
 def ensure_thread(key: ThreadKey, *, now: int) -> Op[ThreadRow]:
@@ -42,4 +54,4 @@ def ensure_thread(key: ThreadKey, *, now: int) -> Op[ThreadRow]:
         [row] = yield from fetch(sql.INSERT_THREAD, id=key.id, owner=key.owner, now=now)
     elif key.owner is not None and row[1] != key.owner:
         raise ThreadNotFound(f"there is no thread {key.id!r} for this owner: use an id of the owner's own")
-    return ThreadRow(*row)
+    return _thread_of(row, key)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -28,9 +29,9 @@ ONE_KIND = st.sampled_from([VERSIONS, st.integers(0, 9), st.builds(lambda n: nex
 REFS = st.builds(
     ValueRef,
     body=st.one_of(st.none(), st.binary(max_size=8)),
-    runs=st.lists(st.integers(0, 2**20), max_size=6).map(lambda numbers: tuple(numbers[: len(numbers) // 2 * 2])),
-    nameless=st.lists(st.integers(0, 9), max_size=3).map(tuple),
-) | st.builds(ValueRef, row=st.integers(0, 2**31))
+    runs=st.lists(st.integers(0, 2**20), max_size=3).map(lambda starts: tuple(n for start in starts for n in (start, start + 10))),
+).flatmap(lambda ref: st.lists(st.integers(0, 9), max_size=3).map(lambda bare: replace(ref, nameless=tuple(bare) if ref.runs else ())))
+REFS |= st.builds(ValueRef, row=st.integers(0, 2**31))
 TIMES = st.one_of(
     st.datetimes(timezones=st.just(UTC), min_value=datetime(1990, 1, 1), max_value=datetime(2200, 1, 1)).map(datetime.isoformat),
     st.text(max_size=10),
