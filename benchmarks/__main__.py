@@ -1,8 +1,12 @@
-"""Measure `DeltaSaver` beside its peers, and print what was aimed at as ratios.
+"""Measure `DeltaSaver` beside its peers, and print what is aimed at as ratios.
 
-python -m benchmarks                     the fast set, a few minutes
-python -m benchmarks --all               everything, an hour
-python -m benchmarks --only short turn-1600 --contenders delta memory
+    python -m benchmarks                     the fast set, a few minutes
+    python -m benchmarks --all --record      everything, most of an hour, and keep what was found
+    python -m benchmarks --only short turn-1600 --contenders delta memory
+    python -m benchmarks --plot benchmarks/results/….json
+
+PostgresSaver takes part when it is installed (`pip install langgraph-checkpoint-postgres 'psycopg[binary]'`) and BENCHMARK_POSTGRES is the
+URL of a server on which databases may be made and dropped.
 """
 
 from __future__ import annotations
@@ -11,10 +15,11 @@ import argparse
 import os
 import sys
 from datetime import UTC, datetime
+from pathlib import Path
 
-from benchmarks.machine import commit, machine, versions
+from benchmarks import machine, report, results
+from benchmarks.contenders import CONTENDERS
 from benchmarks.record import Record, ShapeResult
-from benchmarks.report import header, shape_lines
 from benchmarks.shapes import SHAPES
 from benchmarks.shapes.applications import RUNS
 
@@ -22,34 +27,65 @@ from benchmarks.shapes.applications import RUNS
 def main() -> int:
     args = arguments().parse_args()
     if args.list:
-        print("\n".join(f"{shape.name:18} {'slow  ' if shape.slow else '      '}{shape.title}" for shape in SHAPES.values()))
+        print("\n".join(f"{shape.name:18} {'slow' if shape.slow else '':6}{shape.title}" for shape in SHAPES.values()))
         return 0
+    if args.show or args.plot:
+        return show(args.show, args.plot)
     if args.tool_runs:
         os.environ[RUNS] = args.tool_runs
-    names = args.only or [name for name, shape in SHAPES.items() if args.all or not shape.slow]
+    record = measure(args.only or [name for name, shape in SHAPES.items() if args.all or not shape.slow], args.contenders)
+    print("\n" + "\n".join(report.summary(record)))
+    if any(result.errors for result in record.shapes):
+        return 1
+    if args.record:
+        print(f"\nkept in {results.keep(record).name}")
+    return 0
+
+
+def measure(names: list[str], contenders: list[str] | None) -> Record:
+    """Run the shapes, and print what each found when it is done."""
+    found: list[ShapeResult] = []
     record = Record(
-        date=datetime.now(UTC).isoformat(timespec="seconds"), commit=commit(), machine=machine(), versions=versions(), shapes=[]
+        date=datetime.now(UTC).isoformat(timespec="seconds"),
+        commit=machine.commit(),
+        machine=machine.machine(),
+        versions=machine.versions(),
+        shapes=found,
     )
-    print(header(record), flush=True)
-    results: list[ShapeResult] = []
+    print(report.header(record), flush=True)
     for name in names:
         if why := SHAPES[name].needs():
             print(f"\n{name}: left out: {why}")
             continue
-        results.append(SHAPES[name].run(only=args.contenders))
-        print("\n".join(shape_lines(results[-1])), flush=True)
-    return 1 if any(result.errors for result in results) else 0
+        found.append(SHAPES[name].run(only=contenders))
+        print("\n".join(report.shape_lines(found[-1])), flush=True)
+    return record.model_copy(update={"shapes": found})
+
+
+def show(shown: Path | None, plotted: Path | None) -> int:
+    """Print a recorded run, or draw it."""
+    if shown:
+        record = results.read(shown)
+        print("\n".join([report.header(record), *(line for result in record.shapes for line in report.shape_lines(result))]))
+        print("\n" + "\n".join(report.summary(record)))
+    if plotted:
+        from benchmarks.plot import draw  # noqa: PLC0415 (only this needs matplotlib)
+
+        for path in draw(results.read(plotted)):
+            print(f"wrote {path.name}")
+    return 0
 
 
 def arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--all", action="store_true", help="the slow shapes too")
-    parser.add_argument("--only", nargs="+", choices=SHAPES, metavar="NAME", help="these shapes (see --list)")
-    parser.add_argument("--contenders", nargs="+", metavar="NAME", help="these contenders only")
-    parser.add_argument(
-        "--tool-runs", metavar="PATH", help="recorded conversations with tool calls (tau-bench's JSON), for the shape 'tools'"
-    )
-    parser.add_argument("--list", action="store_true", help="name the shapes and do nothing")
+    parser.add_argument("--only", nargs="+", choices=SHAPES, metavar="SHAPE", help="these shapes (see --list)")
+    parser.add_argument("--contenders", nargs="+", choices=CONTENDERS, metavar="NAME", help=f"these only, of {', '.join(CONTENDERS)}")
+    parser.add_argument("--tool-runs", metavar="PATH", help="recorded conversations with tool calls (tau-bench's JSON) for the shape tools")
+    parser.add_argument("--record", action="store_true", help="keep what was found, as JSON in benchmarks/results")
+    parser.add_argument("--show", type=Path, metavar="FILE", help="print a recorded run, and measure nothing")
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw a recorded run into docs/, and measure nothing")
+    parser.add_argument("--list", action="store_true", help="name the shapes, and measure nothing")
     return parser
 
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
+from uuid import uuid4
 
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
@@ -23,21 +28,24 @@ class Opened:
 
     Attributes:
         saver: What a graph is compiled with; None for none.
-        file: Its database, where it has one.
+        size: Gives its database's size in bytes; None where it has no database.
         delta_channel: Whether the graph's messages are to be a `DeltaChannel`.
     """
 
     saver: Any
-    file: Path | None = None
+    size: Callable[[], int] | None = None
     delta_channel: bool = False
 
     def bytes(self) -> int:
-        """The database's size with everything in it that has been committed."""
-        if self.file is None:
-            return 0
-        with closing(sqlite3.connect(self.file)) as connection:
-            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        return sum(path.stat().st_size for path in self.file.parent.glob(f"{self.file.name}*") if not path.name.endswith("-shm"))
+        """The database's size with everything in it that has been committed; 0 where there is none."""
+        return self.size() if self.size else 0
+
+
+def sqlite_size(file: Path) -> int:
+    """Bytes of an SQLite database whose write-ahead log has been worked off."""
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    return sum(path.stat().st_size for path in file.parent.glob(f"{file.name}*") if not path.name.endswith("-shm"))
 
 
 Open = Callable[[Path], AbstractContextManager[Opened]]
@@ -58,7 +66,7 @@ def _delta(synchronous: Synchronous) -> Open:
     def opening(folder: Path) -> Iterator[Opened]:
         file = folder / "delta.db"
         with closing(DeltaSaver.open(str(file), synchronous=synchronous)) as saver:
-            yield Opened(saver, file)
+            yield Opened(saver, partial(sqlite_size, file))
 
     return opening
 
@@ -71,10 +79,33 @@ def _sqlite(synchronous: Synchronous, *, delta_channel: bool = False) -> Open:
             connection.execute(f"PRAGMA synchronous = {synchronous.upper()}")
             saver = SqliteSaver(connection)
             saver.setup()
-            yield Opened(saver, file, delta_channel)
+            yield Opened(saver, partial(sqlite_size, file), delta_channel)
 
     return opening
 
+
+POSTGRES = "BENCHMARK_POSTGRES"
+"""The environment's name for the URL of a PostgreSQL server on which databases may be made and dropped."""
+
+
+@contextmanager
+def _postgres(folder: Path) -> Iterator[Opened]:
+    url, name = os.environ[POSTGRES], f"benchmark_{uuid4().hex}"
+    psycopg, postgres = import_module("psycopg"), import_module("langgraph.checkpoint.postgres")
+    with psycopg.connect(url, autocommit=True) as server:
+        server.execute(f"CREATE DATABASE {name}")
+        try:
+            with psycopg.connect(url, dbname=name, autocommit=True) as looking:
+                own = {"autocommit": True, "prepare_threshold": 0, "row_factory": psycopg.rows.dict_row}
+                with psycopg.connect(url, dbname=name, **own) as connection:
+                    saver = postgres.PostgresSaver(connection)
+                    saver.setup()
+                    yield Opened(saver, lambda: int(looking.execute(POSTGRES_SIZE).fetchone()[0]))
+        finally:
+            server.execute(f"DROP DATABASE {name}")
+
+
+POSTGRES_SIZE = "SELECT sum(pg_total_relation_size(relid)) FROM pg_stat_user_tables"
 
 CONTENDERS: dict[str, Open] = {
     "none": _none,
@@ -87,12 +118,16 @@ CONTENDERS: dict[str, Open] = {
 }
 """By name. Without a suffix `synchronous=NORMAL`, which commits cheaper: so differences are seen better."""
 
+if os.environ.get(POSTGRES) and find_spec("psycopg") and find_spec("langgraph.checkpoint.postgres"):
+    CONTENDERS["postgres"] = _postgres
+
 TITLES = {
     "none": "no saver",
     "memory": "InMemorySaver",
     "sqlite": "SqliteSaver",
     "sqlite-full": "SqliteSaver FULL",
     "deltachannel": "DeltaChannel + SqliteSaver",
+    "postgres": "PostgresSaver (client's CPU)",
     "delta": "DeltaSaver",
     "delta-full": "DeltaSaver FULL",
 }

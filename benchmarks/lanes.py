@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import time
 import traceback
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 Figures: TypeAlias = dict[str, float]
 
@@ -120,7 +120,17 @@ def _serve(pipe: Connection, begin: Begin, folder: Path) -> None:
         pipe.send(Failure(traceback.format_exception_only(error)[0].strip()))
 
 
-def race(lanes: dict[str, Here | Apart], *, burst: int = 1) -> tuple[dict[str, list[Sample]], dict[str, Figures], dict[str, str]]:
+class Lane(Protocol):
+    """Where a contender does its work."""
+
+    def take(self) -> Sample | Figures | Failure:
+        """Do the next step; give the figures if there is none."""
+
+    def close(self) -> None:
+        """Stop."""
+
+
+def race(lanes: Mapping[str, Lane], *, burst: int = 1) -> tuple[dict[str, list[Sample]], dict[str, Figures], dict[str, str]]:
     """Let the lanes take `burst` steps each in turns until all are done: samples, figures and errors by contender.
 
     A process that has just been woken finds the processor's caches full of another's data; where steps take a millisecond or two, a burst

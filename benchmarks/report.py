@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from benchmarks.contenders import TITLES
 from benchmarks.record import Record, ShapeResult, Verdict
@@ -30,16 +30,24 @@ def _table(figures: Mapping[str, Mapping[str, float]]) -> Iterator[str]:
     metrics = list(dict.fromkeys(metric for found in figures.values() for metric in found))
     groups: dict[str, list[str]] = defaultdict(list)
     for metric in metrics:
-        groups[metric.partition("@")[0] if "@" in metric else ""].append(metric)
+        group, at, _ = metric.partition("@")
+        if not at or group in SERIES:
+            groups[group if at else ""].append(metric)
     for group, columns in groups.items():
-        titles = [f"{group} @{column.partition('@')[2]}" if group else column for column in columns]
-        yield f"  {'':26}" + "".join(f"  {title:>16}" for title in titles)
+        titles = [column.partition("@")[2] for column in columns] if group else columns
+        wide = [max(len(title), 12 if group else 9) for title in titles]
+        yield f"  {f'{group} at turn' if group else '':26}" + _row(titles, wide)
         for name, found in figures.items():
             if any(column in found for column in columns):
-                shown = (number(found[column]) if column in found else "" for column in columns)
-                yield f"  {TITLES.get(name, name):26}" + "".join(
-                    f"  {text:>{max(16, len(title))}}" for text, title in zip(shown, titles, strict=True)
-                )
+                yield f"  {TITLES.get(name, name):26}" + _row([number(found[key]) if key in found else "" for key in columns], wide)
+
+
+SERIES = ("bytes", "by_raw", "turn_cpu_ms", "turn_wall_ms")
+"""The metrics over turns that are printed; the others are kept all the same."""
+
+
+def _row(texts: Sequence[str], wide: Sequence[int]) -> str:
+    return "".join(f"  {text:>{width}}" for text, width in zip(texts, wide, strict=True))
 
 
 def verdict_line(verdict: Verdict) -> str:
@@ -52,6 +60,20 @@ def verdict_line(verdict: Verdict) -> str:
         return line
     sign = "≤" if verdict.sense == "at_most" else "≥"
     return f"{line}, aim {sign} {number(verdict.bound)}{times}: {'reached' if verdict.reached else 'NOT REACHED'}"
+
+
+def summary(record: Record) -> Iterator[str]:
+    """What was aimed at, as a Markdown table."""
+    yield "| what | DeltaSaver | against | | ratio | aim | reached |"
+    yield "|---|---|---|---|---|---|---|"
+    for verdict in (verdict for result in record.shapes for verdict in result.verdicts):
+        against = TITLES[verdict.against] if verdict.against else ""
+        theirs = number(verdict.theirs) if verdict.theirs is not None else ""
+        ratio = f"{number(verdict.ratio)} ×" if verdict.against else ""
+        sign = "≤" if verdict.sense == "at_most" else "≥"
+        aim = "" if verdict.bound is None else f"{sign} {number(verdict.bound)}{' ×' if verdict.against else ''}"
+        reached = "" if verdict.reached is None else "yes" if verdict.reached else "**no**"
+        yield f"| {verdict.what} | {number(verdict.ours)} | {against} | {theirs} | {ratio} | {aim} | {reached} |"
 
 
 def number(value: float) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import statistics
 import time
 from collections import defaultdict
@@ -13,7 +14,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from benchmarks.contenders import CONTENDERS
-from benchmarks.lanes import Apart, Figures, Here, Sample, Work, race
+from benchmarks.lanes import Apart, Figures, Here, Lane, Sample, Work, race
 from benchmarks.machine import load
 from benchmarks.record import ShapeResult, Verdict
 
@@ -98,7 +99,7 @@ class Shape:
         names = [name for name in self.contenders if name in CONTENDERS and (only is None or name in only)]
         started, before = time.monotonic(), load()
         with TemporaryDirectory(prefix="benchmark-") as root:
-            lanes: dict[str, Here | Apart] = {}
+            lanes: dict[str, Lane] = {}
             try:
                 for name in names:
                     folder = Path(root, name)
@@ -112,7 +113,7 @@ class Shape:
         return ShapeResult(
             name=self.name,
             title=self.title,
-            settings=settings,
+            settings=json.loads(json.dumps(settings)),  # as a record that is read gives them
             figures=found,
             errors=errors,
             verdicts=[verdict for aim in self.aims if (verdict := aim.judge(found))],

@@ -18,7 +18,7 @@ MODULES = """
 argparse asyncio collections concurrent.futures configparser contextlib csv datetime decimal difflib email.message enum fractions
 functools heapq http.client http.cookies http.server importlib.abc inspect ipaddress itertools json logging logging.handlers mailbox
 multiprocessing.pool numbers optparse os pathlib pdb pickle pprint pydoc queue random re selectors shelve shlex shutil smtplib socket
-socketserver sqlite3 ssl statistics string subprocess tarfile tempfile textwrap threading tokenize traceback types typing
+socketserver sqlite3 ssl statistics string subprocess tarfile tempfile textwrap threading tokenize traceback types
 unittest.case unittest.mock urllib.parse urllib.request uuid warnings weakref xml.dom.minidom xml.sax.handler zipfile
 """
 
@@ -28,41 +28,45 @@ SHORT = (180, 280)
 LONG = (2000, 2000)
 
 
+PIECE = 12
+"""Words that stay together, in their order."""
+
+
 @cache
-def documents() -> tuple[str, ...]:
-    """Every docstring of the modules, once, on one line each."""
+def pieces() -> tuple[str, ...]:
+    """Every docstring of the modules, once, cut into pieces of some words."""
     found: dict[str, None] = {}
     for name in MODULES.split():
         for _, thing in sorted(vars(importlib.import_module(name)).items()):
             found.update(dict.fromkeys(_docstrings(thing)))
-    return tuple(text for text in found if text)
+    cut = [words[at : at + PIECE] for words in map(str.split, found) for at in range(0, len(words), PIECE)]
+    return tuple(" ".join(words) + " " for words in cut)
 
 
 def _docstrings(thing: Any) -> Iterator[str]:
     if callable(thing):
-        yield " ".join((inspect.getdoc(thing) or "").split())
+        yield inspect.getdoc(thing) or ""
     if inspect.isclass(thing):
         for _, member in sorted(vars(thing).items()):
             if callable(member):
-                yield " ".join((inspect.getdoc(member) or "").split())
+                yield inspect.getdoc(member) or ""
 
 
 def texts(length: int, *, seed: int = 0) -> Iterator[str]:
-    """Texts of `length` characters, for ever; each round over the documents has an order of its own, so that none comes twice."""
-    words = _words(random.Random(seed))
+    """Texts of `length` characters, for ever; each round over the pieces has an order of its own, so that hardly a text comes twice."""
+    more = _shuffled(random.Random(seed))
     while True:
         text = ""
         while len(text) < length:
-            text += next(words) + " "
+            text += next(more)
         yield text[:length]
 
 
-def _words(chance: random.Random) -> Iterator[str]:
+def _shuffled(chance: random.Random) -> Iterator[str]:
     while True:
-        order = list(documents())
+        order = list(pieces())
         chance.shuffle(order)
-        for document in order:
-            yield from document.split()
+        yield from order
 
 
 def humans(characters: tuple[int, int]) -> Iterator[HumanMessage]:

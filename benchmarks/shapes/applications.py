@@ -164,7 +164,7 @@ def tools(contender: str, folder: Path, *, runs: int) -> Work:
                     lead = script[:position] if position == 1 else []
                     yield Step("turn", partial(graph.invoke, {"messages": [*lead, message]}, thread(name)))
             raw += sum(raw_bytes(graph.get_state(thread(name)).values["messages"]))
-        return {"raw": raw, "bytes": opened.bytes(), "by_raw": opened.bytes() / raw} if opened.file else {"raw": raw}
+        return {"raw": raw, "bytes": opened.bytes(), "by_raw": opened.bytes() / raw} if opened.size else {"raw": raw}
 
 
 MADE_UP: list[dict[str, Any]] = [
@@ -202,7 +202,7 @@ def sizes(opened: Opened, talk: Talk) -> Figures:
     """Bytes, and by what the messages take."""
     said: list[AnyMessage] = talk.messages()
     raw = sum(raw_bytes(said))
-    return {"bytes": opened.bytes(), "raw": raw, "by_raw": opened.bytes() / raw} if opened.file else {"raw": raw}
+    return {"bytes": opened.bytes(), "raw": raw, "by_raw": opened.bytes() / raw} if opened.size else {"raw": raw}
 
 
 def _faster(what: str, times: float, metric: str = "turn_cpu_ms") -> tuple[Aim, ...]:

@@ -13,7 +13,7 @@ from benchmarks.lanes import Figures, Step, Work
 from benchmarks.shape import Aim, Shape
 from benchmarks.text import LONG, SHORT, dialogue, humans, raw_bytes, replies
 
-MARKS = (25, 50, 100, 200, 400, 800)
+MARKS = (25, 50, 100, 200, 300, 400, 500, 600, 700, 800)
 
 
 def growth(
@@ -25,7 +25,7 @@ def growth(
         sizes: dict[int, int] = {}
         for turn, message in zip(range(1, turns + 1), humans(characters), strict=False):
             yield Step(_part(turn, marks), partial(talk.say, message))
-            if turn in marks and opened.file:
+            if turn in marks and opened.size:
                 sizes[turn] = opened.bytes()
         raw = list(accumulate(raw_bytes(talk.messages())))
         found: Figures = {f"raw@{turn}": raw[2 * turn - 1] for turn in marks}
@@ -46,7 +46,7 @@ def _flatness(sizes: dict[int, int]) -> Figures:
 
 def _part(turn: int, marks: Sequence[int]) -> str:
     """The kind of a turn: those shortly before a mark show what a turn costs there."""
-    return next((f"turn@{mark}" for mark in marks if mark - max(5, mark // 10) < turn <= mark), "")
+    return next((f"turn@{mark}" for mark in marks if mark - min(50, mark // 2) < turn <= mark), "")
 
 
 def turns(contender: str, folder: Path, *, messages: int, samples: int, threads: int = 1, rich: bool = False) -> Work:

@@ -137,7 +137,7 @@ async def opened_async(contender: str, folder: Path) -> AsyncIterator[Opened]:
         await connection.execute(f"PRAGMA synchronous = {'FULL' if contender.endswith('-full') else 'NORMAL'}")
         saver = AsyncSqliteSaver(connection)
         await saver.setup()
-        yield Opened(saver, folder / "sqlite.db")
+        yield Opened(saver)
 
 
 def spread(latencies: list[float]) -> Figures:
@@ -188,7 +188,7 @@ SHAPES = (
         "50 asyncio tasks, 10 turns each (AsyncSqliteSaver for SqliteSaver)",
         tasks,
         ("none", "memory", *_FOUR),
-        {"count": 50, "turns": 10, "rounds": 4},
+        {"count": 50, "turns": 10, "rounds": 3},
         {"count": 2, "turns": 2, "rounds": 2},
         (
             Aim("turns per second, 50 tasks, NORMAL", "turns_per_s", "sqlite", at_least=2),

@@ -11,7 +11,7 @@ from typing import Any
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
 
-from benchmarks.contenders import CONTENDERS, Opened
+from benchmarks.contenders import CONTENDERS, Opened, sqlite_size
 from benchmarks.graphs import Talk, conversation, thread
 from benchmarks.lanes import Step, Work
 from benchmarks.shape import Aim, Shape
@@ -69,11 +69,11 @@ def importing(contender: str, folder: Path, *, turns: int) -> Work:
     source.mkdir()
     with CONTENDERS["sqlite"](source) as opened:
         spoken(opened, "t", turns)
-        size, old = opened.bytes(), opened.file
+        size = opened.bytes()
     transfer: Any = importlib.import_module("langmem_ext").import_checkpoints
     new = folder / "imported.db"
-    yield Step("import", partial(transfer, str(old), str(new)))
-    taken = Opened(None, new).bytes()
+    yield Step("import", partial(transfer, str(source / "sqlite.db"), str(new)))
+    taken = sqlite_size(new)
     return {"bytes_before": size, "bytes": taken, "times_smaller": size / taken}
 
 
