@@ -1,0 +1,171 @@
+"""Promises of a copied thread: it is the source to the byte, shares nothing with it, and costs no decoding."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from comparison import Names
+from forgotten import assert_sound, everything, rows
+from langchain_core.messages import HumanMessage
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.types import Command, interrupt
+from savers import Calls, Mode
+
+from langmem_ext import DeltaSaver, InvalidInput, MessageLog, ThreadNotFound
+from langmem_ext.storage.effects import Effect, Rows
+from langmem_ext.storage.sqlite import SqliteDriver
+
+
+@pytest.fixture
+def saver(tmp_path: Path) -> Iterator[DeltaSaver]:
+    with DeltaSaver.open(str(tmp_path / "a.db")) as saver:
+        yield saver
+
+
+def config(thread: str = "t", **configurable: Any) -> Any:
+    return {"configurable": {"thread_id": thread, **configurable}}
+
+
+def asking(saver: Any) -> Any:
+    inner = StateGraph(MessagesState).add_node("answer", lambda state: {"messages": [("ai", f"{len(state['messages'])}")]})
+    child = inner.add_edge(START, "answer").compile(checkpointer=True)
+    builder = StateGraph(MessagesState)
+    builder.add_node("child", child)
+    builder.add_node("ask", lambda state: {"messages": [("user", interrupt("more?"))]})
+    return builder.add_edge(START, "child").add_edge("child", "ask").compile(checkpointer=saver)
+
+
+def begin(saver: Any, thread: str = "t") -> None:
+    """A thread with a fork, a subgraph's memory, and a question that waits."""
+    graph = asking(saver)
+    graph.invoke({"messages": [HumanMessage("hello " * 30)]}, config(thread))
+    graph.invoke(Command(resume="yes"), config(thread))
+    graph.invoke({"messages": [HumanMessage("again")]}, config(thread))
+    older = list(graph.get_state_history(config(thread)))[3]
+    graph.update_state(older.config, {"messages": [HumanMessage("another branch")]}, as_node="__start__")
+    graph.invoke(None, config(thread))
+
+
+def told(saver: DeltaSaver, thread: str) -> list[Any]:
+    """Everything that a thread says, but for its own id."""
+    names = Names(keep=True)
+    forms = []
+    for place, found in everything(saver, [thread]).items():
+        anonymous = {"configurable": {**found.config["configurable"], "thread_id": ""}}
+        parent = found.parent_config and {"configurable": {**found.parent_config["configurable"], "thread_id": ""}}
+        forms.append((place[1:], names.checkpoint(found._replace(config=anonymous, parent_config=parent))))  # type: ignore[arg-type]
+    return sorted(forms)
+
+
+async def test_a_copy_reads_and_continues_as_the_source_does(saver: DeltaSaver, mode: Mode) -> None:
+    begin(saver)
+    before = told(saver, "t")
+    assert await Calls(mode).call(saver, "copy_thread", "t", "copy") is None
+    assert told(saver, "copy") == told(saver, "t") == before
+    assert len(before) > 10
+    graph = asking(saver)
+    assert graph.get_state(config("copy")).interrupts == graph.get_state(config("t")).interrupts
+    answered = [graph.invoke(Command(resume="go on"), config(thread))["messages"] for thread in ("t", "copy")]
+    assert [one.text for one in answered[0]] == [one.text for one in answered[1]]
+    assert_sound(saver)
+    assert rows(saver, "SELECT forked_from, next_item, items, tokens FROM thread ORDER BY number") == [
+        (None, *rows(saver, "SELECT next_item, items, tokens FROM thread WHERE id = 't'")[0]),
+        ("t", *rows(saver, "SELECT next_item, items, tokens FROM thread WHERE id = 't'")[0]),
+    ]
+
+
+@pytest.mark.parametrize("gone", ["t", "copy"])
+def test_neither_thread_needs_the_other(saver: DeltaSaver, gone: str) -> None:
+    begin(saver)
+    saver.copy_thread("t", "copy")
+    [other] = {"t", "copy"} - {gone}
+    before = told(saver, other)
+    asking(saver).invoke(Command(resume="elsewhere"), config(gone))
+    saver.prune([gone])
+    assert told(saver, other) == before
+    saver.delete_thread(gone)
+    assert told(saver, other) == before
+    assert_sound(saver)
+    with DeltaSaver.open(saver.log.driver.path) as fresh:  # type: ignore[attr-defined]
+        assert told(fresh, other) == before
+
+
+def test_metadata_that_names_the_source_names_the_copy(saver: DeltaSaver) -> None:
+    graph = asking(saver)
+    metadata = {"thread_id": "t", "about": "t", "ünï": "ä\U0001f642", "n": 1.0, "big": 2**53, "run_id": "run-1"}
+    begun = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
+    graph.invoke({"messages": [HumanMessage("hello")]}, config())
+    head = saver.get_tuple(config())
+    assert head is not None
+    saver.put(begun, {**head.checkpoint, "id": "ffffffff-ffff-6fff-bfff-ffffffffffff"}, metadata, {})  # type: ignore[typeddict-item, arg-type]
+    saver.copy_thread("t", "cöpy")
+    copied = saver.get_tuple(config("cöpy"))
+    assert copied is not None
+    assert copied.metadata == {**metadata, "thread_id": "cöpy"}
+    assert [type(value) for value in copied.metadata.values()] == [type(copied.metadata[name]) for name in copied.metadata]
+    saver.delete_for_runs(["run-1"])
+    assert saver.get_tuple(config("cöpy")) != copied
+    assert_sound(saver)
+
+
+def test_a_copy_belongs_to_the_sources_owner_and_others_cannot_copy_it(saver: DeltaSaver) -> None:
+    mine, theirs = saver.for_owner("u1"), saver.for_owner("u2")
+    begin(mine)
+    begin(theirs, "theirs")
+    theirs.copy_thread("t", "stolen")
+    assert everything(saver, ["stolen"]) == {}
+    with pytest.raises(ThreadNotFound):
+        mine.copy_thread("t", "theirs")
+    saver.copy_thread("t", "copy")
+    assert theirs.get_tuple(config("copy")) is None
+    assert told(mine, "copy") == told(mine, "t")
+
+
+def test_a_thread_that_is_not_there_gives_no_copy(saver: DeltaSaver) -> None:
+    saver.copy_thread("missing", "copy")
+    assert rows(saver, "SELECT * FROM thread") == []
+
+
+def test_what_is_there_is_never_written_over(saver: DeltaSaver) -> None:
+    begin(saver), begin(saver, "u")
+    before = everything(saver)
+    for target in ("t", "u"):
+        with pytest.raises(InvalidInput, match="another id"):
+            saver.copy_thread("t", target)
+    with pytest.raises(InvalidInput):
+        saver.copy_thread("t", "")
+    assert everything(saver) == before
+    saver.delete_thread("u")
+    saver.copy_thread("t", "u")
+    assert told(saver, "u") == told(saver, "t")
+
+
+class CountingDriver(SqliteDriver):
+    """Counts statements and the rows that they give."""
+
+    statements = given = 0
+
+    def execute(self, effect: Effect) -> Rows:
+        found = super().execute(effect)
+        self.statements += 1
+        self.given += len(found)
+        return found
+
+
+def test_a_copy_reads_no_message_whatever_the_length_of_the_thread(tmp_path: Path) -> None:
+    counts = []
+    for turns in (1, 30):
+        driver = CountingDriver(str(tmp_path / f"{turns}.db"))
+        with DeltaSaver(MessageLog(driver)) as saver:
+            builder = StateGraph(MessagesState).add_node("answer", lambda state: {"messages": [("ai", "yes")]})
+            graph = builder.add_edge(START, "answer").compile(checkpointer=saver)
+            for _ in range(turns):
+                graph.invoke({"messages": [HumanMessage("hello")]}, config())
+            driver.statements = driver.given = 0
+            saver.copy_thread("t", "copy")
+            counts.append((driver.statements, driver.given))
+    assert counts[0] == counts[1]
+    assert counts[0][1] < 5

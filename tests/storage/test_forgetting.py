@@ -1,0 +1,311 @@
+"""Promises of pruning: what stays reads and runs as before, what nothing needs is gone, and a dry run says exactly what a run does."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Annotated, Any, TypedDict
+
+import pytest
+from comparison import Names
+from forgotten import assert_clean, everything, rows
+from langchain_core.messages import AIMessage, HumanMessage
+from langgraph.channels.delta import DeltaChannel
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import END, START, MessagesState, StateGraph
+from langgraph.graph.message import _messages_delta_reducer
+from langgraph.types import Command, interrupt
+from savers import Calls, Mode
+
+from langmem_ext import DeltaSaver, InvalidInput, Pruned, ThreadChatMessageHistory
+
+
+@pytest.fixture
+def saver(tmp_path: Path) -> Iterator[DeltaSaver]:
+    with DeltaSaver.open(str(tmp_path / "a.db")) as saver:
+        yield saver
+
+
+def config(thread: str = "t", **configurable: Any) -> Any:
+    return {"configurable": {"thread_id": thread, **configurable}}
+
+
+def chat(saver: Any, *, ask: bool = False) -> Any:
+    def answer(state: MessagesState) -> Any:
+        given = interrupt("which?") if ask and len(state["messages"]) > 2 else ""
+        return {"messages": [("ai", f"answer {len(state['messages'])} {given}")]}
+
+    return StateGraph(MessagesState).add_node("answer", answer).add_edge(START, "answer").compile(checkpointer=saver)
+
+
+def say(saver: Any, count: int = 3, thread: str = "t", **metadata: Any) -> None:
+    for number in range(count):
+        chat(saver).invoke({"messages": [HumanMessage(f"question {number}")]}, {**config(thread), "metadata": metadata})
+
+
+def texts(saver: Any, thread: str = "t") -> list[str]:
+    return [message.text for message in chat(saver).get_state(config(thread)).values["messages"]]
+
+
+async def test_a_conversation_goes_on_after_pruning_as_if_nothing_had_happened(saver: DeltaSaver, mode: Mode) -> None:
+    calls = Calls(mode)
+    say(saver)
+    before = chat(saver).get_state(config())
+    pruned = await calls.call(saver, "prune", ["t"])
+    assert isinstance(pruned, Pruned)
+    assert (pruned.threads, pruned.checkpoints) == (0, 8)
+    after = chat(saver).get_state(config())
+    assert Names(keep=True).snapshot(after) == Names(keep=True).snapshot(before)
+    assert [one.parent_config for one in chat(saver).get_state_history(config())] == [before.parent_config]
+    assert_clean(saver)
+    say(saver, 1)
+    assert texts(saver) == ["question 0", "answer 1 ", "question 1", "answer 3 ", "question 2", "answer 5 ", "question 0", "answer 7 "]
+    assert ThreadChatMessageHistory("t", saver).messages == chat(saver).get_state(config()).values["messages"]
+
+
+def test_what_was_removed_from_the_conversation_goes_with_the_last_checkpoint_that_held_it(saver: DeltaSaver) -> None:
+    say(saver)
+    ThreadChatMessageHistory("t", saver).clear()
+    say(saver, 1)
+    assert rows(saver, "SELECT items FROM thread") == [(8,)]
+    pruned = saver.prune(["t"])
+    assert pruned.items == 6
+    assert pruned.bytes > 6 * len("question 0")
+    assert rows(saver, "SELECT items FROM thread") == rows(saver, "SELECT count(*) FROM item") == [(2,)]
+    assert rows(saver, "SELECT min(key & 4294967295) FROM item") == [(6,)], "a number is never given to another message"
+    say(saver, 1)
+    assert rows(saver, "SELECT max(key & 4294967295) FROM item") == [(9,)]
+    assert_clean(saver)
+
+
+def test_a_question_that_waits_is_answered_after_pruning(saver: DeltaSaver) -> None:
+    graph = chat(saver, ask=True)
+    for text in ("one", "two"):
+        graph.invoke({"messages": [HumanMessage(text)]}, config())
+    saver.prune(["t"])
+    assert [one.value for one in graph.get_state(config()).interrupts] == ["which?"]
+    assert graph.invoke(Command(resume="this"), config())["messages"][-1].text == "answer 3 this"
+
+
+def test_keep_last_and_older_than_keep_what_either_of_them_keeps(saver: DeltaSaver) -> None:
+    say(saver)
+    ids = [found.checkpoint["id"] for found in saver.list(config())]
+    moments = [datetime.fromisoformat(found.checkpoint["ts"]) for found in saver.list(config())]
+    assert saver.prune(["t"], keep_last=2, older_than=moments[5], dry_run=True).checkpoints == 3, "one made exactly then stays"
+    assert saver.prune(["t"], older_than=timedelta(hours=1)) == Pruned()
+    assert saver.prune(["t"], older_than=timedelta(days=10**6)) == Pruned()
+    assert saver.prune(["t"], keep_last=7, older_than=moments[5]).checkpoints == 2
+    assert [found.checkpoint["id"] for found in saver.list(config())] == ids[:7]
+    assert saver.prune(["t"], older_than=datetime.now(UTC) + timedelta(days=1)).checkpoints == 6, "the newest stays, however old"
+    assert saver.prune(["t"], older_than=timedelta()) == Pruned()
+    assert [found.checkpoint["id"] for found in saver.list(config())] == ids[:1]
+
+
+def test_delete_takes_threads_with_everything_they_have_and_says_how_many(saver: DeltaSaver) -> None:
+    say(saver), say(saver, thread="u"), say(saver, thread="kept")
+    told = saver.prune(["t", "u", "missing"], strategy="delete", dry_run=True)
+    assert saver.prune(["t", "u", "t", "missing"], strategy="delete") == told
+    assert (told.threads, told.checkpoints, told.items) == (2, 18, rows(saver, "SELECT count(*) * 2 FROM item")[0][0])
+    assert {place[0] for place in everything(saver)} == {"kept"}
+    assert_clean(saver)
+
+
+def test_pending_writes_on_their_way_before_their_checkpoint_stay(saver: DeltaSaver) -> None:
+    say(saver)
+    ahead = config(checkpoint_ns="", checkpoint_id="ffffffff-ffff-6fff-bfff-ffffffffffff")
+    saver.put_writes(ahead, [("messages", AIMessage("early", id="early"))], "task")
+    lost = config(checkpoint_ns="", checkpoint_id="00000000-0000-6000-8000-000000000000")
+    saver.put_writes(lost, [("messages", AIMessage("late", id="late"))], "task")
+    saver.prune(["t"])
+    assert rows(saver, "SELECT text FROM item WHERE text IN ('early', 'late')") == [("early",)]
+
+
+def test_a_text_that_became_no_message_goes_and_one_that_comes_again_is_stored_again(saver: DeltaSaver) -> None:
+    long = "a long text of an input that a node takes away " * 3
+    builder = StateGraph(MessagesState).add_node("drop", lambda state: {"messages": []}).add_edge(START, "drop")
+    graph = builder.compile(checkpointer=saver)
+    graph.update_state(config(), {"messages": [HumanMessage("hi", id="h")]}, as_node="drop")
+    saver.put_writes(graph.get_state(config()).config, [("messages", ("user", long))], "00000000-0000-0000-0000-000000000001")
+    graph.update_state(config(), {"messages": [AIMessage("there", id="a")]}, as_node="drop")
+    assert rows(saver, "SELECT count(*) FROM item WHERE role IS NULL") == [(1,)]
+    saver.prune(["t"])
+    assert rows(saver, "SELECT text FROM item") == [("hi",), ("there",)]
+    graph.invoke({"messages": [("user", long)]}, config())
+    assert texts(saver) == ["hi", "there", long]
+    assert_clean(saver)
+
+
+def test_another_saver_that_remembers_the_thread_goes_on_with_what_is_left(saver: DeltaSaver, tmp_path: Path) -> None:
+    say(saver)
+    with DeltaSaver.open(str(tmp_path / "a.db")) as other:
+        say(other, 1)
+        ThreadChatMessageHistory("t", other).clear()
+        say(other, 1)
+        saver.prune(["t"])
+        other.put_writes(chat(other).get_state(config()).config, [("messages", HumanMessage("question 1"))], "task")
+        say(other, 2)
+        assert texts(other) == texts(saver) == ["question 0", "answer 1 ", "question 0", "answer 3 ", "question 1", "answer 5 "]
+        assert_clean(other)
+
+
+def test_subgraphs_keep_their_newest_checkpoints_and_their_memory(saver: DeltaSaver) -> None:
+    inner = StateGraph(MessagesState).add_node("answer", lambda state: {"messages": [("ai", f"{len(state['messages'])} heard")]})
+    child = inner.add_edge(START, "answer").compile(checkpointer=True)
+    graph = StateGraph(MessagesState).add_node("child", child).add_edge(START, "child").compile(checkpointer=saver)
+    for text in ("one", "two"):
+        graph.invoke({"messages": [HumanMessage(text)]}, config())
+    saver.prune(["t"])
+    assert {place[1] for place in everything(saver)} == {"", "child"}
+    assert len(everything(saver)) == 2
+    heard = graph.invoke({"messages": [HumanMessage("three")]}, config())["messages"][-1].text
+    twin = StateGraph(MessagesState).add_node("child", child).add_edge(START, "child").compile(checkpointer=InMemorySaver())
+    for text in ("one", "two", "three"):
+        expected = twin.invoke({"messages": [HumanMessage(text)]}, config())["messages"][-1].text
+    assert heard == expected
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"strategy": "all"},
+        {"strategy": "delete", "keep_last": 1},
+        {"strategy": "delete", "older_than": timedelta(1)},
+        {"keep_last": 0},
+        {"keep_last": True},
+        {"keep_last": 1.5},
+        {"older_than": timedelta(-1)},
+        {"older_than": datetime(2026, 1, 1)},
+        {"older_than": 60},
+    ],
+    ids=str,
+)
+def test_an_argument_that_cannot_be_used_is_refused_and_changes_nothing(saver: DeltaSaver, arguments: Any) -> None:
+    say(saver)
+    before = everything(saver)
+    with pytest.raises(InvalidInput):
+        saver.prune(["t"], **arguments)
+    with pytest.raises(InvalidInput):
+        saver.prune("t")
+    with pytest.raises(InvalidInput):
+        saver.prune(["t", ""])
+    assert everything(saver) == before
+
+
+def test_an_owner_prunes_its_own_threads_alone(saver: DeltaSaver) -> None:
+    mine, theirs = saver.for_owner("u1"), saver.for_owner("u2")
+    say(mine, 1, run_id="run-1"), say(theirs, 1, thread="u", run_id="run-1")
+    assert mine.prune(["t", "u"]).checkpoints == 2
+    assert len(list(theirs.list(config("u")))) == 3
+    assert mine.prune(["u"], strategy="delete") == Pruned()
+    mine.delete_for_runs(["run-1"])
+    assert list(mine.list(None)) == []
+    assert len(list(theirs.list(None))) == 3
+    saver.delete_for_runs(["run-1"])
+    assert list(theirs.list(None)) == []
+
+
+# -- runs --------------------------------------------------------------------------------------------------------------------------------
+
+
+async def test_a_run_that_is_taken_back_leaves_the_thread_as_it_was_before(saver: DeltaSaver, mode: Mode) -> None:
+    say(saver, 1, run_id="run-0"), say(saver, 1, run_id="run-1")
+    before = everything(saver)
+    head = rows(saver, "SELECT head_messages, waiting_for, items, tokens FROM thread")
+    say(saver, 1, run_id="run-2")
+    await Calls(mode).call(saver, "delete_for_runs", ["run-2", "run-3"])
+    assert everything(saver) == before
+    assert rows(saver, "SELECT head_messages, waiting_for, items, tokens FROM thread") == head
+    assert_clean(saver)
+
+
+def test_a_thread_that_has_lost_every_run_is_empty_and_still_its_owners(saver: DeltaSaver) -> None:
+    say(saver.for_owner("u1"), 1, run_id="run-1")
+    saver.delete_for_runs(["run-1"])
+    assert list(saver.list(None)) == []
+    assert rows(saver, "SELECT id, owner, items, tokens, head_messages FROM thread") == [("t", "u1", 0, 0, None)]
+    assert_clean(saver)
+    say(saver.for_owner("u1"), 1)
+    assert texts(saver) == ["question 0", "answer 1 "]
+
+
+def test_the_checkpoints_of_a_run_are_found_by_an_index(saver: DeltaSaver) -> None:
+    from langmem_ext.storage.forget_statements import SELECT_THREADS_OF_RUN  # noqa: PLC0415
+
+    plan = rows(saver, f"EXPLAIN QUERY PLAN {SELECT_THREADS_OF_RUN.replace(':run', repr('run-1'))}")
+    assert any("word_by_run" in step[-1] for step in plan), plan
+
+
+def test_one_text_instead_of_a_list_of_runs_is_refused(saver: DeltaSaver) -> None:
+    with pytest.raises(InvalidInput, match="list of run ids"):
+        saver.delete_for_runs("run-1")
+    assert saver.delete_for_runs([]) is None
+
+
+# -- delta channels ----------------------------------------------------------------------------------------------------------------------
+
+
+def notes(state: list[str], writes: Any) -> list[str]:
+    return [*state, *(item for write in writes for item in write)]
+
+
+class Rebuilt(TypedDict, total=False):
+    messages: Annotated[list[Any], DeltaChannel(_messages_delta_reducer, snapshot_frequency=4)]
+    notes: Annotated[list[str], DeltaChannel(notes, snapshot_frequency=4)]
+
+
+def rebuilding(saver: Any) -> Any:
+    builder = StateGraph(Rebuilt)
+    builder.add_node(
+        "write", lambda state: {"messages": [AIMessage(f"a{len(state['messages'])}")], "notes": [f"n{len(state['messages'])}"]}
+    )
+    return builder.add_edge(START, "write").add_edge("write", END).compile(checkpointer=saver)
+
+
+@pytest.mark.parametrize("turns", range(1, 10))
+@pytest.mark.parametrize("last", [1, 3])
+def test_state_and_history_of_what_is_kept_are_unchanged_where_channels_are_rebuilt(saver: DeltaSaver, turns: int, last: int) -> None:
+    graph, twin = rebuilding(saver), rebuilding(InMemorySaver())
+    for number in range(turns):
+        given = {"messages": [HumanMessage(f"h{number}", id=f"h{number}")]}
+        graph.invoke(given, config(), durability="sync"), twin.invoke(given, config(), durability="sync")
+    before = {one.config["configurable"]["checkpoint_id"]: one for one in graph.get_state_history(config())}
+    saver.prune(["t"], keep_last=last)
+    kept = list(graph.get_state_history(config()))
+    assert len(kept) < len(before) or turns < 5
+    assert [one.config for one in kept[:last]] == [one.config for one in before.values()][:last]
+    for one in kept:
+        assert Names(keep=True).snapshot(one) == Names(keep=True).snapshot(before[one.config["configurable"]["checkpoint_id"]])
+    assert_clean(saver)
+    given = {"messages": [HumanMessage("more", id="more")]}
+    expected = twin.invoke(given, config(), durability="sync")
+    found = graph.invoke(given, config(), durability="sync")
+    assert ([one.text for one in found["messages"]], found["notes"]) == ([one.text for one in expected["messages"]], expected["notes"])
+
+
+def test_a_run_in_the_middle_that_later_channels_are_rebuilt_from_stays(saver: DeltaSaver) -> None:
+    graph = rebuilding(saver)
+    for number in range(3):
+        given = {"messages": [HumanMessage(f"h{number}", id=f"h{number}")]}
+        graph.invoke(given, {**config(), "metadata": {"run_id": f"run-{number}"}}, durability="sync")
+    state = graph.get_state(config()).values
+    saver.delete_for_runs(["run-1"])
+    assert graph.get_state(config()).values == state
+    saver.delete_for_runs(["run-2"])
+    assert [one.text for one in graph.get_state(config()).values["messages"]] == ["h0", "a1", "h1", "a3"]
+
+
+def test_pruning_many_threads_lets_other_tasks_work(saver: DeltaSaver) -> None:
+    for thread in range(5):
+        say(saver, 2, thread=str(thread))
+
+    async def both() -> tuple[Pruned, int]:
+        pruning = asyncio.create_task(saver.aprune([str(thread) for thread in range(5)]))
+        found = 0
+        while not pruning.done():
+            found += (await saver.aget_tuple(config("0"))) is not None
+        return await pruning, found
+
+    pruned, found = asyncio.run(both())
+    assert (pruned.checkpoints, found > 0) == (25, True)
