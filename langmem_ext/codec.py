@@ -6,29 +6,17 @@ Loading happens outside the transaction and gives every caller objects of its ow
 
 from __future__ import annotations
 
-import dataclasses
 import gc
 import itertools
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, Literal, TypeAlias
 
 import ormsgpack
-from langchain_core.messages import BaseMessage, RemoveMessage
+from langchain_core.messages import BaseMessage
 from langgraph.checkpoint.serde.base import SerializerProtocol
-from langgraph.checkpoint.serde.jsonplus import (
-    EXT_CONSTRUCTOR_KW_ARGS,
-    EXT_CONSTRUCTOR_POS_ARGS,
-    EXT_CONSTRUCTOR_SINGLE_ARG,
-    EXT_DELTA_SNAPSHOT,
-    EXT_PYDANTIC_V2,
-    JsonPlusSerializer,
-)
-from langgraph.checkpoint.serde.types import _DeltaSnapshot
-from langgraph.types import Send
-from pydantic import BaseModel
 
+from langmem_ext.lifting import EXT_MESSAGE, EXT_TEXT, default_of, is_message_list, lifting, mark_messages, mark_texts
 from langmem_ext.messages.identity import (
     CLASSES,
     CODE_OF_TYPE,
@@ -54,28 +42,21 @@ from langmem_ext.messages.text import join_content, split_content, text_of
 from langmem_ext.messages.tokens import approximate_tokens
 from langmem_ext.serde import DataSerializer, RestorePolicy, rebuild, restore_hook
 from langmem_ext.types import ItemRow, PackedValue, Snapshot
-from langmem_ext.unbuilt import Unbuilt
 
 Texts: TypeAlias = Literal["all", "messages", "written", "none"]
 
-EXT_MESSAGE: Final = 64
-"""A message lifted out of a value: its position among the value's messages."""
+PARTS_BYTES: Final = 1024
+"""From this size on a dict or a list may be stored in parts."""
 
-EXT_TEXT: Final = 66
-"""A long text lifted out of an input: the position, among the value's messages, of the text or of the message that it became."""
-
-LONG_TEXT: Final = 64
-"""Characters from which a text of an input is worth lifting out: it will stand in a message."""
+PARTS_KEYS: Final = 8
+"""From so many keys on."""
 
 EXT_BYTEARRAY: Final = 65
 """A `bytearray`, which msgpack would give back as `bytes`."""
 
 _COLUMNS: Final = frozenset({"content", "type", "name", "id", "tool_call_id"})
 
-_CLASSES: Final = frozenset(CLASSES)
 _numbers = itertools.count()
-
-_plain = JsonPlusSerializer()
 
 
 class MessageCodec:
@@ -108,12 +89,16 @@ class MessageCodec:
             TypeError: Something in it cannot be stored (as `ormsgpack.MsgpackEncodeError`, which LangGraph's serializers raise too).
         """
         if is_message_list(value):
-            return PackedValue(messages=self._templates.pack(place, value, _default) if place else snapshots(value, _default))
+            return PackedValue(messages=self._templates.pack(place, value, default_of) if place else snapshots(value, default_of))
         messages: list[Snapshot] = []
         if type(value) is bytearray:
             value = ormsgpack.Ext(EXT_BYTEARRAY, bytes(value))
-        marked = _mark_texts(value) if texts == "all" else value if texts == "none" else _mark_messages(value, bare=texts == "messages")
-        return PackedValue(body=pack(marked, _lifting(messages, texts == "all")), messages=messages)
+        marked = mark_texts(value) if texts == "all" else value if texts == "none" else mark_messages(value, bare=texts == "messages")
+        default = lifting(messages, texts == "all")
+        body = pack(marked, default)
+        if len(body) < PARTS_BYTES or messages:
+            return PackedValue(body=body, messages=messages)
+        return PackedValue(body=body, pieces=_pieces(marked, default), count=len(marked) if type(marked) is list else None)
 
     def load_value(self, packed: PackedValue, place: Place | None = None) -> Any:
         """A fresh object; `place` is where it stands."""
@@ -137,7 +122,7 @@ class MessageCodec:
 
     def pack_plain(self, value: Any) -> bytes:
         """A value as it is now, whole: for what is small and no channel's."""
-        return pack(value, _default)
+        return pack(value, default_of)
 
     def load_plain(self, packed: bytes) -> Any:
         """The value that `pack_plain` was given, as a fresh object."""
@@ -153,7 +138,7 @@ class MessageCodec:
 
     def pack_messages(self, messages: Sequence[BaseMessage]) -> list[Snapshot]:
         """The exact bytes of each message, in order."""
-        return snapshots(messages, _default)
+        return snapshots(messages, default_of)
 
     def load_message(self, packed: Snapshot) -> Any:
         """A fresh message."""
@@ -241,7 +226,7 @@ class ForeignCodec(MessageCodec):
         """A value as it is now; a list of messages as its messages, everything else whole."""
         if is_message_list(value):
             try:
-                return PackedValue(messages=self._templates.pack(place, value, _default) if place else snapshots(value, _default))
+                return PackedValue(messages=self._templates.pack(place, value, default_of) if place else snapshots(value, default_of))
             except (TypeError, ormsgpack.MsgpackEncodeError):
                 pass
         return PackedValue(body=self.pack_plain(value))
@@ -270,7 +255,7 @@ class ForeignCodec(MessageCodec):
         """The exact bytes of the message that a row holds."""
         assert row.rest is not None
         kind, data = unpack(row.rest)
-        packed = snapshot(self._serde.loads_typed((kind, data)), _default)
+        packed = snapshot(self._serde.loads_typed((kind, data)), default_of)
         return packed if row.message_id is None else self.renamed(packed, row.message_id)
 
 
@@ -279,118 +264,11 @@ def codec_of(serde: SerializerProtocol, templates: TemplateCache | None = None) 
     return MessageCodec(serde.policy, templates) if isinstance(serde, DataSerializer) else ForeignCodec(serde, templates)
 
 
-# -- packing -----------------------------------------------------------------------------------------------------------------------------
-
-
-def is_message_list(value: Any) -> bool:
-    """Whether a value is a list of messages and nothing else, and not empty."""
-    # By class first: a list is looked at whole at every step of a graph.
-    return type(value) is list and bool(value) and (set(map(type, value)) <= _CLASSES or all(map(_is_message, value)))
-
-
-def _is_message(value: Any) -> bool:
-    return isinstance(value, BaseMessage) and not isinstance(value, RemoveMessage)
-
-
-def _default(value: Any) -> Any:
-    """What msgpack does not know, as LangGraph's serializer packs it."""
-    if type(value) is Unbuilt:
-        return value.packed(_default)
-    return ormsgpack.Fragment(_plain.dumps_typed(value)[1])
-
-
-class _Text:
-    """A text that is to be lifted out."""
-
-    __slots__ = ("text",)
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-
-
-def _mark_texts(value: Any) -> Any:
-    """The value with every long text in its dicts, lists and tuples marked. A text with a zero character stays: no column holds it."""
-    if type(value) is str:
-        return _Text(value) if len(value) >= LONG_TEXT and "\0" not in value else value
-    if type(value) is dict:
-        return {name: _mark_texts(item) for name, item in value.items()}
-    if type(value) is list or type(value) is tuple:
-        return [_mark_texts(item) for item in value]
-    return value
-
-
-def _mark_messages(value: Any, *, bare: bool) -> Any:
-    """The value with the long texts marked of what `add_messages` takes for a message: `(role, text)`, `{"content": …}`, a `bare` text."""
-    if type(value) is str:
-        return _mark_texts(value) if bare else value
-    if type(value) is tuple and len(value) == 2 and type(value[0]) is str:
-        return [value[0], _mark_texts(value[1])]
-    if type(value) is list:
-        return [_mark_messages(item, bare=bare) for item in value]
-    if type(value) is dict and type(value.get("content")) in (str, list):
-        return {**value, "content": _mark_texts(value["content"])}
-    return value
-
-
-def _lifting(messages: list[Snapshot], texts: bool) -> Callable[[Any], Any]:
-    """Like `_default`, but messages go to `messages` and leave their position; so do those inside whatever may hold them.
-
-    Args:
-        messages: Where they go.
-        texts: Whether the long texts inside what may hold messages go there too.
-    """
-
-    def default(value: Any) -> Any:
-        if type(value) is _Text:
-            messages.append(pack(value.text))
-            return ormsgpack.Ext(EXT_TEXT, pack(len(messages) - 1))
-        if _is_message(value):
-            messages.append(snapshot(value, _default))
-            return ormsgpack.Ext(EXT_MESSAGE, pack(len(messages) - 1))
-        if type(value) is Unbuilt:
-            return value.packed(default, _mark_texts if texts else None)
-        if isinstance(value, _DeltaSnapshot):
-            return ormsgpack.Ext(EXT_DELTA_SNAPSHOT, pack(value.value, default))
-        holder = _holder(value)
-        if holder is not None:
-            code, payload = holder
-            cls = type(value)
-            marked = _mark_texts(payload) if texts else payload
-            return ormsgpack.Ext(code, pack((cls.__module__, cls.__name__, marked), default))
-        if isinstance(value, BaseModel):
-            cls = type(value)
-            fields = _fields_with_messages(value)
-            marked = _mark_texts(fields) if texts else fields
-            return ormsgpack.Ext(EXT_PYDANTIC_V2, pack((cls.__module__, cls.__name__, marked, "model_validate_json"), default))
-        return _default(value)
-
-    return default
-
-
-def _fields_with_messages(value: BaseModel) -> dict[str, Any]:
-    """A model's fields as pydantic dumps them, but with messages as messages."""
-    fields = value.model_dump()
-    for name in type(value).model_fields:
-        held = getattr(value, name, None)
-        if name in fields and (_is_message(held) or is_message_list(held)):
-            fields[name] = held
-    return fields
-
-
-def _holder(value: Any) -> tuple[int, Any] | None:
-    """Extension code and payload of a value that may hold messages, as LangGraph's serializer has them; None for every other."""
-    if any(callable(getattr(value, name, None)) for name in ("model_dump", "get_secret_value", "dict")):
+def _pieces(value: Any, default: Callable[[Any], Any]) -> dict[bytes, bytes] | None:
+    """Packed value by packed key of a dict with texts for keys; None for every other value."""
+    if type(value) is not dict or len(value) < PARTS_KEYS or set(map(type, value)) != {str}:
         return None
-    if isinstance(value, tuple) and hasattr(value, "_asdict"):
-        return EXT_CONSTRUCTOR_KW_ARGS, value._asdict()
-    if isinstance(value, deque):
-        return EXT_CONSTRUCTOR_SINGLE_ARG, tuple(value)
-    if isinstance(value, Send):
-        timeout = getattr(value, "timeout", None)
-        return EXT_CONSTRUCTOR_POS_ARGS, (value.node, value.arg) if timeout is None else (value.node, value.arg, timeout)
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return EXT_CONSTRUCTOR_KW_ARGS, {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-    return None
+    return {pack(key): pack(item, default) for key, item in value.items()}
 
 
 def _restore_bytearray(code: int, data: bytes) -> Any:

@@ -6,8 +6,9 @@ from typing import Any
 
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
-from langmem_ext.codec import EXT_BYTEARRAY, EXT_MESSAGE, EXT_TEXT, codec_of
+from langmem_ext.codec import EXT_BYTEARRAY, codec_of
 from langmem_ext.errors import DamagedRow
+from langmem_ext.lifting import EXT_MESSAGE, EXT_TEXT
 from langmem_ext.messages.identity import is_text, opaque, unpack
 from langmem_ext.messages.text import WHOLE
 from langmem_ext.serde import DataSerializer, RestorePolicy, restore_hook

@@ -16,10 +16,14 @@ class PackedValue:
     Attributes:
         messages: The exact bytes of each message in it, and of each long text of an input, in the order in which `body` refers to them.
         body: The rest; None for a plain list of messages.
+        pieces: Packed value by packed key, in order, if it is a dict that may be stored in parts.
+        count: Number of elements, if it is a list that may be stored in parts.
     """
 
     messages: Sequence[Snapshot] = ()
     body: bytes | None = None
+    pieces: Mapping[bytes, bytes] | None = None
+    count: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -226,3 +226,13 @@ def pack(value: Any, default: Default | None = None) -> bytes:
 def unpack(packed: bytes, ext_hook: ExtHook | None = None) -> Any:
     """The value that `pack` was given."""
     return _unpackb(packed, ext_hook=ext_hook, option=UNPACK_OPTIONS)
+
+
+def array_head(count: int) -> bytes:
+    """What stands before the elements of a packed list."""
+    return bytes([0x90 | count]) if count < 16 else b"\xdc" + count.to_bytes(2) if count < 1 << 16 else b"\xdd" + count.to_bytes(4)
+
+
+def map_head(count: int) -> bytes:
+    """What stands before the keys and values of a packed dict."""
+    return bytes([0x80 | count]) if count < 16 else b"\xde" + count.to_bytes(2) if count < 1 << 16 else b"\xdf" + count.to_bytes(4)

@@ -28,6 +28,7 @@ from langmem_ext.messages.identity import (
     Default,
     ExtHook,
     Snapshot,
+    array_head,
     fields_of,
     is_standard,
     pack,
@@ -197,9 +198,7 @@ def _unchanged(messages: Sequence[BaseMessage], known: Templates) -> list[bool]:
 
 def _array(packed: Sequence[bytes]) -> bytes:
     """Packed values as one packed list of them."""
-    count = len(packed)
-    head = bytes([0x90 | count]) if count < 16 else b"\xdc" + count.to_bytes(2) if count < 1 << 16 else b"\xdd" + count.to_bytes(4)
-    return head + b"".join(packed)
+    return array_head(len(packed)) + b"".join(packed)
 
 
 def _unpack_all(packed: Sequence[bytes], hook: ExtHook) -> list[dict[str, Any]]:

@@ -13,6 +13,7 @@ from typing import Final
 from langmem_ext.errors import DamagedRow
 from langmem_ext.messages.identity import pack, unpack
 from langmem_ext.storage import statements as sql
+from langmem_ext.storage.compounds import Compound, apply_delta, plan_base, plan_delta
 from langmem_ext.storage.effects import Batch, Op, Row, fetch, fetch_one
 from langmem_ext.storage.header import Header, ValueRef, decode_header, decode_values, encode_header, encode_values, longest_list
 from langmem_ext.storage.ids import decode_id, encode_id
@@ -52,7 +53,7 @@ def put_checkpoint(key: ThreadKey, namespace: str, packed: PackedCheckpoint, *, 
         elif channel in inherited:
             refs[channel] = inherited[channel]
         else:
-            refs[channel] = yield from _store_value(writer, packed.carried[channel](), None)
+            refs[channel] = yield from _store_value(writer, packed.carried[channel](), (space, channel))
     header = Header(packed.v, packed.ts, packed.versions, packed.seen, packed.updated, refs, packed.extra, packed.details)
     checkpoint = encode_id(packed.id)
     parent = None if packed.parent is None else encode_id(packed.parent)
@@ -115,7 +116,7 @@ def put_writes(
     space = yield from ensure_namespace(writer, namespace)
     entries: list[WriteEntry] = []
     for write in writes:
-        ref = yield from _store_value(writer, write.value, None)
+        ref = yield from _store_value(writer, write.value, (space, write.channel), whole=False)
         entries.append(WriteEntry(path, write.index, write.channel, ref))
     where = {"thread": writer.thread.number, "namespace": space, "checkpoint": encode_id(checkpoint_id), "task": encode_id(task_id)}
     shape, body = _encode_writes(writer, _merge_writes((), entries))
@@ -242,17 +243,43 @@ def _inherited(writer: Writer, space: int, packed: PackedCheckpoint) -> Op[dict[
     }
 
 
-def _store_value(writer: Writer, value: PackedValue, place: tuple[int, str] | None) -> Op[ValueRef]:
-    """Store what of a value is new. `place` is the namespace and channel whose list of messages it continues, if it is one."""
-    known = writer.index.lists.get(place) if place is not None and value.body is None else None
+def _store_value(writer: Writer, value: PackedValue, place: tuple[int, str], *, whole: bool = True) -> Op[ValueRef]:
+    """Store what of a value is new.
+
+    Args:
+        writer: Where new rows go.
+        value: The value.
+        place: Namespace and channel.
+        whole: Whether it is the channel's value, not what a task adds to it.
+    """
+    known = writer.index.lists.get(place) if whole and value.body is None else None
     runs, nameless = yield from resolve(writer, value.messages, known)
     if value.body is None:
-        if place is not None:
+        if whole:
             writer.index.learn_list(place, value.messages, runs, nameless)
         return ValueRef(runs=runs, nameless=nameless)
     if len(value.body) <= INLINE_BYTES:
         return ValueRef(body=value.body, runs=runs, nameless=nameless)
+    compound = Compound.of(value)
+    rows = _store_compound(writer, compound, place, whole) if compound is not None else None
+    if rows is not None:
+        return ValueRef(row=rows[0], deltas=rows[1:])
     return ValueRef(row=writer.add_value(value.body), runs=runs, nameless=nameless)
+
+
+def _store_compound(writer: Writer, value: Compound, place: tuple[int, str], whole: bool) -> tuple[int, ...] | None:
+    """Store what of a large dict or list is new; its rows, or None for what a task adds, if the channel's value does not help."""
+    stored = writer.index.compounds.get(place)
+    if stored is not None and stored.is_same(value):
+        return stored.rows()
+    delta = plan_delta(stored, value) if stored is not None else None
+    if stored is None or delta is None:
+        if stored is not None and not whole:
+            return None
+        stored, delta = value, plan_base(value)
+    compound = apply_delta(stored, value, delta, writer.add_row(delta.body))
+    writer.index.learn_compound(place, compound)
+    return compound.rows()
 
 
 # -- headers -----------------------------------------------------------------------------------------------------------------------------

@@ -185,7 +185,7 @@ def _value_ref(entry: Sequence[Any]) -> ValueRef:
     rows = where if isinstance(where, list) else [where]
     if not all(isinstance(row, int) and 0 <= row < NUMBERS for row in rows):
         raise ValueError("a value stands nowhere")
-    return ValueRef(row=rows[0], runs=runs, nameless=nameless, deltas=tuple(rows[1:]))
+    return ValueRef(row=rows[0], runs=runs, nameless=nameless, deltas=tuple(rows[1:]) if rows is where else None)
 
 
 def _positions(indexes: list[int]) -> bytes | list[int]:

@@ -14,6 +14,7 @@ from typing import Final
 
 from langmem_ext.messages.identity import is_text
 from langmem_ext.messages.manifest import Runs, begins_with, length_of, numbers_of
+from langmem_ext.storage.compounds import Compound
 from langmem_ext.storage.header import Header
 from langmem_ext.types import Codec, Snapshot
 
@@ -69,6 +70,7 @@ class ThreadIndex:
         namespaces: Number by name.
         headers: Lately used headers, by namespace and checkpoint id.
         lists: Lists of messages lately stored or read, by namespace and channel; their bytes are those of `content`.
+        compounds: Large dicts and lists lately stored or read, by namespace and channel.
         size: Bytes held, about; `accounted` is the part that the bound knows of.
     """
 
@@ -87,6 +89,7 @@ class ThreadIndex:
     namespaces: dict[str, int] = field(default_factory=lambda: {"": 0})
     headers: OrderedDict[tuple[int, bytes], Header] = field(default_factory=OrderedDict)
     lists: OrderedDict[tuple[int, str], KnownList] = field(default_factory=OrderedDict)
+    compounds: OrderedDict[tuple[int, str], Compound] = field(default_factory=OrderedDict)
     size: int = 0
     accounted: int = 0
 
@@ -151,6 +154,14 @@ class ThreadIndex:
         if len(self.lists) > LISTS:
             self.lists.popitem(last=False)
         return own
+
+    def learn_compound(self, place: tuple[int, str], compound: Compound) -> None:
+        """Remember a compound; the one not used longest goes."""
+        before = self.compounds.pop(place, None)
+        self.size += compound.size() - (before.size() if before is not None else 0)
+        self.compounds[place] = compound
+        if len(self.compounds) > LISTS:
+            self.size -= self.compounds.popitem(last=False)[1].size()
 
     def find_list(self, place: tuple[int, str], runs: Runs, nameless: tuple[int, ...]) -> list[Snapshot] | None:
         """The bytes of a list that is remembered, or of one that a remembered one begins with, as an earlier checkpoint's does."""

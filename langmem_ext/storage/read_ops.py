@@ -111,9 +111,11 @@ def _read_value(reader: _Reader, ref: ValueRef, place: tuple[int, str] | None = 
             packed = index.learn_list(place, packed, ref.runs, ref.nameless)
         return PackedValue(messages=packed)
     packed = (yield from read_messages(index, reader.codec, ref.runs, ref.nameless)) if ref.runs else []
+    if ref.row is None:
+        return PackedValue(messages=packed, body=ref.body)
     if ref.rows() not in reader.bodies:
         reader.bodies[ref.rows()] = yield from read_value(index, ref, place)
-    return PackedValue(messages=packed, body=reader.bodies[ref.rows()] if ref.row is not None else ref.body)
+    return PackedValue(messages=packed, body=reader.bodies[ref.rows()])
 
 
 def _read_writes(reader: _Reader, rows: Sequence[Row], channels: set[str] | None = None) -> Op[list[StoredWrite]]:

@@ -27,6 +27,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     (
         "log",
         "codec",
+        "lifting",
         "packing",
         "serde",
         "unbuilt",
@@ -56,6 +57,7 @@ KNOWN_ABOVE = {
 LANGGRAPH_MODULES = {
     "log": "ids and the format number of a checkpoint",
     "codec": "the serializer's protocol",
+    "lifting": "packs as its serializer does",
     "packing": "LangGraph's checkpoints as plain values",
     "serde": "the default serializer",
     "contents": "the serializer's protocol",

@@ -1,0 +1,149 @@
+"""Messages and the long texts of inputs are lifted out of whatever holds them, so that each is stored once."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Final
+
+import ormsgpack
+from langchain_core.messages import BaseMessage, RemoveMessage
+from langgraph.checkpoint.serde.jsonplus import (
+    EXT_CONSTRUCTOR_KW_ARGS,
+    EXT_CONSTRUCTOR_POS_ARGS,
+    EXT_CONSTRUCTOR_SINGLE_ARG,
+    EXT_DELTA_SNAPSHOT,
+    EXT_PYDANTIC_V2,
+    JsonPlusSerializer,
+)
+from langgraph.checkpoint.serde.types import _DeltaSnapshot
+from langgraph.types import Send
+from pydantic import BaseModel
+
+from langmem_ext.messages.identity import CLASSES, pack, snapshot
+from langmem_ext.types import Snapshot
+from langmem_ext.unbuilt import Unbuilt
+
+EXT_MESSAGE: Final = 64
+"""A message lifted out of a value: its position among the value's messages."""
+
+EXT_TEXT: Final = 66
+"""A long text lifted out of an input: the position, among the value's messages, of the text or of the message that it became."""
+
+LONG_TEXT: Final = 64
+"""Characters from which a text of an input is worth lifting out: it will stand in a message."""
+
+_CLASSES: Final = frozenset(CLASSES)
+_plain = JsonPlusSerializer()
+
+
+def is_message_list(value: Any) -> bool:
+    """Whether a value is a list of messages and nothing else, and not empty."""
+    # By class first: a list is looked at whole at every step of a graph.
+    return type(value) is list and bool(value) and (set(map(type, value)) <= _CLASSES or all(map(_is_message, value)))
+
+
+def _is_message(value: Any) -> bool:
+    return isinstance(value, BaseMessage) and not isinstance(value, RemoveMessage)
+
+
+def default_of(value: Any) -> Any:
+    """What msgpack does not know, as LangGraph's serializer packs it."""
+    if type(value) is Unbuilt:
+        return value.packed(default_of)
+    return ormsgpack.Fragment(_plain.dumps_typed(value)[1])
+
+
+class _Text:
+    """A text that is to be lifted out."""
+
+    __slots__ = ("text",)
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+
+def mark_texts(value: Any) -> Any:
+    """The value with every long text in its dicts, lists and tuples marked. A text with a zero character stays: no column holds it."""
+    if type(value) is str:
+        return _Text(value) if len(value) >= LONG_TEXT and "\0" not in value else value
+    if type(value) is dict:
+        return {name: mark_texts(item) for name, item in value.items()}
+    if type(value) is list or type(value) is tuple:
+        return [mark_texts(item) for item in value]
+    return value
+
+
+def mark_messages(value: Any, *, bare: bool) -> Any:
+    """The value with the long texts marked of what `add_messages` takes for a message: `(role, text)`, `{"content": …}`, a `bare` text."""
+    if type(value) is str:
+        return mark_texts(value) if bare else value
+    if type(value) is tuple and len(value) == 2 and type(value[0]) is str:
+        return [value[0], mark_texts(value[1])]
+    if type(value) is list:
+        return [mark_messages(item, bare=bare) for item in value]
+    if type(value) is dict and type(value.get("content")) in (str, list):
+        return {**value, "content": mark_texts(value["content"])}
+    return value
+
+
+def lifting(messages: list[Snapshot], texts: bool) -> Callable[[Any], Any]:
+    """Like `default_of`, but messages go to `messages` and leave their position; so do those inside whatever may hold them.
+
+    Args:
+        messages: Where they go.
+        texts: Whether the long texts inside what may hold messages go there too.
+    """
+
+    def default(value: Any) -> Any:
+        if type(value) is _Text:
+            messages.append(pack(value.text))
+            return ormsgpack.Ext(EXT_TEXT, pack(len(messages) - 1))
+        if _is_message(value):
+            messages.append(snapshot(value, default_of))
+            return ormsgpack.Ext(EXT_MESSAGE, pack(len(messages) - 1))
+        if type(value) is Unbuilt:
+            return value.packed(default, mark_texts if texts else None)
+        if isinstance(value, _DeltaSnapshot):
+            return ormsgpack.Ext(EXT_DELTA_SNAPSHOT, pack(value.value, default))
+        holder = _holder(value)
+        if holder is not None:
+            code, payload = holder
+            cls = type(value)
+            marked = mark_texts(payload) if texts else payload
+            return ormsgpack.Ext(code, pack((cls.__module__, cls.__name__, marked), default))
+        if isinstance(value, BaseModel):
+            cls = type(value)
+            fields = _fields_with_messages(value)
+            marked = mark_texts(fields) if texts else fields
+            return ormsgpack.Ext(EXT_PYDANTIC_V2, pack((cls.__module__, cls.__name__, marked, "model_validate_json"), default))
+        return default_of(value)
+
+    return default
+
+
+def _fields_with_messages(value: BaseModel) -> dict[str, Any]:
+    """A model's fields as pydantic dumps them, but with messages as messages."""
+    fields = value.model_dump()
+    for name in type(value).model_fields:
+        held = getattr(value, name, None)
+        if name in fields and (_is_message(held) or is_message_list(held)):
+            fields[name] = held
+    return fields
+
+
+def _holder(value: Any) -> tuple[int, Any] | None:
+    """Extension code and payload of a value that may hold messages, as LangGraph's serializer has them; None for every other."""
+    if any(callable(getattr(value, name, None)) for name in ("model_dump", "get_secret_value", "dict")):
+        return None
+    if isinstance(value, tuple) and hasattr(value, "_asdict"):
+        return EXT_CONSTRUCTOR_KW_ARGS, value._asdict()
+    if isinstance(value, deque):
+        return EXT_CONSTRUCTOR_SINGLE_ARG, tuple(value)
+    if isinstance(value, Send):
+        timeout = getattr(value, "timeout", None)
+        return EXT_CONSTRUCTOR_POS_ARGS, (value.node, value.arg) if timeout is None else (value.node, value.arg, timeout)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return EXT_CONSTRUCTOR_KW_ARGS, {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    return None
