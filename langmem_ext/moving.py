@@ -182,7 +182,7 @@ class Moving:
         tasks = self._writes(place)
         if wanted <= there:
             known = {(write.task, write.channel): self._plain(write.value) for write in self._stored_writes(key, place)}
-            tasks = [task for task in tasks if any(known.get((task.task, one.channel)) != self._plain(one.value) for one in task.writes)]
+            tasks = [task for task in tasks if any(self._plain(one.value) != known.get((task.task, one.channel)) for one in _special(task))]
         return [Moved(*place, None, tasks, now_ms())] if tasks else []
 
     def _stored_writes(self, key: ThreadKey, place: Place) -> Sequence[StoredWrite]:
@@ -193,3 +193,8 @@ class Moving:
     def _plain(self, value: PackedValue) -> bytes:
         """A value's own bytes, wherever its texts and messages stand."""
         return self._codec.pack_plain(self._codec.load_value(value))
+
+
+def _special(task: TaskWrites) -> list[PackedWrite]:
+    """The writes of a task that others replace: an interrupt, an answer, an error. There is one of each channel."""
+    return [one for one in task.writes if one.index < 0]
