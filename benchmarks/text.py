@@ -8,7 +8,7 @@ import random
 from collections.abc import Iterable, Iterator
 from functools import cache
 from itertools import islice
-from typing import Any
+from typing import Any, TypeAlias
 from uuid import UUID
 
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage
@@ -22,10 +22,15 @@ socketserver sqlite3 ssl statistics string subprocess tarfile tempfile textwrap 
 unittest.case unittest.mock urllib.parse urllib.request uuid warnings weakref xml.dom.minidom xml.sax.handler zipfile
 """
 
-SHORT = (180, 280)
-"""Characters of a user's and of an agent's message."""
+Length: TypeAlias = int | tuple[int, int]
+"""Characters of a text: so many, or anything between two bounds, on a logarithmic scale."""
 
-LONG = (2000, 2000)
+Lengths: TypeAlias = tuple[Length, Length]
+"""Of a user's and of an agent's message."""
+
+SHORT: Lengths = (180, 280)
+LONG: Lengths = (2000, 2000)
+MIXED: Lengths = ((20, 1000), (200, 8000))
 
 
 PIECE = 12
@@ -52,14 +57,16 @@ def _docstrings(thing: Any) -> Iterator[str]:
                 yield inspect.getdoc(member) or ""
 
 
-def texts(length: int, *, seed: int = 0) -> Iterator[str]:
-    """Texts of `length` characters, for ever; each round over the pieces has an order of its own, so that hardly a text comes twice."""
-    more = _shuffled(random.Random(seed))
+def texts(length: Length, *, seed: int = 0) -> Iterator[str]:
+    """Texts of a length, for ever; each round over the pieces has an order of its own, so that hardly a text comes twice."""
+    more, chance = _shuffled(random.Random(seed)), random.Random(seed)
+    shortest, longest = (length, length) if isinstance(length, int) else length
     while True:
+        end = round(shortest * (longest / shortest) ** chance.random())
         text = ""
-        while len(text) < length:
+        while len(text) < end:
             text += next(more)
-        yield text[:length]
+        yield text[:end]
 
 
 def _shuffled(chance: random.Random) -> Iterator[str]:
@@ -69,12 +76,12 @@ def _shuffled(chance: random.Random) -> Iterator[str]:
         yield from order
 
 
-def humans(characters: tuple[int, int]) -> Iterator[HumanMessage]:
+def humans(characters: Lengths) -> Iterator[HumanMessage]:
     """What the user says."""
     return (HumanMessage(text) for text in texts(characters[0], seed=1))
 
 
-def replies(characters: tuple[int, int], *, rich: bool) -> Iterator[AIMessage]:
+def replies(characters: Lengths, *, rich: bool) -> Iterator[AIMessage]:
     """What the agent says; `rich`, with the ids, usage and metadata that a provider's answers carry."""
     said = texts(characters[1], seed=2)
     return (AIMessage(text, **_provided(number)) if rich else AIMessage(text) for number, text in enumerate(said))
@@ -118,7 +125,7 @@ def _provided(number: int) -> dict[str, Any]:
     }
 
 
-def dialogue(messages: int, characters: tuple[int, int] = SHORT, *, rich: bool = False) -> list[AnyMessage]:
+def dialogue(messages: int, characters: Lengths = SHORT, *, rich: bool = False) -> list[AnyMessage]:
     """The first messages of a conversation, to begin a thread with."""
     pairs = zip(humans(characters), replies(characters, rich=rich), strict=True)
     return list(islice((message for pair in pairs for message in pair), messages))

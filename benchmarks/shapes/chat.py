@@ -11,14 +11,12 @@ from benchmarks.contenders import CONTENDERS
 from benchmarks.graphs import Talk, conversation
 from benchmarks.lanes import Figures, Step, Work
 from benchmarks.shape import Aim, Shape
-from benchmarks.text import LONG, SHORT, dialogue, humans, raw_bytes, replies
+from benchmarks.text import LONG, MIXED, SHORT, Lengths, dialogue, humans, raw_bytes, replies
 
 MARKS = (25, 50, 100, 200, 300, 400, 500, 600, 700, 800)
 
 
-def growth(
-    contender: str, folder: Path, *, turns: int, marks: Sequence[int], characters: tuple[int, int] = SHORT, rich: bool = False
-) -> Work:
+def growth(contender: str, folder: Path, *, turns: int, marks: Sequence[int], characters: Lengths = SHORT, rich: bool = False) -> Work:
     """A conversation from its first turn; bytes at some of them, and by what the messages take."""
     with CONTENDERS[contender](folder) as opened:
         talk = Talk(opened, conversation(opened, replies(characters, rich=rich)))
@@ -67,16 +65,17 @@ def _growth(name: str, title: str, contenders: tuple[str, ...], aims: tuple[Aim,
     return Shape(name, title, growth, contenders, {"turns": 800, "marks": MARKS} | settings, small, aims, slow)
 
 
-def _turns(messages: int, *, rich: bool, samples: int, threads: int = 1, aims: tuple[Aim, ...] = (), contenders: str = "") -> Shape:
+def _turns(messages: int, *, rich: bool, samples: int, threads: int = 1, aims: tuple[Aim, ...] = (), slow: bool = False) -> Shape:
     words = "provider metadata" if rich else "plain"
     return Shape(
         f"turn-{messages}{'-rich' if rich else ''}",
         f"a turn at {messages:,} messages, {words}",
         turns,
-        tuple((contenders or "none memory sqlite postgres delta").split()),
+        ("none", "memory", "sqlite", "postgres", "delta"),
         {"messages": messages, "samples": samples, "threads": threads, "rich": rich},
         {"messages": 8, "samples": 1, "threads": 1},
         aims,
+        slow,
     )
 
 
@@ -94,6 +93,7 @@ SHAPES = (
             Aim("database bytes at 800 turns", "bytes@800", at_most=900_000),
             Aim("database bytes at 800 turns", "bytes@800", "sqlite", at_least=1000),
             Aim("database bytes at 800 turns", "bytes@800", "deltachannel", at_least=10),
+            Aim("database bytes at 800 turns", "bytes@800", "postgres"),
         ),
     ),
     _growth(
@@ -103,6 +103,7 @@ SHAPES = (
         (Aim("bytes / raw, 800 long turns", "by_raw@800", at_most=1.1),),
         characters=LONG,
     ),
+    _growth("mixed", "800 turns of 20 to 1,000 characters, answered with 200 to 8,000", ("delta",), (), slow=True, characters=MIXED),
     _growth(
         "rich",
         "800 turns, provider metadata on the agent's messages",
@@ -129,9 +130,9 @@ SHAPES = (
         threads=20,
         aims=(_cpu("20 messages", "memory", at_most=1.4), _cpu("20 messages", "sqlite", at_most=0.9)),
     ),
-    _turns(20, rich=True, samples=6, threads=20),
+    _turns(20, rich=True, samples=6, threads=20, slow=True),
     _turns(200, rich=False, samples=30),
-    _turns(200, rich=True, samples=30),
+    _turns(200, rich=True, samples=30, slow=True),
     _turns(
         1600, rich=False, samples=20, aims=(_cpu("1,600 messages", "memory", at_least=3.5), _cpu("1,600 messages", "sqlite", at_least=4))
     ),

@@ -82,6 +82,7 @@ SHAPES = (
         {"messages": 20000, "samples": 5, "rich": True},
         {"messages": 8, "samples": 1},
         (Aim("CPU, cold open of 20,000 messages, rich", "open_cpu_ms", "sqlite"),),
+        slow=True,
         burst=1,
     ),
 )
