@@ -31,7 +31,7 @@ class ValueRef:
     Attributes:
         body: The encoded value, where it is small enough to stand in place; None for a plain list of messages.
         row: Number of the value row that holds the body instead.
-        deltas: Numbers of value rows that change what `row` holds, in their order.
+        deltas: If the value is a compound (`storage.compounds`), the value rows that change what `row` holds, in their order.
         runs: The messages of the value, as item numbers, in the order in which the body refers to them.
         nameless: Positions in `runs` of messages that had no id when the reference was made.
     """
@@ -40,11 +40,11 @@ class ValueRef:
     row: int | None = None
     runs: Runs = ()
     nameless: tuple[int, ...] = ()
-    deltas: tuple[int, ...] = ()
+    deltas: tuple[int, ...] | None = None
 
     def rows(self) -> tuple[int, ...]:
         """Every value row that the value needs."""
-        return () if self.row is None else (self.row, *self.deltas)
+        return () if self.row is None else (self.row, *(self.deltas or ()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +169,7 @@ def decode_values(entries: Iterable[Any]) -> list[ValueRef]:
 
 
 def _value_entry(ref: ValueRef) -> list[Any]:
-    where = [ref.row, *ref.deltas] if ref.deltas else ref.row if ref.row is not None else ref.body
+    where = [ref.row, *ref.deltas] if ref.deltas is not None else ref.row if ref.row is not None else ref.body
     if ref.nameless:
         return [where, *ref.runs, list(runs_of(ref.nameless))]
     return [where, *ref.runs]
@@ -185,7 +185,7 @@ def _value_ref(entry: Sequence[Any]) -> ValueRef:
     rows = where if isinstance(where, list) else [where]
     if not all(isinstance(row, int) and 0 <= row < NUMBERS for row in rows):
         raise ValueError("a value stands nowhere")
-    return ValueRef(row=rows[0], runs=runs, nameless=nameless, deltas=tuple(rows[1:]))
+    return ValueRef(row=rows[0], runs=runs, nameless=nameless, deltas=tuple(rows[1:]) if rows is where else None)
 
 
 def _positions(indexes: list[int]) -> bytes | list[int]:

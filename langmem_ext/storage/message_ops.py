@@ -16,7 +16,9 @@ from langmem_ext.errors import DamagedRow, LangmemExtError
 from langmem_ext.messages.identity import is_text
 from langmem_ext.messages.manifest import Runs, numbers_of, ranges_of, runs_of
 from langmem_ext.storage import statements as sql
+from langmem_ext.storage.compounds import read_compound
 from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Batch, Op, Row, fetch
+from langmem_ext.storage.header import ValueRef
 from langmem_ext.storage.ids import decode_id, encode_id
 from langmem_ext.storage.index import KnownList, ThreadIndex
 from langmem_ext.storage.thread_ops import ThreadRow
@@ -94,9 +96,14 @@ class Writer:
         digest = blake2b(body, digest_size=16).digest()
         if digest in self.index.values:
             return self.index.values[digest]
+        number = self.add_row(body)
+        self.index.learn_value(digest, number)
+        return number
+
+    def add_row(self, body: bytes) -> int:
+        """Queue a new value row; its number."""
         number = self.thread.next_value
         self.thread.next_value = number + 1
-        self.index.learn_value(digest, number)
         self.values.append({"key": sql.row_key(self.thread.number, number), "body": body})
         return number
 
@@ -288,6 +295,35 @@ def _reload_named(index: ThreadIndex, codec: Codec, numbers: list[int], nameless
     for position, number in enumerate(numbers):
         if number in index.unnamed and (position not in nameless or number in index.texts):
             yield from load_items(index, codec, number, number + 1)
+
+
+def read_value(index: ThreadIndex, ref: ValueRef, place: tuple[int, str] | None = None) -> Op[bytes | None]:
+    """A value's body, wherever it stands; None for a plain list of messages. `place` is the namespace and channel whose value it is.
+
+    Raises:
+        DamagedRow: A row is missing, or its rows do not belong together.
+    """
+    if ref.row is None:
+        return ref.body
+    if ref.deltas is None:
+        return (yield from read_body(index, ref.row))
+    known = index.compounds.get(place) if place is not None else None
+    if known is not None and known.rows() == ref.rows():
+        return known.body()
+    rows = []
+    for number in ref.rows():
+        rows.append((number, (yield from read_body(index, number))))
+    try:
+        compound = read_compound(rows)
+        body = compound.body()
+    except Exception as error:
+        raise DamagedRow(
+            f"the values {ref.rows()} of thread number {index.number} are damaged ({error}): other threads stay readable;"
+            " fork from an earlier checkpoint, or delete the thread"
+        ) from error
+    if place is not None:
+        index.learn_compound(place, compound)
+    return body
 
 
 def read_body(index: ThreadIndex, number: int) -> Op[bytes]:

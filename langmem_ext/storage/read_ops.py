@@ -16,19 +16,19 @@ from langmem_ext.storage.effects import Op, Row, fetch, fetch_one
 from langmem_ext.storage.header import Header, ValueRef
 from langmem_ext.storage.ids import decode_id, encode_id
 from langmem_ext.storage.index import Indexes, ThreadIndex
-from langmem_ext.storage.message_ops import read_body, read_messages
+from langmem_ext.storage.message_ops import read_messages, read_value
 from langmem_ext.storage.thread_ops import find_thread
 from langmem_ext.types import Codec, DeltaHistory, PackedValue, StoredCheckpoint, StoredWrite, ThreadKey
 
 
 @dataclass(slots=True)
 class _Reader:
-    """One thread being read, with the value rows that were read already."""
+    """One thread being read, with the values that were read already, by their rows."""
 
     thread_id: str
     index: ThreadIndex
     codec: Codec
-    bodies: dict[int, bytes] = field(default_factory=dict)
+    bodies: dict[tuple[int, ...], bytes | None] = field(default_factory=dict)
 
 
 def get_checkpoint(
@@ -111,14 +111,11 @@ def _read_value(reader: _Reader, ref: ValueRef, place: tuple[int, str] | None = 
             packed = index.learn_list(place, packed, ref.runs, ref.nameless)
         return PackedValue(messages=packed)
     packed = (yield from read_messages(index, reader.codec, ref.runs, ref.nameless)) if ref.runs else []
-    body = ref.body if ref.row is None else (yield from _read_body(reader, ref.row))
-    return PackedValue(messages=packed, body=body)
-
-
-def _read_body(reader: _Reader, number: int) -> Op[bytes]:
-    if number not in reader.bodies:
-        reader.bodies[number] = yield from read_body(reader.index, number)
-    return reader.bodies[number]
+    if ref.row is None:
+        return PackedValue(messages=packed, body=ref.body)
+    if ref.rows() not in reader.bodies:
+        reader.bodies[ref.rows()] = yield from read_value(index, ref, place)
+    return PackedValue(messages=packed, body=reader.bodies[ref.rows()])
 
 
 def _read_writes(reader: _Reader, rows: Sequence[Row], channels: set[str] | None = None) -> Op[list[StoredWrite]]:
