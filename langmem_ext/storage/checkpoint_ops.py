@@ -270,7 +270,7 @@ def _store_value(writer: Writer, value: PackedValue, place: tuple[int, str], *, 
 def _store_compound(writer: Writer, value: Compound, place: tuple[int, str], whole: bool) -> tuple[int, ...] | None:
     """Store what of a large dict or list is new; its rows, or None for what a task adds, if the channel's value does not help."""
     stored = writer.index.compounds.get(place)
-    if stored is not None and stored.is_same(value):
+    if stored is not None and stored.body == value.body:
         return stored.rows()
     delta = plan_delta(stored, value) if stored is not None else None
     if stored is None or delta is None:

@@ -53,46 +53,37 @@ class Compound:
     """A dict or a list as it was lately stored or read.
 
     Attributes:
+        body: The packed value.
         pieces: Packed value by packed key, in order; None for a list.
-        elements: The packed elements, behind one another; empty for a dict.
-        count: How many elements there are.
+        count: How many keys or elements there are.
         parts: Its rows: the base, and the deltas in their order.
     """
 
+    body: bytes
     pieces: Mapping[bytes, bytes] | None
-    elements: bytes
     count: int
     parts: tuple[Part, ...] = ()
 
     @classmethod
     def of(cls, value: PackedValue) -> Compound | None:
         """A value that may be stored as a compound, without rows; None for every other."""
-        if value.pieces is not None:
-            return cls(value.pieces, b"", len(value.pieces))
-        if value.count is not None and value.body is not None:
-            return cls(None, value.body[len(array_head(value.count)) :], value.count)
+        if value.body is not None and value.pieces is not None:
+            return cls(value.body, value.pieces, len(value.pieces))
+        if value.body is not None and value.count is not None:
+            return cls(value.body, None, value.count)
         return None
 
     def rows(self) -> tuple[int, ...]:
         """The numbers of its rows."""
         return tuple(part.row for part in self.parts)
 
-    def body(self) -> bytes:
-        """The packed value."""
-        if self.pieces is None:
-            return array_head(self.count) + self.elements
-        return map_head(len(self.pieces)) + b"".join([piece for pair in self.pieces.items() for piece in pair])
-
-    def is_same(self, other: Compound) -> bool:
-        """Whether this is the same value, down to the order of keys."""
-        mine, its = self.pieces, other.pieces
-        if mine is None or its is None:
-            return mine is its and self.count == other.count and self.elements == other.elements
-        return mine == its and list(mine) == list(its)
+    def elements_at(self) -> int:
+        """Where in the body of a list its elements begin."""
+        return len(array_head(self.count))
 
     def size(self) -> int:
         """Bytes held, about."""
-        return len(self.elements) + sum(map(len, self.pieces or ())) + sum(map(len, (self.pieces or {}).values()))
+        return len(self.body) * (1 if self.pieces is None else 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +103,7 @@ class Delta:
 
 def plan_base(value: Compound) -> Delta:
     """The row that holds a value whole."""
-    return _delta(value, 0, frozenset(value.pieces or ()), value.count, len(value.elements))
+    return _delta(value, 0, frozenset(value.pieces or ()), value.count, len(value.body) - value.elements_at())
 
 
 def plan_delta(stored: Compound, value: Compound) -> Delta | None:
@@ -132,7 +123,7 @@ def plan_delta(stored: Compound, value: Compound) -> Delta | None:
         delta = _delta(value, delta.part.level + 1, keys, count, length, merged)
     kept = stored.parts[1 : len(stored.parts) - merged]
     outgrown = sum(part.size for part in kept) + delta.part.size > stored.parts[0].size
-    return None if outgrown or len(kept) + 2 > MAX_PARTS or 2 * delta.part.size > value.size() else delta
+    return None if outgrown or len(kept) + 2 > MAX_PARTS or 2 * delta.part.size > len(value.body) else delta
 
 
 def apply_delta(stored: Compound, value: Compound, delta: Delta, row: int) -> Compound:
@@ -164,7 +155,10 @@ def read_compound(rows: Iterable[tuple[int, bytes]]) -> Compound:
             parts.append(Part(row, level, len(body), keys=frozenset(keys)))
     if elements and pieces:
         raise ValueError("a list and a dict are mixed")
-    return Compound(None if elements else pieces, b"".join(elements), count or len(pieces), tuple(parts))
+    if elements:
+        return Compound(b"".join([array_head(count), *elements]), None, count, tuple(parts))
+    body = b"".join([map_head(len(pieces)), *(piece for pair in pieces.items() for piece in pair)])
+    return Compound(body, pieces, len(pieces), tuple(parts))
 
 
 def _dict_delta(stored: Compound, value: Compound) -> Delta | None:
@@ -182,9 +176,10 @@ def _dict_delta(stored: Compound, value: Compound) -> Delta | None:
 
 def _list_delta(stored: Compound, value: Compound) -> Delta | None:
     """The elements that were appended; None where something else changed."""
-    if stored.pieces is not None or value.count < stored.count or not value.elements.startswith(stored.elements):
+    elements = stored.body[stored.elements_at() :]
+    if stored.pieces is not None or value.count < stored.count or not value.body.startswith(elements, value.elements_at()):
         return None
-    return _delta(value, 0, frozenset(), value.count - stored.count, len(value.elements) - len(stored.elements))
+    return _delta(value, 0, frozenset(), value.count - stored.count, len(value.body) - value.elements_at() - len(elements))
 
 
 def _delta(
@@ -197,7 +192,7 @@ def _delta(
     removed: Iterable[bytes] = (),
 ) -> Delta:
     if value.pieces is None:
-        body = pack([level, count, value.elements[len(value.elements) - length :]])
+        body = pack([level, count, value.body[len(value.body) - length :]])
         return Delta(body, Part(-1, level, len(body), count=count, length=length), merged)
     changed = [part for key, piece in value.pieces.items() if key in keys for part in (key, piece)]
     body = pack([level, changed, sorted(removed)])

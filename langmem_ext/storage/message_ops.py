@@ -309,13 +309,12 @@ def read_value(index: ThreadIndex, ref: ValueRef, place: tuple[int, str] | None 
         return (yield from read_body(index, ref.row))
     known = index.compounds.get(place) if place is not None else None
     if known is not None and known.rows() == ref.rows():
-        return known.body()
+        return known.body
     rows = []
     for number in ref.rows():
         rows.append((number, (yield from read_body(index, number))))
     try:
         compound = read_compound(rows)
-        body = compound.body()
     except Exception as error:
         raise DamagedRow(
             f"the values {ref.rows()} of thread number {index.number} are damaged ({error}): other threads stay readable;"
@@ -323,7 +322,7 @@ def read_value(index: ThreadIndex, ref: ValueRef, place: tuple[int, str] | None 
         ) from error
     if place is not None:
         index.learn_compound(place, compound)
-    return body
+    return compound.body
 
 
 def read_body(index: ThreadIndex, number: int) -> Op[bytes]:

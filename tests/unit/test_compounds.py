@@ -50,7 +50,7 @@ def compound(value: Any) -> Compound:
     packed = CODEC.pack_value(value)
     found = Compound.of(packed)
     assert found is not None
-    assert found.body() == packed.body
+    assert found.body == packed.body
     return found
 
 
@@ -96,8 +96,8 @@ def check(states: list[Any]) -> None:
     stored = [(state, rows.store(state)) for state in states]
     for state, numbers in stored:
         found = rows.read(numbers)
-        assert repr(unpack(found.body())) == repr(state)
-        assert found.is_same(compound(state))
+        assert repr(unpack(found.body)) == repr(state)
+        assert found.body == compound(state).body
         assert len(numbers) <= MAX_PARTS
     assert rows.stored is not None
     assert rows.read(stored[-1][1]).parts == rows.stored.parts
@@ -131,7 +131,7 @@ def test_a_key_that_changes_at_each_step_costs_what_changed() -> None:
         assert len(rows.store(value)) <= 4 * FANOUT
     assert rows.size - whole < 4 * 400 * 1010
     assert rows.stored is not None
-    assert unpack(rows.read(rows.stored.rows()).body()) == value
+    assert unpack(rows.read(rows.stored.rows()).body) == value
 
 
 def test_a_list_that_grows_costs_what_it_grew_by() -> None:
