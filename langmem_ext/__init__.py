@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from langmem_ext.history import ThreadChatMessageHistory
     from langmem_ext.log import MessageLog
     from langmem_ext.retention import Retention
+    from langmem_ext.saver_copy import CopyProgress, CopyReport, acopy_saver, copy_saver
     from langmem_ext.serde import DataSerializer
     from langmem_ext.storage.examination import Report
     from langmem_ext.storage.findings import Finding
@@ -50,6 +51,8 @@ _HOMES = {
     "Classifier": "waiting.classify",
     "ConnectionInUse": "errors",
     "ConversationError": "errors",
+    "CopyProgress": "saver_copy",
+    "CopyReport": "saver_copy",
     "DamagedRow": "errors",
     "DataSerializer": "serde",
     "DeltaSaver": "checkpoint",
@@ -77,10 +80,12 @@ _HOMES = {
     "ThreadNotFound": "errors",
     "Turn": "waiting.turn",
     "aconverse": "waiting.converse",
+    "acopy_saver": "saver_copy",
     "aexamine": "doctor",
     "aimport_checkpoints": "transfer",
     "build_waiting_graph": "waiting.graph",
     "converse": "waiting.converse",
+    "copy_saver": "saver_copy",
     "examine": "doctor",
     "import_checkpoints": "transfer",
 }
@@ -90,6 +95,8 @@ __all__ = [
     "Classifier",
     "ConnectionInUse",
     "ConversationError",
+    "CopyProgress",
+    "CopyReport",
     "DamagedRow",
     "DataSerializer",
     "DeltaSaver",
@@ -117,10 +124,12 @@ __all__ = [
     "ThreadNotFound",
     "Turn",
     "aconverse",
+    "acopy_saver",
     "aexamine",
     "aimport_checkpoints",
     "build_waiting_graph",
     "converse",
+    "copy_saver",
     "examine",
     "import_checkpoints",
 ]

@@ -1,0 +1,305 @@
+"""Moving from any checkpointer to any other, through LangGraph's public interface alone: the way out, and the way between two others.
+
+A thread's checkpoints are put oldest first, each after its pending writes: so a copy that is stopped leaves no checkpoint without its
+writes, and run again it goes on with those that are missing. The copying itself is a generator that asks for calls; one loop makes them
+directly, another awaits their async twins.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, Final, TypeAlias, TypeVar, cast
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import WRITES_IDX_MAP, BaseCheckpointSaver, CheckpointTuple, PendingWrite
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+
+from langmem_ext.errors import InvalidInput, ThreadNotFound
+from langmem_ext.packing import config_of
+
+T = TypeVar("T")
+Saver: TypeAlias = BaseCheckpointSaver[Any]
+
+Place: TypeAlias = tuple[str, str, str]
+"""Thread id as text, namespace and checkpoint id."""
+
+PARENTS: Final = 8
+"""How many of the newest checkpoints are kept, to tell what the next one has changed."""
+
+_plain = JsonPlusSerializer()
+
+
+@dataclass(frozen=True, slots=True)
+class CopyProgress:
+    """How far a copy has come: the thread at work, checkpoints done, and checkpoints in all."""
+
+    thread: str
+    done: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class CopyReport:
+    """What a copy has done.
+
+    Attributes:
+        threads: Threads that the source has, of those that were asked for.
+        checkpoints: Checkpoints put.
+        writes: Pending writes put.
+        skipped: Checkpoints that were there already.
+        seconds: How long it took.
+    """
+
+    threads: int = 0
+    checkpoints: int = 0
+    writes: int = 0
+    skipped: int = 0
+    seconds: float = 0.0
+
+
+Progress: TypeAlias = Callable[[CopyProgress], None]
+
+
+def copy_saver(source: Saver, target: Saver, *, threads: Sequence[Any] | None = None, progress: Progress | None = None) -> CopyReport:
+    """Copy threads from any checkpointer to any other; every state reads there as it does here.
+
+    Copied are all namespaces with configs, parents, metadata, values, versions and pending writes in their order. A task's path is no part
+    of LangGraph's interface for reading, so it is not copied; where the order of writes hangs on it, another path keeps that order.
+    Repeated, it copies what is missing. The source is only read.
+
+    Args:
+        source: Where from.
+        target: Where to; its `setup()` is called if it has one.
+        threads: The ids of the threads to copy; all, if not given.
+        progress: Called after each checkpoint.
+
+    Raises:
+        InvalidInput: Source and target are the same, or one of them is for async code (`AsyncSqliteSaver`): use `acopy_saver`.
+        ThreadNotFound: A thread that was asked for is not in the source.
+    """
+    for saver in (source, target):
+        if _must_be_awaited(saver):
+            raise InvalidInput(f"{type(saver).__name__} is for async code: use acopy_saver")
+    copying = _Copying(source, target, threads, progress).steps()
+    answer: Any = None
+    try:
+        while True:
+            answer = _make(copying.send(answer))
+    except StopIteration as done:
+        report: CopyReport = done.value
+        return report
+    finally:
+        copying.close()
+
+
+async def acopy_saver(
+    source: Saver, target: Saver, *, threads: Sequence[Any] | None = None, progress: Progress | None = None
+) -> CopyReport:
+    """Async twin of `copy_saver`; a saver that has no async methods (`SqliteSaver`) is called in a worker thread."""
+    sync = {saver for saver in (source, target) if not await _is_async(saver)}
+    copying = _Copying(source, target, threads, progress).steps()
+    answer: Any = None
+    try:
+        while True:
+            request = copying.send(answer)
+            answer = await asyncio.to_thread(_make, request) if request.saver in sync else await _amake(request)
+    except StopIteration as done:
+        report: CopyReport = done.value
+        return report
+    finally:
+        copying.close()
+
+
+# -- calls -------------------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """A method to be called; the answer is what it returns."""
+
+    saver: Saver
+    method: str
+    args: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Scan:
+    """Checkpoints to be listed, and shown one by one: they are not kept."""
+
+    saver: Saver
+    config: RunnableConfig | None
+    show: Callable[[CheckpointTuple], None]
+
+
+_Request: TypeAlias = _Call | _Scan
+_Steps: TypeAlias = Generator[_Request, Any, T]
+
+
+def _make(request: _Request) -> Any:
+    if isinstance(request, _Scan):
+        for found in request.saver.list(request.config):
+            request.show(found)
+        return None
+    method = getattr(request.saver, request.method, None)
+    return None if method is None else method(*request.args)
+
+
+async def _amake(request: _Request) -> Any:
+    if isinstance(request, _Scan):
+        async for found in request.saver.alist(request.config):
+            request.show(found)
+        return None
+    method = getattr(request.saver, f"a{request.method}", None) or getattr(request.saver, request.method, None)
+    answer = None if method is None else method(*request.args)
+    return await answer if inspect.isawaitable(answer) else answer
+
+
+def _must_be_awaited(saver: Saver) -> bool:
+    """Whether a saver is one of those that belong to an event loop."""
+    return inspect.iscoroutinefunction(getattr(saver, "setup", None))
+
+
+async def _is_async(saver: Saver) -> bool:
+    """Whether a saver has async methods: one that has none says so when it is called."""
+    if _must_be_awaited(saver):
+        return True
+    try:
+        async for _ in saver.alist(None, limit=1):
+            break
+    except NotImplementedError:
+        return False
+    return True
+
+
+# -- copying -----------------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Known:
+    """A checkpoint as it was listed: the config that names it, and its pending writes' tasks and channels."""
+
+    config: RunnableConfig
+    writes: list[tuple[str, str]]
+
+
+class _Copying:
+    """One copy."""
+
+    def __init__(self, source: Saver, target: Saver, threads: Sequence[Any] | None, progress: Progress | None) -> None:
+        if source is target:
+            raise InvalidInput("source and target are the same saver: pass two")
+        self._source = source
+        self._target = target
+        self._threads = threads
+        self._progress = progress
+        self._parents: OrderedDict[Place, CheckpointTuple | None] = OrderedDict()
+
+    def steps(self) -> _Steps[CopyReport]:
+        """Copy, by asking for one call after another."""
+        began = time.monotonic()
+        yield _Call(self._target, "setup")
+        known = yield from self._listed(self._source, self._threads)
+        threads = {place[0]: one.config["configurable"]["thread_id"] for place, one in known.items()}
+        if missing := [thread for thread in self._threads or () if str(thread) not in threads]:
+            raise ThreadNotFound(f"there is no thread {missing[0]!r} in the source: nothing was copied")
+        there = yield from self._listed(self._target, list(threads.values()))
+        checkpoints = writes = 0
+        for done, place in enumerate(sorted(known, key=lambda place: (place[0], place[2], place[1])), start=1):
+            one = known[place]
+            if place not in there or there[place].writes != one.writes:
+                found: CheckpointTuple | None = yield _Call(self._source, "get_tuple", (one.config,))
+                if found is not None:
+                    writes += yield from self._copy_writes(one.config, found.pending_writes or [])
+                    checkpoints += place not in there
+                    if place not in there:
+                        yield from self._copy_checkpoint(place, found)
+            if self._progress is not None:
+                self._progress(CopyProgress(place[0], done, len(known)))
+        return CopyReport(len(threads), checkpoints, writes, len(known.keys() & there.keys()), time.monotonic() - began)
+
+    def _listed(self, saver: Saver, threads: Sequence[Any] | None) -> _Steps[dict[Place, _Known]]:
+        """The checkpoints that a saver has, of some threads or of all, by place."""
+        known: dict[Place, _Known] = {}
+
+        def show(found: CheckpointTuple) -> None:
+            configurable = found.config["configurable"]
+            thread, namespace, checkpoint = configurable["thread_id"], configurable.get("checkpoint_ns", ""), configurable["checkpoint_id"]
+            writes = [(task, channel) for task, channel, _ in found.pending_writes or ()]
+            known[str(thread), namespace, checkpoint] = _Known(config_of(thread, namespace, checkpoint), writes)
+
+        for config in [None] if threads is None else [{"configurable": {"thread_id": thread}} for thread in threads]:
+            yield _Scan(saver, cast("RunnableConfig | None", config), show)
+        return known
+
+    def _copy_checkpoint(self, place: Place, found: CheckpointTuple) -> _Steps[None]:
+        configurable = found.config["configurable"]
+        parent = yield from self._parent(found)
+        config: RunnableConfig = {"configurable": {"thread_id": configurable["thread_id"], "checkpoint_ns": place[1]}}
+        if found.parent_config is not None:
+            config["configurable"]["checkpoint_id"] = found.parent_config["configurable"]["checkpoint_id"]
+        yield _Call(self._target, "put", (config, found.checkpoint, found.metadata, _new_versions(found, parent)))
+        self._remember(place, found)
+
+    def _parent(self, found: CheckpointTuple) -> _Steps[CheckpointTuple | None]:
+        if found.parent_config is None:
+            return None
+        configurable = found.parent_config["configurable"]
+        thread, namespace, checkpoint = configurable["thread_id"], configurable.get("checkpoint_ns", ""), configurable["checkpoint_id"]
+        place = str(thread), namespace, checkpoint
+        if place not in self._parents:
+            self._remember(place, (yield _Call(self._source, "get_tuple", (config_of(thread, namespace, checkpoint),))))
+        self._parents.move_to_end(place)
+        return self._parents[place]
+
+    def _remember(self, place: Place, found: CheckpointTuple | None) -> None:
+        self._parents[place] = found
+        if len(self._parents) > PARENTS:
+            self._parents.popitem(last=False)
+
+    def _copy_writes(self, config: RunnableConfig, writes: Sequence[PendingWrite]) -> _Steps[int]:
+        """Put pending writes so that they are read in the order in which they were read here."""
+        runs = [(task, [(channel, value) for _, channel, value in run]) for task, run in groupby(writes, key=lambda write: write[0])]
+        ordered = [task for task, _ in runs] == sorted({task for task, _ in runs})
+        before: dict[str, list[tuple[str, Any]]] = {}
+        for number, (task, run) in enumerate(runs):
+            path = "" if ordered else f"{number:08}"
+            special = [write for write in run if write[0] in WRITES_IDX_MAP]
+            plain = [write for write in run if write[0] not in WRITES_IDX_MAP]
+            if special:
+                yield _Call(self._target, "put_writes", (config, special, task, path))
+            if plain:
+                # With those of an earlier run in front, which stand and are not written again: a write's index is its place in the list.
+                before[task] = [*before.get(task, []), *plain]
+                yield _Call(self._target, "put_writes", (config, before[task], task, path))
+        return len(writes)
+
+
+def _new_versions(found: CheckpointTuple, parent: CheckpointTuple | None) -> dict[str, Any]:
+    """The channels that a checkpoint has changed since its parent: in their version, or in place."""
+    versions: Mapping[str, Any] = found.checkpoint["channel_versions"]
+    if parent is None:
+        return dict(versions)
+    values, earlier = found.checkpoint["channel_values"], parent.checkpoint["channel_values"]
+    known = parent.checkpoint["channel_versions"]
+    return {
+        channel: version
+        for channel, version in versions.items()
+        if known.get(channel) != version
+        or (channel in values and (channel not in earlier or not _is_same(values[channel], earlier[channel])))
+    }
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    """Whether two values are the same, to the type."""
+    if one is other:
+        return True
+    try:
+        return _plain.dumps_typed(one) == _plain.dumps_typed(other)
+    except Exception:  # a serializer of the application's own takes what LangGraph's does not
+        return bool(one == other)
