@@ -92,6 +92,7 @@ class Keeper:
         self._next_look = 0
         self._counting = threading.Lock()
         self._expiring = Position()
+        self._fruitful = False
         self._pressed: tuple[str, Position] = ("thin", Position())
 
     # -- as the saver writes -------------------------------------------------------------------------------------------------------------
@@ -127,44 +128,46 @@ class Keeper:
             # What a DeltaChannel needs stays, however much that is: looking through it again and again would cost more than it frees.
             self._due[thread_id] = max(STEP, left // 4)
         if self._next_look <= 0 and not pruned.checkpoints:
-            self._next_look = STEP
-            pruned = yield from self._look_around(thread_id, now)
-            if pruned.threads or pruned.checkpoints:
-                self._next_look = 1  # there may be more of it: as many threads may come as go
+            # Where there may be more of it, the next put goes on: as many threads may come as go.
+            self._next_look = 1 if (yield from self._look_around(thread_id, now)) else STEP
         return pruned
 
-    def _look_around(self, thread_id: str, now: int) -> Steps:
-        """Forget the first thread that has expired, or else something of the first, where there is too much."""
+    def _look_around(self, thread_id: str, now: int) -> Generator[tuple[Op[Any], bool], Any, bool]:
+        """Forget the first thread that has expired, or else something of the first, where there is too much; whether to go on."""
         before = self._retention.expires_before(now)
         if before is not None:
             page = yield ops.next_threads(self._expiring, FEW, self._around, before=before), False
             # Those that wait stay in front for ever: go on behind them, and some time begin again.
             self._expiring = page[-1].at if page else Position()
             for candidate in page:
-                pruned: Pruned = yield ops.expire(candidate, self._around, before=before), True
-                if pruned.threads:
+                if (yield ops.expire(candidate, self._around, before=before), True).threads:
                     self._expiring = candidate.at
-                    return pruned
+                    return True
         if self._retention.max_bytes is None or (yield self._log.driver.used_bytes(), False) <= self._retention.max_bytes:
             self._pressed = ("thin", Position())
-            return Pruned()
+            return False
         return (yield from self._relieve(thread_id))
 
-    def _relieve(self, thread_id: str) -> Steps:
+    def _relieve(self, thread_id: str) -> Generator[tuple[Op[Any], bool], Any, bool]:
         """Forget something of the next thread in turn: first old checkpoints of each, then each but the one that is being written."""
         how, after = self._pressed
-        pruned = Pruned()
-        for candidate in (yield ops.next_threads(after, FEW, self._around), False):
+        page = yield ops.next_threads(after, FEW, self._around), False
+        if not page:
+            self._pressed = ("drop" if how == "thin" else "thin", Position())
+            # After a round that found nothing, all that is left waits: there is time.
+            fruitful, self._fruitful = self._fruitful, how == "thin" and self._fruitful
+            return how == "thin" or fruitful
+        for candidate in page:
             self._pressed = (how, candidate.at)
+            pruned = Pruned()
             if how == "thin":
                 pruned, _ = yield ops.thin(candidate.key, 1, 0, self._around), True
             elif candidate.key.id != thread_id:
                 pruned = yield ops.expire(candidate, self._around, before=candidate.at.updated_at + 1), True
             if pruned.checkpoints or pruned.threads:
-                return pruned
-        if self._pressed == (how, after):
-            self._pressed = ("drop" if how == "thin" else "thin", Position())
-        return pruned
+                self._fruitful = True
+                break
+        return True
 
     # -- a sweep -------------------------------------------------------------------------------------------------------------------------
 

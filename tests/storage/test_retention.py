@@ -1,0 +1,314 @@
+"""Promises of a retention: what is over a limit goes in small steps, what waits stays, and no put fails for it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from forgotten import assert_clean, assert_sound, everything, rows
+from langchain_core.messages import HumanMessage
+from langgraph.checkpoint.base.id import uuid6
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.types import Command, interrupt
+from savers import Calls, Mode
+
+from langmem_ext import DeltaSaver, InvalidInput, MessageLog, Pruned, Retention
+from langmem_ext.retention import STEP
+from langmem_ext.storage.effects import Op
+from langmem_ext.storage.sqlite import SqliteDriver
+
+DAY = 86_400_000
+
+
+class Clock:
+    """The saver's clock, moved by hand, in milliseconds."""
+
+    def __init__(self) -> None:
+        self.now = 1_800_000_000_000
+
+    def __call__(self) -> int:
+        return self.now
+
+    def moment(self) -> datetime:
+        return datetime.fromtimestamp(self.now / 1000, UTC)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr("langmem_ext.checkpoint.now_ms", clock)
+    monkeypatch.setattr("langmem_ext.forgetting.now_ms", clock)
+    return clock
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    return str(tmp_path / "a.db")
+
+
+def config(thread: str = "t") -> Any:
+    return {"configurable": {"thread_id": thread, "checkpoint_ns": ""}}
+
+
+def put(saver: DeltaSaver, thread: str = "t", text: str = "", **values: Any) -> Any:
+    """A checkpoint on top of the newest one."""
+    head = saver.get_tuple(config(thread))
+    given = {"messages": [HumanMessage(text or thread, id=f"{thread} {text}")], **values}
+    number = 1 if head is None else int(str(head.checkpoint["channel_versions"]["messages"])) + 1
+    checkpoint: Any = {
+        "v": 4,
+        "id": str(uuid6()),
+        "ts": "2026-01-01T00:00:00+00:00",
+        "channel_values": given,
+        "channel_versions": dict.fromkeys(given, number),
+        "versions_seen": {},
+    }
+    at = config(thread) if head is None else head.config
+    return saver.put(at, checkpoint, {"source": "loop", "step": number, "parents": {}}, dict.fromkeys(given, number))
+
+
+def ask(saver: Any, thread: str) -> Any:
+    """A thread whose graph waits for an answer."""
+    builder = StateGraph(MessagesState).add_node("ask", lambda state: {"messages": [("user", interrupt("which?"))]})
+    graph = builder.add_edge(START, "ask").compile(checkpointer=saver)
+    graph.invoke({"messages": [HumanMessage("hello")]}, config(thread))
+    return graph
+
+
+def threads(saver: DeltaSaver) -> list[str]:
+    return [name for (name,) in rows(saver, "SELECT id FROM thread ORDER BY id")]
+
+
+def counts(saver: DeltaSaver) -> dict[str, int]:
+    return {name: sum(place[0] == name for place in everything(saver)) for name in threads(saver)}
+
+
+# -- as the saver writes -----------------------------------------------------------------------------------------------------------------
+
+
+async def test_a_thread_never_has_much_more_than_it_keeps(path: str, mode: Mode) -> None:
+    with DeltaSaver.open(path, retention=Retention(keep_last=3)) as saver:
+        builder = StateGraph(MessagesState).add_node("answer", lambda state: {"messages": [("ai", f"{len(state['messages'])}")]})
+        graph = builder.add_edge(START, "answer").compile(checkpointer=saver)
+        for number in range(40):
+            await Calls(mode).call(graph, "invoke", {"messages": [HumanMessage(f"{number}")]}, config(), durability="sync")
+            assert counts(saver)["t"] <= 3 + 2 * STEP + 3
+        assert counts(saver)["t"] >= 3
+        assert len(graph.get_state(config()).values["messages"]) == 80
+        assert_sound(saver)
+        assert saver.sweep().checkpoints > 0
+        assert counts(saver) == {"t": 3}
+        assert_clean(saver)
+
+
+def test_a_process_that_puts_once_prunes_too(path: str) -> None:
+    for number in range(STEP * 2):
+        with DeltaSaver.open(path, retention=Retention(keep_last=2)) as saver:
+            put(saver, text=f"{number}")
+    with DeltaSaver.open(path) as saver:
+        assert 2 <= counts(saver)["t"] <= 2 + STEP + 1
+
+
+class CountingDriver(SqliteDriver):
+    """Counts write transactions."""
+
+    writes = 0
+
+    def run(self, op: Op[Any], *, write: bool) -> Any:
+        self.writes += write
+        return super().run(op, write=write)
+
+
+def test_a_put_deletes_one_thread_at_most_and_the_next_ones_go_on(path: str, clock: Clock) -> None:
+    driver = CountingDriver(path)
+    with DeltaSaver(MessageLog(driver), retention=Retention(ttl=timedelta(days=1))) as saver:
+        for number in range(20):
+            put(saver, f"old {number}")
+        clock.now += 2 * DAY
+        left = []
+        for number in range(STEP + 25):
+            before = driver.writes
+            put(saver, "new", f"{number}")
+            assert driver.writes - before <= 10
+            left.append(len(threads(saver)))
+        assert max(before - after for before, after in zip(left, left[1:], strict=False)) == 1
+        assert threads(saver) == ["new"]
+        assert_sound(saver)
+
+
+@pytest.mark.parametrize(("limit", "drops"), [(420_000, False), (200_000, True)])
+def test_too_large_a_database_loses_old_checkpoints_first_and_then_the_oldest_threads(
+    path: str, clock: Clock, limit: int, drops: bool
+) -> None:
+    with DeltaSaver.open(path, retention=Retention(max_bytes=limit)) as saver:
+        ask(saver, "waiting")
+        for number in range(30):
+            clock.now += 1000
+            for text in range(3):
+                put(saver, f"{number:02}", f"{text}", files="x" * 6000 + str(text))
+        assert {"waiting", "29"} <= set(counts(saver))
+        for number in range(2 * STEP):
+            put(saver, "29", f"more {number}")
+        assert saver.log.run(saver.log.driver.used_bytes(), write=False) <= limit + 10_000
+        assert {"waiting", "29"} <= set(counts(saver))
+        gone = [f"{number:02}" for number in range(30) if f"{number:02}" not in counts(saver)]
+        assert bool(gone) is drops
+        if not drops:
+            kept = [counts(saver)[f"{number:02}"] for number in range(29)]
+            assert kept == sorted(kept)
+            assert kept[0] == 1, "those that were written longest ago first"
+        assert gone == sorted(gone) == [f"{number:02}" for number in range(len(gone))], "the ones that were written longest ago"
+        assert_sound(saver)
+
+
+def test_a_put_never_fails_for_what_should_be_forgotten(path: str, caplog: pytest.LogCaptureFixture) -> None:
+    with DeltaSaver.open(path) as saver:
+        for number in range(5):
+            put(saver, text=f"{number}", details={"long": "x" * 200})
+        put(saver, "u")
+    import sqlite3  # noqa: PLC0415
+
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE checkpoint SET body = x'ff' WHERE id = (SELECT max(id) FROM checkpoint WHERE thread = 1)")
+    connection.close()
+    with DeltaSaver.open(path, retention=Retention(keep_last=1, max_bytes=1)) as saver, caplog.at_level(logging.WARNING):
+        put(saver, "u", "next")
+        put(saver, "v")
+        assert "u" in threads(saver)
+    assert all("long" not in record.getMessage() for record in caplog.records)
+
+
+# -- sweeps ------------------------------------------------------------------------------------------------------------------------------
+
+
+async def test_a_thread_expires_when_it_was_not_written_for_longer_than_its_time(path: str, clock: Clock, mode: Mode) -> None:
+    calls = Calls(mode)
+    with DeltaSaver.open(path, retention=Retention(ttl=60)) as saver:
+        put(saver, "a")
+        clock.now += 1
+        put(saver, "b")
+        clock.now += 59_999
+        assert await calls.call(saver, "sweep", dry_run=True) == Pruned(), "exactly as long is not longer"
+        clock.now += 1
+        told = await calls.call(saver, "sweep", dry_run=True)
+        assert threads(saver) == ["a", "b"]
+        assert await calls.call(saver, "sweep") == told
+        assert (told.threads, told.checkpoints, told.items) == (1, 1, 1)
+        assert threads(saver) == ["b"]
+        later = clock.moment() + timedelta(milliseconds=1)
+        assert (await calls.call(saver, "sweep", now=later)).threads == 1
+        assert threads(saver) == []
+
+
+def test_a_thread_that_waits_for_an_answer_never_expires(path: str, clock: Clock) -> None:
+    with DeltaSaver.open(path, retention=Retention(ttl=1, max_bytes=1)) as saver:
+        graph = ask(saver, "asked")
+        put(saver, "parameter", waiting_for_param="order_id")
+        put(saver, "rest")
+        clock.now += 1000 * DAY
+        assert saver.sweep().threads == 1
+        assert threads(saver) == ["asked", "parameter"]
+        graph.invoke(Command(resume="this"), config("asked"))
+        clock.now += 2000
+        assert saver.sweep().threads == 1
+        assert threads(saver) == ["parameter"]
+        assert_sound(saver)
+
+
+def test_more_waiting_threads_than_a_step_looks_at_do_not_keep_the_others_alive(path: str, clock: Clock) -> None:
+    with DeltaSaver.open(path, retention=Retention(ttl=1)) as saver:
+        for number in range(30):
+            ask(saver, f"asked {number}")
+        put(saver, "rest")
+        clock.now += DAY
+        for number in range(6 * STEP):
+            put(saver, "new", f"{number}")
+        assert "rest" not in threads(saver)
+        assert len(threads(saver)) == 31
+
+
+@pytest.mark.parametrize("limits", [{"keep_last": 2}, {"max_bytes": 100_000}, {"keep_last": 2, "ttl": 30, "max_bytes": 60_000}], ids=str)
+def test_a_dry_run_tells_what_the_sweep_then_does(path: str, clock: Clock, limits: Any) -> None:
+    with DeltaSaver.open(path) as saver:
+        for number in range(12):
+            clock.now += 5000
+            for text in range(4):
+                put(saver, f"{number:02}", f"{text}", files=f"{number}" * 4000 + str(text))
+        before = everything(saver)
+        sweeping = DeltaSaver(saver.log, retention=Retention(**limits))
+        told = sweeping.sweep(dry_run=True)
+        assert everything(saver) == before
+        assert told.checkpoints > 10
+        assert sweeping.sweep() == told
+        assert len(everything(saver)) == len(before) - told.checkpoints
+        assert_clean(saver)
+        kept = counts(saver)
+        assert list(kept) == [f"{number:02}" for number in range(12 - len(kept), 12)]
+        if limits == {"keep_last": 2}:
+            assert sweeping.sweep() == Pruned()
+            assert set(kept.values()) == {2}
+
+
+def test_an_owners_sweep_forgets_its_own_threads_alone(path: str, clock: Clock) -> None:
+    with DeltaSaver.open(path, retention=Retention(ttl=1)) as saver:
+        put(saver.for_owner("u1"), "mine")
+        put(saver.for_owner("u2"), "theirs")
+        clock.now += DAY
+        assert saver.for_owner("u1").sweep().threads == 1
+        assert threads(saver) == ["theirs"]
+
+
+def test_a_sweep_lets_other_tasks_work(path: str, clock: Clock) -> None:
+    with DeltaSaver.open(path, retention=Retention(ttl=1)) as saver:
+        for number in range(100):
+            put(saver, f"{number:03}")
+        clock.now += DAY
+
+        async def both() -> int:
+            sweeping = asyncio.create_task(saver.asweep())
+            found = 0
+            while not sweeping.done():
+                found += (await saver.aget_tuple(config("099"))) is not None
+            assert (await sweeping).threads == 100
+            return found
+
+        assert asyncio.run(both()) > 0
+
+
+# -- arguments ---------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [{"keep_last": 0}, {"keep_last": True}, {"ttl": -1}, {"ttl": timedelta(-1)}, {"ttl": "1d"}, {"ttl": float("nan")}, {"max_bytes": 0}],
+    ids=str,
+)
+def test_a_limit_that_cannot_be_used_is_refused(limits: Any) -> None:
+    with pytest.raises(InvalidInput):
+        Retention(**limits)
+
+
+@pytest.fixture
+def plain(path: str) -> Iterator[DeltaSaver]:
+    with DeltaSaver.open(path) as saver:
+        yield saver
+
+
+def test_a_sweep_needs_a_retention_and_a_moment_with_its_zone(plain: DeltaSaver) -> None:
+    with pytest.raises(InvalidInput, match="retention="):
+        plain.sweep()
+    with pytest.raises(InvalidInput, match="time zone"):
+        DeltaSaver(plain.log, retention=Retention(ttl=1)).sweep(now=datetime(2026, 1, 1))
+
+
+def test_without_limits_nothing_goes(plain: DeltaSaver) -> None:
+    saver = DeltaSaver(plain.log, retention=Retention())
+    for number in range(2 * STEP):
+        put(saver, text=f"{number}")
+    assert saver.sweep() == Pruned()
+    assert counts(saver) == {"t": 2 * STEP}
