@@ -47,6 +47,25 @@ with DeltaSaver.open(database) as saver:
 """
 
 
+PATIENT_GRAPH = """
+import asyncio
+from langgraph.graph import START, MessagesState, StateGraph
+
+
+async def note(state: MessagesState):
+    return {"messages": [("ai", "noted: " + state["messages"][-1].text)]}
+
+
+async def work(state: MessagesState):
+    if "slowly" in state["messages"][-1].text:
+        await asyncio.sleep(60)
+    return {"messages": [("ai", "done")]}
+
+
+graph = StateGraph(MessagesState).add_node(note).add_node(work).add_edge(START, "note").add_edge("note", "work").compile()
+"""
+
+
 class Desk:
     """A folder with the project's own `langgraph.json` and graphs, the databases, and what the server leaves behind."""
 
@@ -56,6 +75,13 @@ class Desk:
         self.log = folder / "server.log"
         shutil.copy(ROOT / "langgraph.json", folder)
         shutil.copytree(ROOT / "graphs", folder / "graphs", ignore=shutil.ignore_patterns("__pycache__"))
+
+    def add_patient_graph(self) -> None:
+        """A graph `patient` that works slowly when it is told to, and notes what it was told before."""
+        (self.folder / "graphs" / "patient.py").write_text(PATIENT_GRAPH)
+        settings = json.loads((self.folder / "langgraph.json").read_text())
+        settings["graphs"]["patient"] = "./graphs/patient.py:graph"
+        (self.folder / "langgraph.json").write_text(json.dumps(settings))
 
     @property
     def environment(self) -> dict[str, str]:
@@ -221,3 +247,94 @@ def test_one_thread_is_driven_by_the_server_and_by_other_processes_in_turn(desk:
             "O-778",
         ]
         assert asked(client, thread) == ["address"]
+
+
+def texts(client: SyncLangGraphClient, thread: str) -> list[str]:
+    """The messages of the thread."""
+    values: Any = client.threads.get_state(thread)["values"]
+    return [message["content"] for message in values["messages"]]
+
+
+def say(client: SyncLangGraphClient, thread: str, text: str, **options: Any) -> Any:
+    """A run of the patient graph, from start to end."""
+    return client.runs.wait(thread, "patient", input={"messages": [{"role": "user", "content": text}]}, **options)
+
+
+def begin_slow_run(client: SyncLangGraphClient, thread: str, text: str) -> str:
+    """A run that has stored a checkpoint and works; its id."""
+    started = client.runs.create(thread, "patient", input={"messages": [{"role": "user", "content": f"{text}, slowly"}]})
+    end = time.monotonic() + START_SECONDS
+    while time.monotonic() < end:
+        if texts(client, thread)[-1:] == [f"noted: {text}, slowly"]:
+            return started["run_id"]
+        time.sleep(0.1)
+    pytest.fail(f"the run has stored nothing after {START_SECONDS:g} s")
+
+
+def stored_runs(desk: Desk, thread: str) -> set[Any]:
+    """The runs whose checkpoints the thread has."""
+    with DeltaSaver.open(str(desk.database)) as saver:
+        return {found.metadata.get("run_id") for found in saver.list({"configurable": {"thread_id": thread}})}
+
+
+def test_a_run_is_rolled_back_by_the_next_one_and_by_a_cancel_and_others_go_on(desk: Desk) -> None:
+    desk.add_patient_graph()
+    with desk.serving() as client:
+        thread = client.threads.create()["thread_id"]
+        say(client, thread, "first")
+        said = texts(client, thread)
+        assert said == ["first", "noted: first", "done"]
+
+        taken_back = begin_slow_run(client, thread, "second")
+        say(client, thread, "third", multitask_strategy="rollback")
+        said += ["third", "noted: third", "done"]
+        assert texts(client, thread) == said
+        assert len(stored_runs(desk, thread)) == 2
+        assert taken_back not in stored_runs(desk, thread)
+
+        before: list[Any] = client.threads.get_history(thread, limit=50)
+        cancelled = begin_slow_run(client, thread, "fourth")
+        assert cancelled in stored_runs(desk, thread)
+        client.runs.cancel(thread, cancelled, wait=True, action="rollback")
+        assert texts(client, thread) == said
+        assert cancelled not in stored_runs(desk, thread)
+        history: list[Any] = client.threads.get_history(thread, limit=50)
+        assert [one["checkpoint"] for one in history] == [one["checkpoint"] for one in before]
+        assert [one["values"] for one in history] == [one["values"] for one in before]
+
+        say(client, thread, "fifth")
+        other = client.threads.create()["thread_id"]
+        say(client, other, "elsewhere")
+        assert texts(client, thread) == [*said, "fifth", "noted: fifth", "done"]
+        assert texts(client, other) == ["elsewhere", "noted: elsewhere", "done"]
+    log = desk.log.read_text(errors="replace")
+    assert "Custom checkpointer missing" not in log
+    assert "Traceback" not in log
+
+
+def test_a_thread_is_copied_and_deleted_and_what_is_left_survives_a_restart(desk: Desk) -> None:
+    desk.add_patient_graph()
+    with desk.serving() as client:
+        thread = client.threads.create()["thread_id"]
+        empty: Any = client.threads.copy(client.threads.create()["thread_id"])
+        assert client.threads.get(empty["thread_id"])["status"] == "idle"
+        run(client, thread, say="I want to check my order")
+        copied: Any = client.threads.copy(thread)
+        copy = copied["thread_id"]
+        assert asked(client, copy) == asked(client, thread) == ["order_id"]
+        counts = [len(client.threads.get_history(one, limit=50)) for one in (thread, copy)]
+        assert counts[0] == counts[1] > 2
+        run(client, copy, answer="O-12345")
+        assert asked(client, thread) == ["order_id"]
+        client.threads.delete(thread)
+        assert client.threads.get_state(copy)["values"]["params"] == {"order_id": "O-12345"}  # type: ignore[call-overload]
+    with DeltaSaver.open(str(desk.database)) as saver:
+        metadata = [found.metadata for found in saver.list(None)]
+        assert {found["thread_id"] for found in metadata} == {copy}  # type: ignore[typeddict-item]
+    with desk.serving() as client:
+        assert client.threads.get_state(copy)["values"]["params"] == {"order_id": "O-12345"}  # type: ignore[call-overload]
+        run(client, copy, say="please cancel my order")
+        assert asked(client, copy) == ["order_id"]
+    log = desk.log.read_text(errors="replace")
+    assert "Custom checkpointer missing" not in log
+    assert "Traceback" not in log
