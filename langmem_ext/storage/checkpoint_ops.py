@@ -168,7 +168,10 @@ def decode_writes(shape: bytes | None, body: bytes) -> list[WriteEntry]:
     if shape is None:
         shape, *values = values
     places: list[tuple[str, int, str]] = unpack(shape)
-    return [WriteEntry(path, index, channel, ref) for (path, index, channel), ref in zip(places, decode_values(values), strict=True)]
+    entries = [WriteEntry(path, index, channel, ref) for (path, index, channel), ref in zip(places, decode_values(values), strict=True)]
+    if not all(isinstance(entry.path, str) and isinstance(entry.index, int) and isinstance(entry.channel, str) for entry in entries):
+        raise ValueError("an entry has no place")
+    return entries
 
 
 def read_writes(index: ThreadIndex, shape: int | None, body: bytes) -> Op[list[WriteEntry]]:

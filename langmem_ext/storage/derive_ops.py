@@ -10,14 +10,15 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from langmem_ext.messages.manifest import NUMBERS
+from langmem_ext.errors import DamagedRow
+from langmem_ext.messages.manifest import NUMBERS, ranges_of
 from langmem_ext.storage import inspect_statements as sql
 from langmem_ext.storage.checkpoint_ops import header_of
 from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Op, fetch, fetch_one
 from langmem_ext.storage.header import Header, longest_list
 from langmem_ext.storage.index import ThreadIndex
 from langmem_ext.storage.inspect_ops import NEXT_STEP, Contents, Examined, readable
-from langmem_ext.storage.message_ops import read_body
+from langmem_ext.storage.message_ops import read_value
 from langmem_ext.storage.statements import DELETE_THREAD, KEY_BITS, SELECT_LATEST_CHECKPOINT, row_key
 
 _COUNTERS: Final = ("next_item", "next_value", "next_word", "next_namespace")
@@ -78,12 +79,9 @@ def _derive_head(number: int, stored: Mapping[str, Any], contents: Contents, wai
         ref = header.values.get(waiting_channel)
         if ref is None:
             waiting_for = None
-        elif ref.body is not None:
-            waiting_for = contents.read_name(ref.body)
-        elif ref.row is not None:
-            waiting_for = contents.read_name((yield from read_body(index, ref.row)))
         else:
-            waiting_for = None
+            body = yield from read_value(index, ref)
+            waiting_for = None if body is None else contents.read_name(body)
     except LookupError:
         return {"head_messages": head_messages, "waiting_for": stored["waiting_for"]}
     except Exception:
@@ -140,9 +138,9 @@ def conclude(thread: Examined) -> None:
     """Say which references lead nowhere, and which rows nothing leads to."""
     items, values = sorted(thread.items), sorted(thread.values)
     missing: dict[tuple[str, int], list[bytes]] = {}
-    for (runs, rows), checkpoints in thread.uses.items():
-        lost = {("item", gap) for start, end in zip(runs[::2], runs[1::2], strict=True) if (gap := _gap(items, start, end)) is not None}
-        lost |= {("value", row) for row in rows if row not in thread.values}
+    for need, checkpoints in thread.uses.items():
+        lost = {("item", gap) for start, end in ranges_of(need.runs) if (gap := _gap(items, start, end)) is not None}
+        lost |= {("value", row) for row in need.rows if row not in thread.values}
         for place in lost - thread.broken:
             if place[0] not in thread.unread:
                 missing.setdefault(place, []).extend(checkpoints)
@@ -151,8 +149,8 @@ def conclude(thread: Examined) -> None:
         affected = map(readable, checkpoints)
         thread.findings.add("reference", "damaged", f"{table} {thread.number}:{number}", message, checkpoints=affected)
     # Rows younger than the examination may be needed by checkpoints that it has not seen.
-    used_items = _merged((start, end) for runs, _ in thread.uses for start, end in zip(runs[::2], runs[1::2], strict=True))
-    used_values = {row for _, rows in thread.uses for row in rows}
+    used_items = _merged(pair for need in thread.uses for pair in ranges_of(need.runs))
+    used_values = {row for need in thread.uses for row in need.rows}
     _tell_unused(thread, "item", [number for number in items if number < thread.ends[0] and not _within(used_items, number)])
     _tell_unused(thread, "value", [number for number in values if number < thread.ends[1] and number not in used_values])
     _tell_parents(thread)
@@ -218,7 +216,9 @@ def find_orphans(table: str, first: int) -> Op[tuple[list[int], int | None]]:
         row = yield from fetch_one(sql.NEXT_OWNERS[table], **params)
         if row is None:
             return orphans, None
-        number: int = row[0]
+        number = row[0]
+        if not isinstance(number, int):
+            raise DamagedRow(f"a row of {table} belongs to {number!r}")
         if not (yield from fetch(sql.SELECT_THREAD_ROW, thread=number)):
             orphans.append(number)
         first = number + 1

@@ -26,6 +26,9 @@ Steps: TypeAlias = Generator[tuple[Op[Any], bool], Any, T]
 PAGE: Final = 256
 """Rows that one step reads."""
 
+NEEDS: Final = 16
+"""Values that one step puts together."""
+
 TRIES: Final = 3
 """How often a thread is looked at from which others delete meanwhile."""
 
@@ -108,14 +111,16 @@ class Examination:
     def _examine_orphans(self, fix: bool) -> Steps[Iterable[Finding]]:
         """Rows that belong to no thread. A conversation among them is given a thread again; the rest goes."""
         tables: dict[int, list[str]] = {}
+        findings = Findings(None)
         for table in sql.NEXT_OWNERS:
             first: int | None = BEFORE_ALL
-            with suppress(StorageError):  # its pages are damaged, and named
+            try:
                 while first is not None:
                     orphans, first = yield derive_ops.find_orphans(table, first), False
                     for number in orphans:
                         tables.setdefault(number, []).append(table)
-        findings = Findings(None)
+            except StorageError as error:
+                findings.add("orphan", "damaged", table, f"what belongs to no thread cannot be told ({error}): {RESTORE}")
         for number, names in sorted(tables.items()):
             possible = 0 < number <= derive_ops.LAST_NUMBER
             kept = not {"item", "checkpoint"}.isdisjoint(names)
@@ -160,6 +165,9 @@ class Examination:
                     # One by one, to find the row; then past it, if its key at least can be read.
                     at = at if limit > 1 else (yield from _skip(table, thread, at, error))
                     limit = 1 if limit > 1 else PAGE
+        needs = [need for need in thread.uses if need.rows]
+        for start in range(0, len(needs), NEEDS):
+            yield inspect_ops.read_needs(thread, self.contents, needs[start : start + NEEDS]), False
         derive_ops.conclude(thread)
         if self.contents.hidden > hidden:
             message = (

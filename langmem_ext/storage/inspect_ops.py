@@ -10,13 +10,13 @@ Invariants:
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, Final, Protocol, TypeAlias
 
 from langmem_ext.errors import DamagedRow, LangmemExtError
-from langmem_ext.messages.manifest import NUMBERS, Runs, checked, length_of
+from langmem_ext.messages.manifest import NUMBERS, Runs, checked, length_of, ranges_of
 from langmem_ext.storage import inspect_statements as sql
 from langmem_ext.storage.checkpoint_ops import header_of, read_word, read_writes
 from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Op, Row, fetch, fetch_one
@@ -24,6 +24,7 @@ from langmem_ext.storage.findings import Findings
 from langmem_ext.storage.header import Header, ValueRef
 from langmem_ext.storage.ids import decode_id, encode_id
 from langmem_ext.storage.index import ThreadIndex
+from langmem_ext.storage.message_ops import read_value
 from langmem_ext.storage.statements import row_key
 from langmem_ext.types import Snapshot
 
@@ -32,8 +33,14 @@ NEXT_STEP: Final = "fork from an earlier checkpoint, restore the thread from a c
 Cursor: TypeAlias = tuple[Any, ...]
 """The key of a row: what follows it comes next."""
 
-Need: TypeAlias = tuple[Runs, tuple[int, ...]]
-"""The runs of items and the value rows that a reference needs."""
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What a reference needs: runs of items, and value rows, which may make up one value together."""
+
+    runs: Runs
+    rows: tuple[int, ...]
+    compound: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +97,8 @@ class Examined:
         uses: Ids of the checkpoints that need something, by what they need.
         parents: Parent by namespace and id of a checkpoint.
         written: Checkpoints that have pending writes.
-        items, values: Numbers of the rows that are there and decode.
+        items: Numbers of the items that are there and decode.
+        values: How many messages each value refers to that is there and decodes, by its number.
         broken: Rows that are there and do not, as table and number.
         digests: Number of an item, by a digest of its bytes.
         repairs: Keys of items whose columns are to be derived again.
@@ -108,7 +116,7 @@ class Examined:
     parents: dict[tuple[int, bytes], bytes | None] = field(default_factory=dict)
     written: dict[tuple[int, bytes], None] = field(default_factory=dict)
     items: set[int] = field(default_factory=set)
-    values: set[int] = field(default_factory=set)
+    values: dict[int, int] = field(default_factory=dict)
     broken: set[tuple[str, int]] = field(default_factory=set)
     digests: dict[bytes, int] = field(default_factory=dict)
     repairs: list[int] = field(default_factory=list)
@@ -126,7 +134,7 @@ class Examined:
         """Where the thread's rows stand that follow one, in the other tables."""
         return {"thread": self.number} | dict(zip(("first", "second", "third"), at, strict=False))
 
-    def damaged(self, kind: str, place: str, error: object, checkpoints: Iterator[str] | tuple[str, ...] = ()) -> None:
+    def damaged(self, kind: str, place: str, error: object, checkpoints: Iterable[str] = ()) -> None:
         """Note a row that does not decode."""
         self.findings.add(kind, "damaged", place, f"does not decode ({error}): {NEXT_STEP}", checkpoints=checkpoints)
 
@@ -188,8 +196,6 @@ def read_pending(thread: Examined, contents: Contents, at: Cursor, limit: int) -
                 raise DamagedRow("an id is none")
             thread.written[space, checkpoint] = None
             for entry in (yield from read_writes(thread.index, shape, body)):
-                if not isinstance(entry.index, int) or not isinstance(entry.channel, str) or not isinstance(entry.path, str):
-                    raise DamagedRow("an entry has no place")
                 _need(thread, contents, checkpoint, f"a pending write to {entry.channel!r}", entry.value)
         except Exception as error:
             place = f"pending_write {thread.number}/{space}/{readable(checkpoint)}/{readable(task)}"
@@ -203,7 +209,7 @@ def _need(thread: Examined, contents: Contents, checkpoint: bytes, what: str, re
     if ref.body is not None and contents.read_value(ref.body) > length_of(checked(ref.runs)):
         raise DamagedRow(f"{what} holds messages that it does not name")
     if ref.runs or ref.row is not None:
-        thread.uses.setdefault((ref.runs, ref.rows()), []).append(checkpoint)
+        thread.uses.setdefault(Need(ref.runs, ref.rows(), ref.deltas is not None), []).append(checkpoint)
 
 
 # -- words, values and items -------------------------------------------------------------------------------------------------------------
@@ -224,8 +230,7 @@ def read_values(thread: Examined, contents: Contents, at: Cursor, limit: int) ->
     for count, (key, body) in enumerate(rows, start=1):
         number = thread.number_of(key)
         try:
-            contents.read_value(body)
-            thread.values.add(number)
+            thread.values[number] = contents.read_value(body)
         except Exception as error:
             thread.broken.add(("value", number))
             thread.damaged("value", f"value {thread.number}:{number}", error, affected(thread, value=number))
@@ -271,11 +276,29 @@ def _compare(thread: Examined, row: Row, reading: Reading, place: str) -> None:
         thread.findings.add("column", "wrong", place, f"{' and '.join(wrong)} is not what the message says", fixable=True)
 
 
-def affected(thread: Examined, *, item: int | None = None, value: int | None = None) -> Iterator[str]:
+def read_needs(thread: Examined, contents: Contents, needs: Sequence[Need]) -> Op[None]:
+    """Look at whole values: at those of several rows put together, and that each refers to messages that its reference names."""
+    for need in needs:
+        if thread.unread or any(row not in thread.values for row in need.rows):
+            continue  # named already, or as missing
+        place = f"value {thread.number}:{'+'.join(map(str, need.rows))}"
+        try:
+            needed = max(thread.values[row] for row in need.rows)
+            if need.compound:
+                body = yield from read_value(thread.index, ValueRef(row=need.rows[0], deltas=need.rows[1:]))
+                needed = contents.read_value(body or b"")
+            if needed > length_of(need.runs):
+                raise DamagedRow("it holds messages that its reference does not name")
+        except Exception as error:
+            thread.damaged("value", place, error.__cause__ or error, map(readable, thread.uses[need]))
+    yield PAUSE
+
+
+def affected(thread: Examined, *, item: int | None = None, value: int | None = None) -> Iterable[str]:
     """Ids of the checkpoints that need a row."""
-    for (runs, rows), checkpoints in thread.uses.items():
-        in_runs = item is not None and any(start <= item < end for start, end in zip(runs[::2], runs[1::2], strict=True))
-        if in_runs or (value is not None and value in rows):
+    for need, checkpoints in thread.uses.items():
+        in_runs = item is not None and any(start <= item < end for start, end in ranges_of(need.runs))
+        if in_runs or (value is not None and value in need.rows):
             yield from map(readable, checkpoints)
 
 
