@@ -58,7 +58,7 @@ def measure(names: list[str], contenders: list[str] | None) -> Record:
             print(f"\n{name}: left out: {why}")
             continue
         found.append(SHAPES[name].run(only=contenders))
-        print("\n".join(report.shape_lines(found[-1])), flush=True)
+        print("\n".join(report.shape_lines(found[-1], record.machine.cores)), flush=True)
     return record.model_copy(update={"shapes": found})
 
 
@@ -66,7 +66,9 @@ def show(shown: Path | None, plotted: Path | None) -> int:
     """Print a recorded run, or draw it."""
     if shown:
         record = results.read(shown)
-        print("\n".join([report.header(record), *(line for result in record.shapes for line in report.shape_lines(result))]))
+        print(report.header(record))
+        for result in record.shapes:
+            print("\n".join(report.shape_lines(result, record.machine.cores)))
         print("\n" + "\n".join(report.summary(record)))
     if plotted:
         from benchmarks.plot import draw  # noqa: PLC0415 (only this needs matplotlib)

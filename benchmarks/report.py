@@ -8,6 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from benchmarks.contenders import TITLES
 from benchmarks.record import Record, ShapeResult, Verdict
 
+BUSY = 1.5
+"""Load per core from which on wall times are not to be trusted: the benchmarks alone stay below it, but for the crowds."""
+
 
 def header(record: Record) -> str:
     """Machine and versions."""
@@ -16,9 +19,11 @@ def header(record: Record) -> str:
     return f"{machine.cpu}, {machine.cores} cores, {machine.memory_gb:g} GB, {machine.system}\n{versions}; commit {record.commit or '-'}"
 
 
-def shape_lines(result: ShapeResult) -> Iterator[str]:
+def shape_lines(result: ShapeResult, cores: int) -> Iterator[str]:
     """A shape: a line for every contender, one for every aim."""
     yield f"\n{result.name}: {result.title}  ({result.seconds:.0f} s, load {result.load[0]:g} to {result.load[1]:g})"
+    if max(result.load) > BUSY * cores:
+        yield f"  the machine was busy with other work too (load above {BUSY} per core): wall times and rates mean little"
     yield from _table(result.figures)
     for name, text in result.errors.items():
         yield f"  {TITLES.get(name, name):28}failed: {text}"

@@ -52,13 +52,14 @@ def put_again(saver: Any, source: str, target: str) -> None:
 
 
 def pruning(contender: str, folder: Path, *, turns: int, samples: int) -> Work:
-    """Forget all of a thread but its newest checkpoint."""
+    """Forget all of a thread but its newest checkpoint; then give the space back to the file system."""
     with CONTENDERS[contender](folder) as opened:
         for number in range(samples):
             spoken(opened, number, turns)
         before = opened.bytes()
         for number in range(samples):
             yield Step("prune", partial(opened.saver.prune, [str(number)]))
+        yield Step("compact", opened.saver.log.compact)
         left = sum(len(list(opened.saver.list(thread(number)))) for number in range(samples))
         return {"checkpoints_left": left / samples, "bytes_before": before, "bytes": opened.bytes()}
 
@@ -100,7 +101,7 @@ SHAPES = (
     ),
     Shape(
         "prune",
-        "prune a thread of 100 turns to its newest checkpoint",
+        "prune a thread of 100 turns to its newest checkpoint; compact the file",
         pruning,
         ("delta",),
         {"turns": 100, "samples": 5},

@@ -134,7 +134,7 @@ def test_recorded_runs_can_be_read() -> None:
 
 def test_a_report_has_a_line_for_every_contender_and_every_aim() -> None:
     result = SHAPES["turn-20"].run(small=True, apart=False)
-    lines = list(report.shape_lines(result))
+    lines = list(report.shape_lines(result, cores=1000))
     assert [line.split("  ")[1] for line in lines if line.startswith("  ") and "→" not in line][1:] == [
         TITLES[name] for name in result.figures
     ]
