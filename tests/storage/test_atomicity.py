@@ -11,8 +11,11 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 
 from langmem_ext import DeltaSaver, MessageLog, StorageError, ThreadChatMessageHistory
+from langmem_ext.meaning import CheckpointMeaning
 from langmem_ext.storage.effects import Effect, Rows
+from langmem_ext.storage.retention_ops import Candidate, Position, Surroundings, expire, thin
 from langmem_ext.storage.sqlite import SqliteDriver
+from langmem_ext.types import ThreadKey
 
 LONG = "x" * 500
 CONFIG: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
@@ -69,7 +72,7 @@ def prepare_to_forget(saver: DeltaSaver) -> None:
     put_of_a_run(saver)
 
 
-FORGETTING = ("delete_for_runs", "copy_thread", "prune", "prune_delete")
+FORGETTING = ("delete_for_runs", "copy_thread", "prune", "prune_delete", "thin", "expire")
 
 
 def at(id: str) -> Any:
@@ -95,6 +98,10 @@ def put_of_a_run(saver: DeltaSaver) -> None:
     saver.put_writes(at(SECOND), [("messages", AIMessage("written")), ("note", LONG + "w")], "task-3")
 
 
+def around(saver: DeltaSaver) -> Surroundings:
+    return Surroundings(None, CheckpointMeaning(saver.codec), saver.log.indexes)
+
+
 OPERATIONS: dict[str, Callable[[DeltaSaver], object]] = {
     "put": put_next,
     "put_new_thread": put_in_new_thread_and_namespace,
@@ -107,6 +114,8 @@ OPERATIONS: dict[str, Callable[[DeltaSaver], object]] = {
     "copy_thread": lambda saver: saver.copy_thread("t", "copy"),
     "prune": lambda saver: saver.prune(["t"]),
     "prune_delete": lambda saver: saver.prune(["t"], strategy="delete"),
+    "thin": lambda saver: saver.log.run(thin(ThreadKey("t"), 1, 0, around(saver)), write=True),
+    "expire": lambda saver: saver.log.run(expire(Candidate(ThreadKey("t"), Position(1, 1)), around(saver)), write=True),
     "history_add": lambda saver: ThreadChatMessageHistory("t", saver).add_messages(
         [HumanMessage("more", id="m"), AIMessage("new", id="h1")]
     ),

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
@@ -309,3 +311,34 @@ def test_pruning_many_threads_lets_other_tasks_work(saver: DeltaSaver) -> None:
 
     pruned, found = asyncio.run(both())
     assert (pruned.checkpoints, found > 0) == (25, True)
+
+
+def test_pruning_compacting_and_writing_at_once_lose_nothing(tmp_path: Path) -> None:
+    """Two savers on one file, as two processes would be: each drives threads of its own while the other prunes all of them."""
+    path = str(tmp_path / "a.db")
+    stop = threading.Event()
+    failed: list[BaseException] = []
+
+    def prune(saver: DeltaSaver) -> None:
+        try:
+            while not stop.is_set():
+                saver.prune([str(number) for number in range(4)], keep_last=2)
+                saver.compact()
+        except BaseException as error:
+            failed.append(error)
+
+    with DeltaSaver.open(path, synchronous="normal") as one, DeltaSaver.open(path, synchronous="normal") as two:
+        pruner = threading.Thread(target=prune, args=(two,))
+        pruner.start()
+        try:
+            with ThreadPoolExecutor(4) as pool:
+                list(pool.map(lambda number: say((one, two)[number % 2], 12, thread=str(number)), range(4)))
+        finally:
+            stop.set()
+            pruner.join()
+        assert failed == []
+        one.prune([str(number) for number in range(4)])
+        for number in range(4):
+            expected = [text for turn in range(12) for text in (f"question {turn}", f"answer {2 * turn + 1} ")]
+            assert texts(one, str(number)) == texts(two, str(number)) == expected
+        assert_clean(one)

@@ -92,7 +92,7 @@ def counts(saver: DeltaSaver) -> dict[str, int]:
 
 
 async def test_a_thread_never_has_much_more_than_it_keeps(path: str, mode: Mode) -> None:
-    with DeltaSaver.open(path, retention=Retention(keep_last=3)) as saver:
+    with DeltaSaver.open(path, synchronous="normal", retention=Retention(keep_last=3)) as saver:
         builder = StateGraph(MessagesState).add_node("answer", lambda state: {"messages": [("ai", f"{len(state['messages'])}")]})
         graph = builder.add_edge(START, "answer").compile(checkpointer=saver)
         for number in range(40):
@@ -108,7 +108,7 @@ async def test_a_thread_never_has_much_more_than_it_keeps(path: str, mode: Mode)
 
 def test_a_process_that_puts_once_prunes_too(path: str) -> None:
     for number in range(STEP * 2):
-        with DeltaSaver.open(path, retention=Retention(keep_last=2)) as saver:
+        with DeltaSaver.open(path, synchronous="normal", retention=Retention(keep_last=2)) as saver:
             put(saver, text=f"{number}")
     with DeltaSaver.open(path) as saver:
         assert 2 <= counts(saver)["t"] <= 2 + STEP + 1
@@ -145,7 +145,7 @@ def test_a_put_deletes_one_thread_at_most_and_the_next_ones_go_on(path: str, clo
 def test_too_large_a_database_loses_old_checkpoints_first_and_then_the_oldest_threads(
     path: str, clock: Clock, limit: int, drops: bool
 ) -> None:
-    with DeltaSaver.open(path, retention=Retention(max_bytes=limit)) as saver:
+    with DeltaSaver.open(path, synchronous="normal", retention=Retention(max_bytes=limit)) as saver:
         ask(saver, "waiting")
         for number in range(30):
             clock.now += 1000
@@ -156,10 +156,11 @@ def test_too_large_a_database_loses_old_checkpoints_first_and_then_the_oldest_th
             put(saver, "29", f"more {number}")
         assert saver.log.run(saver.log.driver.used_bytes(), write=False) <= limit + 10_000
         assert {"waiting", "29"} <= set(counts(saver))
-        gone = [f"{number:02}" for number in range(30) if f"{number:02}" not in counts(saver)]
+        left = counts(saver)
+        gone = [f"{number:02}" for number in range(30) if f"{number:02}" not in left]
         assert bool(gone) is drops
         if not drops:
-            kept = [counts(saver)[f"{number:02}"] for number in range(29)]
+            kept = [left[f"{number:02}"] for number in range(29)]
             assert kept == sorted(kept)
             assert kept[0] == 1, "those that were written longest ago first"
         assert gone == sorted(gone) == [f"{number:02}" for number in range(len(gone))], "the ones that were written longest ago"
@@ -176,7 +177,10 @@ def test_a_put_never_fails_for_what_should_be_forgotten(path: str, caplog: pytes
     with sqlite3.connect(path) as connection:
         connection.execute("UPDATE checkpoint SET body = x'ff' WHERE id = (SELECT max(id) FROM checkpoint WHERE thread = 1)")
     connection.close()
-    with DeltaSaver.open(path, retention=Retention(keep_last=1, max_bytes=1)) as saver, caplog.at_level(logging.WARNING):
+    with (
+        DeltaSaver.open(path, synchronous="normal", retention=Retention(keep_last=1, max_bytes=1)) as saver,
+        caplog.at_level(logging.WARNING),
+    ):
         put(saver, "u", "next")
         put(saver, "v")
         assert "u" in threads(saver)
@@ -188,7 +192,7 @@ def test_a_put_never_fails_for_what_should_be_forgotten(path: str, caplog: pytes
 
 async def test_a_thread_expires_when_it_was_not_written_for_longer_than_its_time(path: str, clock: Clock, mode: Mode) -> None:
     calls = Calls(mode)
-    with DeltaSaver.open(path, retention=Retention(ttl=60)) as saver:
+    with DeltaSaver.open(path, synchronous="normal", retention=Retention(ttl=60)) as saver:
         put(saver, "a")
         clock.now += 1
         put(saver, "b")
@@ -206,7 +210,7 @@ async def test_a_thread_expires_when_it_was_not_written_for_longer_than_its_time
 
 
 def test_a_thread_that_waits_for_an_answer_never_expires(path: str, clock: Clock) -> None:
-    with DeltaSaver.open(path, retention=Retention(ttl=1, max_bytes=1)) as saver:
+    with DeltaSaver.open(path, synchronous="normal", retention=Retention(ttl=1, max_bytes=1)) as saver:
         graph = ask(saver, "asked")
         put(saver, "parameter", waiting_for_param="order_id")
         put(saver, "rest")
@@ -221,7 +225,7 @@ def test_a_thread_that_waits_for_an_answer_never_expires(path: str, clock: Clock
 
 
 def test_more_waiting_threads_than_a_step_looks_at_do_not_keep_the_others_alive(path: str, clock: Clock) -> None:
-    with DeltaSaver.open(path, retention=Retention(ttl=1)) as saver:
+    with DeltaSaver.open(path, synchronous="normal", retention=Retention(ttl=1)) as saver:
         for number in range(30):
             ask(saver, f"asked {number}")
         put(saver, "rest")
@@ -255,7 +259,7 @@ def test_a_dry_run_tells_what_the_sweep_then_does(path: str, clock: Clock, limit
 
 
 def test_an_owners_sweep_forgets_its_own_threads_alone(path: str, clock: Clock) -> None:
-    with DeltaSaver.open(path, retention=Retention(ttl=1)) as saver:
+    with DeltaSaver.open(path, synchronous="normal", retention=Retention(ttl=1)) as saver:
         put(saver.for_owner("u1"), "mine")
         put(saver.for_owner("u2"), "theirs")
         clock.now += DAY
@@ -264,7 +268,7 @@ def test_an_owners_sweep_forgets_its_own_threads_alone(path: str, clock: Clock) 
 
 
 def test_a_sweep_lets_other_tasks_work(path: str, clock: Clock) -> None:
-    with DeltaSaver.open(path, retention=Retention(ttl=1)) as saver:
+    with DeltaSaver.open(path, synchronous="normal", retention=Retention(ttl=1)) as saver:
         for number in range(100):
             put(saver, f"{number:03}")
         clock.now += DAY
