@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Final, TypeAlias
 
@@ -81,7 +81,6 @@ class Moving:
 
         Raises:
             DamagedRow: A row does not decode; checkpoints before it were stored.
-            InvalidThreadId: The thread has an id that this package does not take.
         """
         places = self._file.checkpoints(self._thread)
         try:
@@ -111,7 +110,10 @@ class Moving:
 
     def _leave_out(self, places: Sequence[Place], what: str, error: Exception) -> None:
         if not self._skip_damaged:
-            raise error
+            raise DamagedRow(
+                f"{what}. What was imported before it stays. Import again from a source that is whole, or leave such rows out with"
+                " skip_damaged (--skip-damaged)"
+            ) from error
         self._tally.damaged.append(what)
         self._tally.left_out.update((self._thread, *place) for place in places)
 
@@ -168,8 +170,7 @@ class Moving:
                 try:
                     writes.append(self._transcoder.write(row))
                 except DamagedRow as error:
-                    what = f"checkpoint {place[1]} of thread {self._thread!r}: {error}"
-                    self._leave_out([place], what, DamagedRow(what))
+                    self._leave_out([place], f"checkpoint {place[1]} of thread {self._thread!r}: {error}", error)
             if writes:
                 tasks.append(TaskWrites(task, path, writes))
         return tasks
@@ -179,10 +180,17 @@ class Moving:
         there = self._present[place]
         if wanted <= there and all(index >= 0 for _, index in wanted):
             return []
-        tasks = self._writes(place)
-        if wanted <= there:
-            known = {(write.task, write.channel): self._plain(write.value) for write in self._stored_writes(key, place)}
-            tasks = [task for task in tasks if any(self._plain(one.value) != known.get((task.task, one.channel)) for one in _special(task))]
+        stored = self._stored_writes(key, place) if any(index < 0 for _, index in wanted & there) else ()
+        known = {(write.task, write.channel): self._plain(write.value) for write in stored}
+        tasks: list[TaskWrites] = []
+        for task in self._writes(place):
+            writes = [
+                one
+                for one in task.writes
+                if (task.task, one.index) not in there or (one.index < 0 and self._plain(one.value) != known.get((task.task, one.channel)))
+            ]
+            if writes:
+                tasks.append(replace(task, writes=writes))
         return [Moved(*place, None, tasks, now_ms())] if tasks else []
 
     def _stored_writes(self, key: ThreadKey, place: Place) -> Sequence[StoredWrite]:
@@ -193,8 +201,3 @@ class Moving:
     def _plain(self, value: PackedValue) -> bytes:
         """A value's own bytes, wherever its texts and messages stand."""
         return self._codec.pack_plain(self._codec.load_value(value))
-
-
-def _special(task: TaskWrites) -> list[PackedWrite]:
-    """The writes of a task that others replace: an interrupt, an answer, an error. There is one of each channel."""
-    return [one for one in task.writes if one.index < 0]

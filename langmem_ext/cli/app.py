@@ -84,6 +84,38 @@ def chat(
     raise typer.Exit(failed)
 
 
+@app.command("import-checkpoints")
+def import_checkpoints(
+    source: Annotated[str, typer.Argument(help="The database of a SqliteSaver; it is only read.", metavar="OLD.sqlite")],
+    target: Annotated[str, typer.Argument(help="Where to: a path or sqlite:///path; made if it is not there.", metavar="NEW.db")],
+    threads: Annotated[
+        list[str] | None, typer.Option("--thread", "-t", help="Import this thread only; may be given again.", metavar="ID")
+    ] = None,
+    verify: Annotated[bool, typer.Option("--verify", help="Read both afterwards and compare every checkpoint.")] = False,
+    skip_damaged: Annotated[bool, typer.Option("--skip-damaged", help="Leave out what does not decode, and name it.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print what was done as one line of JSON.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
+) -> None:
+    """Bring the threads of a langgraph-checkpoint-sqlite database into one of this package.
+
+    Every state reads there as it did here, and a thread that waits goes on. Stopped anywhere, it is run again and goes on; run again later,
+    it brings in what is new.
+    """
+    with _clear_errors():
+        from langmem_ext.cli.import_checkpoints import import_with  # noqa: PLC0415 - as in `chat`
+
+        import_with(
+            source,
+            target,
+            threads=threads or (),
+            verify=verify,
+            skip_damaged=skip_damaged,
+            as_json=as_json,
+            quiet=quiet,
+            interactive=sys.stderr.isatty(),
+        )
+
+
 @app.command()
 def version(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
     """Show the version."""
