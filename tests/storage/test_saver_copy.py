@@ -1,0 +1,301 @@
+"""Promise: threads move from any checkpointer to any other through LangGraph's interface, whole; users leave as easily as they came."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any, TypedDict
+from uuid import UUID, uuid4
+
+import pytest
+from comparison import Names, assert_same
+from hypothesis import given, settings
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import empty_checkpoint
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from langgraph.graph import START, StateGraph, add_messages
+from langgraph.types import Command, Send, interrupt
+from moved import Saver, SqliteShelf, assert_moved, everything, forms_of
+from programs import Program, programs
+from puts import Branch, Call, call_lists, new_ids
+from samples import Said
+from savers import ReferenceShelf, run_without_loop
+from sessions import Session
+from test_delta_channels import CHANNELS, Answer, DeltaSession, Turn
+
+from langmem_ext import CopyProgress, DeltaSaver, InvalidInput, ThreadNotFound, acopy_saver, copy_saver
+
+KINDS = ("memory", "sqlite", "delta")
+CONFIG: RunnableConfig = {"configurable": {"thread_id": "a"}}
+
+
+class State(TypedDict, total=False):
+    messages: Annotated[list[AnyMessage], add_messages]
+    done: Annotated[list[str], lambda left, right: [*left, *right]]
+
+
+def build(saver: Any) -> Any:
+    """A fan-out, a subgraph with a memory of its own, a question."""
+
+    def part(state: dict[str, Any]) -> dict[str, Any]:
+        return {"done": [f"part {state['n']}"], "messages": [AIMessage(f"part {state['n']}")]}
+
+    def ask(state: State) -> dict[str, Any]:
+        return {"messages": [AIMessage(f"you said {interrupt('go on?')}")]}
+
+    child = StateGraph(State).add_node("inner", lambda state: {"messages": [("ai", "inner")]}).add_edge(START, "inner")
+    builder = StateGraph(State)
+    builder.add_node("part", part).add_node("child", child.compile(checkpointer=True)).add_node("ask", ask)  # type: ignore[call-overload]
+    builder.add_conditional_edges(START, lambda state: [Send("part", {"n": n}) for n in range(3)], ["part"])
+    builder.add_edge("part", "child").add_edge("child", "ask")
+    return builder.compile(checkpointer=saver)
+
+
+def live(saver: Any) -> None:
+    graph = build(saver)
+    for thread in ("a", "b"):
+        config: RunnableConfig = {"configurable": {"thread_id": thread, "customer": "c-1"}, "metadata": {"source_app": "shop"}}
+        graph.invoke({"messages": [HumanMessage("hello", id="h1")]}, config)
+        graph.invoke(Command(resume="yes"), config)
+        history = list(graph.get_state_history(config))
+        graph.update_state(history[3].config, {"messages": [AIMessage("forked")]}, as_node="child")
+    graph.invoke({"messages": [("user", "again")]}, CONFIG)
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Iterator[Callable[[str], Saver]]:
+    """Opens a fresh saver of a kind."""
+    with ExitStack() as closing:
+
+        def open_saver(kind: str) -> Saver:
+            if kind == "memory":
+                return InMemorySaver()
+            path = tmp_path / uuid4().hex
+            if kind == "sqlite":
+                shelf = SqliteShelf(path)
+                closing.callback(shelf.saver.conn.close)
+                return shelf.saver
+            return closing.enter_context(DeltaSaver.open(str(path)))
+
+        yield open_saver
+
+
+# -- exact -------------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("target", KINDS)
+@pytest.mark.parametrize("source", KINDS)
+def test_a_copy_reads_as_the_original_and_goes_on_like_it(source: str, target: str, opened: Callable[[str], Saver]) -> None:
+    old, new = opened(source), opened(target)
+    live(old)
+    before = everything(old)
+    report = copy_saver(old, new)
+    assert everything(old) == before
+    assert_moved(old, new)
+    assert (report.threads, report.checkpoints, report.skipped) == (2, len(before), 0)
+    ends = []
+    for saver in (old, new):
+        graph = build(saver)
+        assert len(graph.get_state(CONFIG).interrupts) == 1
+        values = graph.invoke(Command(resume="sure"), CONFIG)
+        ends.append(Names().form([values["messages"], values["done"]]))
+    assert_same(ends[0], ends[1], "the thread's end")
+
+
+def drive_session(program: Program, shelf: Any) -> None:
+    async def work() -> None:
+        session = Session(shelf, "sync", program)
+        for step in program.steps:
+            await session.carry_out(step, last=False)
+
+    run_without_loop(work())
+
+
+def drive_calls(calls: list[Call], shelf: Any) -> None:
+    async def work() -> None:
+        branch = Branch(shelf, "sync", new_ids(len(calls) + 1))
+        for call in calls:
+            await branch.carry_out(call, last=False)
+
+    run_without_loop(work())
+
+
+def go_round(source: Saver, kinds: tuple[str, ...], folder: Path) -> None:
+    """Copy from saver to saver; each must give what the first gives, and a second copy must find nothing to do."""
+    with ExitStack() as closing:
+        for kind in kinds:
+            target: Saver
+            if kind == "sqlite":
+                shelf = SqliteShelf(folder / uuid4().hex)
+                closing.callback(shelf.saver.conn.close)
+                target = shelf.saver
+            else:
+                target = InMemorySaver() if kind == "memory" else closing.enter_context(DeltaSaver.open(str(folder / uuid4().hex)))
+            copy_saver(source, target)
+            assert_moved(source, target)
+            again = copy_saver(source, target)
+            assert (again.checkpoints, again.writes) == (0, 0)
+            source = target
+
+
+@given(program=programs)
+def test_random_programs_go_round_unchanged(program: Program, folder: Path) -> None:
+    reference, shelf = ReferenceShelf(), SqliteShelf(folder / uuid4().hex)
+    drive_session(program, reference)
+    go_round(reference.saver, ("delta", "memory", "sqlite", "delta"), folder)
+    drive_session(program, shelf)
+    # Not through memory: a value changed in place under the same version is there the same in all checkpoints.
+    go_round(shelf.saver, ("delta", "sqlite"), folder)
+    run_without_loop(shelf.close())
+
+
+@settings(max_examples=settings().max_examples * 2)
+@given(calls=call_lists)
+def test_random_calls_go_round_unchanged(calls: list[Call], folder: Path) -> None:
+    reference, shelf = ReferenceShelf(), SqliteShelf(folder / uuid4().hex)
+    drive_calls(calls, reference)
+    go_round(reference.saver, ("delta", "memory", "sqlite", "delta"), folder)
+    drive_calls(calls, shelf)
+    go_round(shelf.saver, ("delta", "sqlite"), folder)
+    run_without_loop(shelf.close())
+
+
+@pytest.mark.parametrize("target", KINDS)
+@pytest.mark.parametrize("source", KINDS)
+def test_delta_channels_are_rebuilt_as_they_were(source: str, target: str, opened: Callable[[str], Saver], tmp_path: Path) -> None:
+    class Place:
+        saver = opened(source)
+
+    class Copied:
+        saver = opened(target)
+
+    turn = Turn((Said(content="turn"),), ({"n": 1},), 2, False, False, False, "async", None)
+    session = DeltaSession(Place(), "sync")  # type: ignore[arg-type]
+    steps = [replace(turn, messages=(Said(content=f"turn {number}", id=f"h{number}"),)) for number in range(5)]
+    for step in (*steps, replace(turn, at=4, overwrite=True), replace(turn, ask=True, durability="sync")):
+        run_without_loop(session.carry_out(step, observed=False))
+    copy_saver(Place.saver, Copied.saver)
+    other = DeltaSession(Copied(), "sync")  # type: ignore[arg-type]
+    config: RunnableConfig = {"configurable": {"thread_id": "t"}}
+    histories = [[Names(keep=True).snapshot(state) for state in one.graph.get_state_history(config)] for one in (session, other)]
+    assert len(histories[0]) == len(histories[1]) > 20
+    for expected, found in zip(*histories, strict=True):
+        assert_same(expected, found, "a state")
+    rebuilt = [
+        {
+            name: Names(keep=True).form(entry["writes"])
+            for name, entry in saver.get_delta_channel_history(config=config, channels=CHANNELS).items()
+        }
+        for saver in (Place.saver, Copied.saver)
+    ]
+    assert_same(tuple(rebuilt[0].items()), tuple(rebuilt[1].items()), "the delta history")
+    for one in (session, other):
+        one.names, one.turn = Names(), session.turn
+    ends = [run_without_loop(one.carry_out(Answer("yes"), observed=False)) for one in (session, other)]
+    assert ends[0][0][0] == ends[1][0][0] == "result"
+    assert_same(ends[0][0][1], ends[1][0][1], "the answered turn")
+
+
+# -- again, in part, and what cannot be --------------------------------------------------------------------------------------------------
+
+
+class FailingSaver(InMemorySaver):
+    """Fails at one of its calls."""
+
+    fails_at = -1
+    calls = 0
+
+    def _call(self) -> None:
+        self.calls += 1
+        if self.calls == self.fails_at:
+            raise ConnectionError("no more")
+
+    def put(self, *args: Any, **kwargs: Any) -> Any:
+        self._call()
+        return super().put(*args, **kwargs)
+
+    def put_writes(self, *args: Any, **kwargs: Any) -> None:
+        self._call()
+        super().put_writes(*args, **kwargs)
+
+
+@pytest.mark.parametrize("fails_at", [1, 2, 5, 17, 30])
+def test_a_copy_that_failed_goes_on_when_it_is_run_again(fails_at: int, opened: Callable[[str], Saver]) -> None:
+    old, new = opened("delta"), FailingSaver()
+    live(old)
+    new.fails_at = fails_at
+    with pytest.raises(ConnectionError):
+        copy_saver(old, new)
+    expected = everything(old)
+    for place, form in everything(new).items():
+        assert_same(expected[place], form, "a checkpoint that is there is whole")
+    report = copy_saver(old, new)
+    assert report.checkpoints + report.skipped == len(expected)
+    assert_moved(old, new)
+
+
+def test_writes_that_came_since_are_copied(opened: Callable[[str], Saver]) -> None:
+    old, new = opened("memory"), opened("delta")
+    live(old)
+    copy_saver(old, new)
+    build(old).invoke(Command(resume="later"), CONFIG)
+    report = copy_saver(old, new)
+    assert report.writes > 0
+    assert_moved(old, new)
+
+
+def test_only_the_threads_asked_for_are_copied(opened: Callable[[str], Saver]) -> None:
+    old, new = opened("sqlite"), opened("delta")
+    live(old)
+    seen: list[CopyProgress] = []
+    copy_saver(old, new, threads=["b"], progress=seen.append)
+    assert everything(new) == forms_of(old.list({"configurable": {"thread_id": "b"}}))
+    assert (seen[-1].thread, seen[-1].done) == ("b", seen[-1].total)
+    with pytest.raises(ThreadNotFound, match="'nobody'"):
+        copy_saver(old, new, threads=["nobody"])
+
+
+def test_thread_ids_that_are_no_text_are_copied_as_they_are(opened: Callable[[str], Saver]) -> None:
+    old, new = InMemorySaver(), InMemorySaver()
+    for thread in (7, UUID(int=7)):  # LangGraph makes a text of it; others that call a saver may not
+        old.put({"configurable": {"thread_id": thread, "checkpoint_ns": ""}}, empty_checkpoint(), {"step": 1}, {})
+    copy_saver(old, new)
+    assert set(new.storage) == {7, UUID(int=7)}
+    assert_moved(old, new)
+    assert copy_saver(old, new).checkpoints == 0
+
+
+def test_a_saver_is_not_copied_onto_itself() -> None:
+    saver = InMemorySaver()
+    with pytest.raises(InvalidInput, match="the same saver"):
+        copy_saver(saver, saver)
+
+
+# -- async -------------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+async def async_sqlite(tmp_path: Path) -> AsyncIterator[AsyncSqliteSaver]:
+    async with AsyncSqliteSaver.from_conn_string(str(tmp_path / "async.sqlite")) as saver:
+        yield saver
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_an_async_saver_is_copied_both_ways(kind: str, async_sqlite: AsyncSqliteSaver, opened: Callable[[str], Saver]) -> None:
+    old, back = opened(kind), opened(kind)
+    live(old)
+    report = await acopy_saver(old, async_sqlite)
+    assert report.checkpoints == len(everything(old))
+    assert forms_of([found async for found in async_sqlite.alist(None)]) == everything(old)
+    await acopy_saver(async_sqlite, back)
+    assert_moved(old, back)
+    assert (await acopy_saver(async_sqlite, back)).checkpoints == 0
+
+
+async def test_a_saver_for_async_code_is_refused_by_the_sync_form(async_sqlite: AsyncSqliteSaver) -> None:
+    with pytest.raises(InvalidInput, match="AsyncSqliteSaver is for async code: use acopy_saver"):
+        copy_saver(async_sqlite, InMemorySaver())
