@@ -38,7 +38,7 @@ from langmem_ext.messages.identity import (
     unpack,
 )
 from langmem_ext.messages.templates import Place, TemplateCache
-from langmem_ext.messages.text import join_content, split_content, text_of
+from langmem_ext.messages.text import SPLIT, WHOLE, join_content, split_content, text_of
 from langmem_ext.messages.tokens import approximate_tokens
 from langmem_ext.serde import DataSerializer, RestorePolicy, rebuild, restore_hook
 from langmem_ext.types import ItemRow, PackedValue, Snapshot
@@ -55,6 +55,7 @@ EXT_BYTEARRAY: Final = 65
 """A `bytearray`, which msgpack would give back as `bytes`."""
 
 _COLUMNS: Final = frozenset({"content", "type", "name", "id", "tool_call_id"})
+_REST: Final = frozenset({*FIELD_CODES.values(), WHOLE, SPLIT})
 
 _numbers = itertools.count()
 
@@ -178,6 +179,10 @@ class MessageCodec:
             packed = bytes(row.rest) if row.rest is not None else pack(row.text)
             return packed if row.message_id is None else renamed(packed, row.message_id)
         rest: dict[int | str, Any] = unpack(row.rest, opaque) if row.rest else {}
+        if not 0 <= row.role < len(CLASSES):
+            raise ValueError(f"its role, {row.role}, is none: a newer release may have written it")
+        if not _REST.issuperset(rest) and any(type(code) is int and code not in _REST for code in rest):
+            raise ValueError("it has a field that this release does not know: a newer one may have written it")
         columns = {
             "type": CLASSES[row.role].model_fields["type"].default,
             "name": row.name,

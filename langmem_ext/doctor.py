@@ -39,7 +39,8 @@ def examine(
 
     Args:
         source: The database. One that is named by a URL must be there; it is opened for reading alone, unless it is to be repaired.
-        fix: Put right what follows from other rows: counters, totals, readable columns, rows of no thread. What is damaged stays as it is.
+        fix: Put right what follows from other rows: counters, totals, readable columns, rows of no thread. What is damaged stays as it is,
+            and nothing is written where SQLite finds the file's own pages damaged.
         serde: The serializer that wrote the database, if it was one of the application's own; a saver's is known.
         progress: Called with how many threads were examined, and how many there are.
 

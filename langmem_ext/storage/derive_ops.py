@@ -21,6 +21,9 @@ from langmem_ext.storage.inspect_ops import NEXT_STEP, Contents, Examined, reada
 from langmem_ext.storage.message_ops import read_value
 from langmem_ext.storage.statements import DELETE_THREAD, KEY_BITS, SELECT_LATEST_CHECKPOINT, row_key
 
+NEW_GENERATION: Final = 1 << 31
+"""Where nobody knows which generation a thread has reached, it goes on from here: nobody remembers this one."""
+
 _COUNTERS: Final = ("next_item", "next_value", "next_word", "next_namespace")
 _DERIVED: Final = ("items", "tokens", "head_messages", "waiting_for", *_COUNTERS)
 
@@ -103,7 +106,10 @@ def compare_thread(thread: Examined, contents: Contents, waiting_channel: str) -
         if stored[name] != right[name]:
             kind = "counter" if name in _COUNTERS else "head" if name in ("head_messages", "waiting_for") else "total"
             thread.findings.add(kind, "wrong", place, f"{name} is {stored[name]!r} and should be {right[name]!r}", fixable=True)
-    return stored["generation"] if isinstance(stored["generation"], int) else 0
+    if not _is_counter(stored["generation"]):
+        thread.findings.add("counter", "wrong", place, f"generation is {stored['generation']!r}", fixable=True)
+        return thread.generation
+    return int(stored["generation"])
 
 
 def repair_thread(number: int, keys: Sequence[int], contents: Contents, waiting_channel: str) -> Op[bool]:
@@ -126,8 +132,8 @@ def repair_thread(number: int, keys: Sequence[int], contents: Contents, waiting_
     if both is None:
         return False
     stored, right = both
-    generation = stored["generation"] if isinstance(stored["generation"], int) else 0
-    yield from fetch(sql.REPAIR_THREAD, **right, generation=generation + 1, thread=number)
+    generation = stored["generation"] + 1 if _is_counter(stored["generation"]) else NEW_GENERATION
+    yield from fetch(sql.REPAIR_THREAD, **right, generation=generation, thread=number)
     return True
 
 

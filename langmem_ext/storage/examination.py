@@ -81,7 +81,9 @@ class Examination:
             fix: Put right what follows from other rows.
             progress: Called with how many threads were examined, and how many there are.
         """
-        found = [*(yield from _examine_file()), *(yield from self._examine_orphans(fix))]
+        found = [*(yield from _examine_file())]
+        fix = fix and not found  # what is written into damaged pages may damage more
+        found += yield from self._examine_orphans(fix)
         counted = False
         with suppress(StorageError):
             counted = (yield fetch_one(sql.SELECT_COUNTER_NAME), False) == (self.counter,)
@@ -185,7 +187,7 @@ def _examine_file() -> Steps[Iterable[Finding]]:
         rows = [(str(error),)]
     for (message,) in rows:
         if message != "ok":
-            findings.add("file", "damaged", "the file", f"{message}: {RESTORE}, or copy what can be read into a new database")
+            findings.add("file", "damaged", "the file", f"{message}: {RESTORE}, or copy what can be read; nothing is repaired")
     return findings.told(fixed=False)
 
 

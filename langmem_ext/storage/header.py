@@ -134,7 +134,7 @@ def decode_header(shape: bytes, pattern: bytes, body: Sequence[Any], checkpoint_
     names, width, seen_names = unpack(shape)
     v, current, seen_versions, updated, holding, small = unpack(pattern)
     time, packed_versions, values, *rest = body
-    extra, details = [*rest, None, None][:2]
+    extra, details = [*rest, None, None][: max(2, len(rest))]  # more of them are a newer release's
     table = _decode_versions(packed_versions)
     versions = {names[index]: table[at] for index, at in zip(range(width), current, strict=True)}
     flat = iter(seen_versions)

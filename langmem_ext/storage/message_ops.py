@@ -33,6 +33,9 @@ MAX_WORDS: Final = 512
 """Words of a thread from which on patterns are no longer interned: some applications have task paths that name data."""
 
 
+_TEXTS: Final = frozenset({str, type(None)})
+
+
 @dataclass(slots=True)
 class Writer:
     """The rows that one operation adds to a thread; written together by `flush`.
@@ -164,6 +167,8 @@ def decode_item(row: Row, codec: Codec) -> tuple[Snapshot, str | None]:
     key, raw_id, role, name, text, tool_call_id, rest = row
     try:
         message_id = None if raw_id is None else decode_id(raw_id)
+        if not _TEXTS.issuperset((type(name), type(text), type(tool_call_id))):
+            raise ValueError("a text of it is none")
         return codec.snapshot_of(ItemRow(message_id, role, name, text, tool_call_id, rest)), message_id
     except LangmemExtError:
         raise

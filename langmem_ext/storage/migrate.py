@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
-from langmem_ext.errors import NotADatabase, SchemaTooNew, StorageUnavailable
+from langmem_ext.errors import NotADatabase, SchemaTooNew, StorageError, StorageUnavailable
 from langmem_ext.storage.schema import APPLICATION_ID, MIGRATION_TABLE, MIGRATIONS, Migration
+
+SMALLEST_PAGE: Final = 512
+"""Bytes."""
 
 Again = Callable[[Callable[[], Any]], Any]
 
@@ -52,14 +56,14 @@ def pending(connection: sqlite3.Connection) -> list[Migration]:
     """
     exists = read_rows(connection, "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'langmem_migration'")
     applied = [name for (name,) in read_rows(connection, "SELECT name FROM langmem_migration")] if exists else []
-    unknown = sorted(set(applied) - {migration.name for migration in MIGRATIONS})
+    unknown = sorted(str(name) for name in set(applied) - {migration.name for migration in MIGRATIONS})
     if unknown:
         raise SchemaTooNew(f"the database was written by a newer release (it has {', '.join(unknown)}): upgrade langmem-ext to open it")
     return [migration for migration in MIGRATIONS if migration.name not in applied]
 
 
 def refuse_others(connection: sqlite3.Connection, path: str, *, complete: bool) -> None:
-    """Leave the files of other programs alone.
+    """Leave alone the files of other programs, and those that were cut off.
 
     Args:
         connection: The open database.
@@ -69,13 +73,27 @@ def refuse_others(connection: sqlite3.Connection, path: str, *, complete: bool) 
     Raises:
         NotADatabase: It is another program's.
         StorageUnavailable: It is complete only after a migration.
+        StorageError: Its end is missing.
     """
+    size = _size_of(path)
+    [(page,)] = read_rows(connection, "PRAGMA page_size")
     missing = pending(connection)
     [(application,)] = read_rows(connection, "PRAGMA application_id")
-    if missing and (application not in (0, APPLICATION_ID) or (complete and len(missing) == len(MIGRATIONS))):
+    others = application not in (0, APPLICATION_ID) or (complete and len(missing) == len(MIGRATIONS))
+    # SQLite takes a file that is shorter than any page for a new one.
+    if missing and (others or 0 < size < SMALLEST_PAGE):
         raise NotADatabase(f"{path} is not a database of this package: give the path of one, or of a file that does not exist yet")
+    if size % page and not _size_of(f"{path}-wal"):
+        # SQLite would read zeros for what is missing. With a log, a checkpoint was stopped, and the log has the whole page.
+        raise StorageError(
+            f"{path} is damaged (its last page is cut off): restore it from a copy, or read what is left with sqlite3's .recover"
+        )
     if missing and complete:
         raise StorageUnavailable(f"{path} was written by an older release: open it once for writing, which brings it up to this one")
+
+
+def _size_of(path: str) -> int:
+    return os.path.getsize(path) if os.path.isfile(path) else 0
 
 
 def read_rows(connection: sqlite3.Connection, statement: str) -> list[tuple[Any, ...]]:
