@@ -31,8 +31,10 @@ from moved import SqliteShelf, assert_moved, assert_same_histories, everything, 
 from programs import Program, programs
 from puts import Branch, Call, call_lists, new_ids
 from pydantic import BaseModel
+from samples import Said
 from savers import run_without_loop
 from sessions import Session
+from test_delta_channels import CHANNELS, DeltaSession, Turn
 
 from langmem_ext import (
     DamagedRow,
@@ -289,6 +291,23 @@ def test_random_calls_are_moved_whole_and_once(calls: list[Call], folder: Path) 
     assert_imported(path, new)
     again = import_checkpoints(path, new)
     assert (again.checkpoints, again.writes) == (0, 0)
+
+
+def test_delta_channels_are_rebuilt_as_they_were(tmp_path: Path, target: str) -> None:
+    shelf = SqliteShelf(tmp_path / "old.sqlite")
+    turn = Turn((Said(content="turn"),), ({"n": 1},), 2, False, False, False, "async", None)
+    session = DeltaSession(shelf, "sync")  # type: ignore[arg-type]
+    turns = [dataclasses.replace(turn, messages=(Said(content=f"turn {number}", id=f"h{number}"),)) for number in range(5)]
+    for step in (*turns, dataclasses.replace(turn, at=4, overwrite=True), dataclasses.replace(turn, ask=True, durability="exit")):
+        run_without_loop(session.carry_out(step, observed=False))
+    run_without_loop(shelf.close())
+    import_checkpoints(tmp_path / "old.sqlite", target, verify=True)
+    assert_imported(tmp_path / "old.sqlite", target)
+    with sqlite_saver(tmp_path / "old.sqlite") as old, DeltaSaver.open(target) as new:
+        assert_same_histories(lambda saver: session.builder.compile(checkpointer=saver), old, new, "t")
+        for found in list(old.list(config())):
+            rebuilt = [saver.get_delta_channel_history(config=found.config, channels=CHANNELS) for saver in (old, new)]
+            assert_same(*(Names(keep=True).form(one) for one in rebuilt), "the delta history")
 
 
 # -- again and again ---------------------------------------------------------------------------------------------------------------------

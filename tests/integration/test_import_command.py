@@ -1,0 +1,189 @@
+"""`langmem-ext import-checkpoints`, as a user runs it: as a process, in a pipe and at a terminal, killed and run again."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pexpect
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.types import interrupt
+from moved import assert_moved, rows, sqlite_saver
+from typer.testing import CliRunner, Result
+
+from langmem_ext import DeltaSaver
+from langmem_ext.cli.app import app
+
+COMMAND = [sys.executable, "-m", "langmem_ext.cli", "import-checkpoints"]
+
+
+def answer(state: MessagesState) -> dict[str, Any]:
+    return {"messages": [AIMessage(f"answer {len(state['messages'])} " * 9)]}
+
+
+def ask(state: MessagesState) -> dict[str, Any]:
+    return {"messages": [HumanMessage(interrupt("more?"))]} if len(state["messages"]) > 40 else {}
+
+
+builder = StateGraph(MessagesState).add_node("answer", answer).add_node("ask", ask).add_edge(START, "answer").add_edge("answer", "ask")
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two threads of some length, one of which waits; only to be read."""
+    path = tmp_path_factory.mktemp("sources") / "old.sqlite"
+    with sqlite_saver(path) as saver:
+        graph = builder.compile(checkpointer=saver)
+        for turn in range(25):
+            for thread in ("order-1", "order-2") if turn < 15 else ("order-1",):
+                graph.invoke({"messages": [("user", f"question {turn}")]}, {"configurable": {"thread_id": thread}})
+    return path
+
+
+@pytest.fixture
+def target(tmp_path: Path) -> Path:
+    return tmp_path / "new.db"
+
+
+def run(*args: object) -> Result:
+    return CliRunner().invoke(app, ["import-checkpoints", *map(str, args)])
+
+
+def assert_imported(source: Path, target: Path) -> None:
+    with sqlite_saver(source) as old, DeltaSaver.open(str(target)) as new:
+        assert_moved(old, new)
+
+
+def test_it_says_what_it_did(source: Path, target: Path) -> None:
+    count = rows(source, "SELECT count(*) FROM checkpoints")[0][0]
+    done = run(source, target, "--verify")
+    assert done.exit_code == 0, done.stderr
+    said = {line.split()[0]: line.split(maxsplit=1)[1] for line in done.stdout.splitlines()}
+    assert said["threads"] == "2"
+    assert said["checkpoints"] == f"{count} imported, 0 there already"
+    assert said["verified"] == f"{count} checkpoints are the same in both"
+    assert said["before"] == f"{source.stat().st_size / 1e6:,.1f} MB"
+    assert "kB (1/" in said["after"]
+    assert f"imported {count} of {count} checkpoints" in done.stderr.splitlines()
+    assert_imported(source, target)
+    again = run(source, target)
+    assert f"0 imported, {count} there already" in again.stdout
+
+
+def test_json_is_one_line_and_quiet_is_silent(source: Path, target: Path) -> None:
+    done = run(source, target, "--json", "--thread", "order-2")
+    report = json.loads(done.stdout)
+    assert (report["threads"], report["skipped"], report["damaged"]) == (1, 0, [])
+    assert report["bytes_before"] == source.stat().st_size
+    assert report["bytes_after"] == target.stat().st_size
+    assert rows(target, "SELECT id FROM thread") == [("order-2",)]
+    quiet = run(source, target, "-q")
+    assert (quiet.exit_code, quiet.stdout, quiet.stderr) == (0, "", "")
+    assert_imported(source, target)
+
+
+def test_what_is_wrong_is_one_line_and_a_code(source: Path, target: Path, tmp_path: Path) -> None:
+    with DeltaSaver.open(str(tmp_path / "own.db")):
+        pass
+    (tmp_path / "text").write_text("not a database, and long enough to be one")
+    cases: list[tuple[list[object], int, str]] = [
+        ([tmp_path / "missing", target], 1, "there is no database"),
+        ([tmp_path / "text", target], 1, "is not a SQLite database"),
+        ([tmp_path / "own.db", target], 2, "is a database of this package already"),
+        ([source, source], 2, "source and target are the same file"),
+        ([source, tmp_path / "no" / "new.db"], 1, "cannot be opened for writing"),
+        ([source, target, "--thread", "nobody"], 1, "there is no thread 'nobody'"),
+        ([source, "mysql://host/db"], 2, "there is no database of kind 'mysql'"),
+    ]
+    for args, code, words in cases:
+        done = run(*args)
+        assert (done.exit_code, done.stdout) == (code, ""), args
+        assert done.stderr.startswith("langmem-ext: ")
+        assert words in done.stderr
+        assert len(done.stderr.splitlines()) == 1
+    assert not target.exists()
+
+
+def test_damaged_rows_are_named_and_left_out_when_asked(source: Path, target: Path, tmp_path: Path) -> None:
+    damaged = tmp_path / "damaged.sqlite"
+    damaged.write_bytes(source.read_bytes())
+    with closing(sqlite3.connect(damaged)) as connection:
+        [(cut,)] = connection.execute("SELECT max(checkpoint_id) FROM checkpoints WHERE thread_id = 'order-2'")
+        connection.execute("UPDATE checkpoints SET checkpoint = x'93' WHERE checkpoint_id = ?", (cut,))
+        connection.commit()
+    refused = run(damaged, target, "-q")
+    assert refused.exit_code == 1
+    assert f"checkpoint {cut} of thread 'order-2' does not decode" in refused.stderr
+    assert "--skip-damaged" in refused.stderr
+    done = run(damaged, target, "--skip-damaged", "--verify")
+    assert done.exit_code == 0
+    assert f"left out: checkpoint {cut}" in done.stderr
+    assert "left out     1 damaged" in done.stdout
+    assert rows(target, "SELECT count(*) FROM checkpoint")[0][0] == rows(source, "SELECT count(*) FROM checkpoints")[0][0] - 1
+
+
+def test_at_a_terminal_there_is_a_bar(source: Path, target: Path) -> None:
+    child = pexpect.spawn(COMMAND[0], [*COMMAND[1:], str(source), str(target)], timeout=60, encoding="utf-8", dimensions=(40, 120))
+    child.expect("importing")
+    child.expect("imported, 0 there already")
+    child.expect(pexpect.EOF)
+    child.close()
+    assert child.exitstatus == 0
+    assert_imported(source, target)
+
+
+SLOWLY = """
+import time
+
+from langmem_ext import moving
+
+store = moving.Moving._store
+
+
+def store_slowly(self, *args):
+    store(self, *args)
+    time.sleep(0.1)
+
+
+moving.BATCH, moving.Moving._store = 1, store_slowly
+"""
+
+
+@pytest.fixture
+def slowly(tmp_path: Path) -> dict[str, str]:
+    """An environment in which an import stores one checkpoint at a time, and takes long enough to be stopped."""
+    (tmp_path / "sitecustomize.py").write_text(SLOWLY)
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(Path(__file__).parents[2])])}
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT], ids=["killed", "stopped with Ctrl-C"])
+def test_stopped_anywhere_it_goes_on_when_it_is_run_again(how: signal.Signals, source: Path, target: Path, slowly: dict[str, str]) -> None:
+    process = subprocess.Popen([*COMMAND, str(source), str(target)], env=slowly, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    assert process.stderr.readline().startswith("imported")
+    process.send_signal(how)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode != 0
+    assert "Traceback" not in said
+    stored = rows(target, "SELECT count(*) FROM checkpoint")[0][0]
+    done = run(source, target, "--verify", "--json")
+    report = json.loads(done.stdout)
+    assert report["skipped"] >= stored > 0
+    assert report["verified"] == report["skipped"] + report["checkpoints"]
+    assert_imported(source, target)
+
+
+def test_its_help_says_what_it_does() -> None:
+    done = run("--help")
+    assert done.exit_code == 0
+    for option in ("--thread", "--verify", "--skip-damaged", "--json", "--quiet"):
+        assert option in done.stdout
