@@ -168,6 +168,34 @@ def test_subgraphs_keep_their_newest_checkpoints_and_their_memory(saver: DeltaSa
     assert heard == expected
 
 
+class Files(TypedDict, total=False):
+    files: dict[str, str]
+
+
+def test_a_value_stored_as_changes_of_an_earlier_one_keeps_all_that_it_is_made_of(saver: DeltaSaver) -> None:
+    graph = StateGraph(Files).add_node("edit", lambda state: {}).add_edge(START, "edit").compile(checkpointer=saver)
+    files = {f"file {number}": f"content {number} " * 50 for number in range(40)}
+    for turn in range(12):
+        files[f"file {turn}"] = f"edited in turn {turn} " * 10
+        graph.invoke({"files": dict(files)}, config())
+    rows_before = rows(saver, "SELECT count(*) FROM value")[0][0]
+    pruned = saver.prune(["t"])
+    assert graph.get_state(config()).values == {"files": files}
+    assert 0 < pruned.values < rows_before
+    assert_clean(saver)
+    files["file 0"] = "edited again"
+    graph.invoke({"files": dict(files)}, config())
+    with DeltaSaver.open(saver.log.driver.path) as fresh:  # type: ignore[attr-defined]
+        found = fresh.get_tuple(config())
+        assert found is not None
+        assert found.checkpoint["channel_values"]["files"] == files
+        fresh.copy_thread("t", "copy")
+        fresh.delete_thread("t")
+        copied = fresh.get_tuple(config("copy"))
+        assert copied is not None
+        assert copied.checkpoint["channel_values"] == found.checkpoint["channel_values"]
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
