@@ -240,3 +240,41 @@ def test_a_long_thread_is_rebuilt_across_snapshots_forks_and_a_reopen(backend: B
         Answer("yes"),
     ]
     run(steps, len(steps) - 2, backend, mode, folder)
+
+
+async def prune_and_go_on(steps: Sequence[Step], last: int, backend: Backend, mode: Mode, folder: Path) -> None:
+    """Carry the steps out, prune the subject, and compare what it kept with the same before, and its next turns with the reference's."""
+    shelf = Shelf(backend, mode, folder)
+    try:
+        reference, subject = DeltaSession(ReferenceShelf(), mode), DeltaSession(shelf, mode)
+        for step in steps:
+            await reference.carry_out(step, observed=False)
+            await subject.carry_out(step, observed=False)
+        config: RunnableConfig = {"configurable": {"thread_id": "t"}}
+        exact = Names(keep=True)
+        before = {str(one.config): exact.snapshot(one) for one in await subject.calls.collect(subject.graph, "get_state_history", config)}
+        pruned: Any = await subject.calls.call(shelf.saver, "prune", ["t"], keep_last=last)
+        kept = {str(one.config): exact.snapshot(one) for one in await subject.calls.collect(subject.graph, "get_state_history", config)}
+        assert len(kept) == len(before) - pruned.checkpoints
+        assert list(kept)[:last] == list(before)[:last]
+        for place, form in kept.items():
+            assert_same(before[place], form, f"{place} after pruning")
+        turn = Turn((Said(content="and then", id="then"),), ({"n": 2},), 1, False, False, False, "sync", None)
+        for step in (turn, Reopen(), turn):
+            for one in (reference, subject):
+                one.names = Names()  # their histories differ now, and with them the order in which ids were seen
+            expected, found = [(await one.carry_out(step, observed=True))[:2] for one in (reference, subject)]
+            for (what, form), (_, other) in zip(expected, found, strict=True):
+                assert_same(form, other, f"after pruning, {what}")
+    finally:
+        await shelf.close()
+
+
+@settings(max_examples=settings().max_examples // 2)
+@given(drawn=st.lists(steps, min_size=4, max_size=9), last=st.integers(1, 4))
+def test_random_turns_read_back_after_pruning_as_before(drawn: list[Step], last: int, backend: Backend, mode: Mode, folder: Path) -> None:
+    work = prune_and_go_on(drawn, last, backend, mode, folder)
+    if mode == "async":
+        asyncio.run(work)
+    else:
+        run_without_loop(work)
