@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, Final, TypeAlias
 
-from langmem_ext.errors import InvalidInput, LangmemExtError
+from langmem_ext.errors import InvalidInput
 from langmem_ext.log import MessageLog
 from langmem_ext.storage import retention_ops as ops
 from langmem_ext.storage.effects import Op
@@ -106,7 +106,7 @@ class Keeper:
                 op, write = steps.send(self._log.run(op, write=write))
         except StopIteration:
             pass
-        except LangmemExtError as error:
+        except Exception as error:  # whatever it is: what the caller wanted stored is stored
             _log.warning("retention put off: %s", type(error).__name__)
 
     def is_due(self, thread_id: str) -> bool:
@@ -128,8 +128,9 @@ class Keeper:
             # What a DeltaChannel needs stays, however much that is: looking through it again and again would cost more than it frees.
             self._due[thread_id] = max(STEP, left // 4)
         if self._next_look <= 0 and not pruned.checkpoints:
-            # Where there may be more of it, the next put goes on: as many threads may come as go.
-            self._next_look = 1 if (yield from self._look_around(thread_id, now)) else STEP
+            self._next_look = STEP
+            if (yield from self._look_around(thread_id, now)):
+                self._next_look = 1  # there may be more of it, and as many threads may come as go
         return pruned
 
     def _look_around(self, thread_id: str, now: int) -> Generator[tuple[Op[Any], bool], Any, bool]:

@@ -14,7 +14,7 @@ from typing import Protocol, TypeAlias
 from langmem_ext.errors import DamagedRow
 from langmem_ext.messages.manifest import ranges_of
 from langmem_ext.storage import forget_statements as sql
-from langmem_ext.storage.checkpoint_ops import PRECEDING, header_of, read_writes
+from langmem_ext.storage.checkpoint_ops import PRECEDING, WriteEntry, header_of, read_writes
 from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Op, fetch, fetch_one
 from langmem_ext.storage.header import Header, ValueRef
 from langmem_ext.storage.ids import decode_id
@@ -137,7 +137,14 @@ class Reach:
     def _ancestors(self, place: Place, header: Header) -> Iterator[Place]:
         """The checkpoints that the channels missing here are rebuilt from; the caller reads each before it asks for the next."""
         self._holding[place] = frozenset(header.values)
-        for channel in self.meaning.rebuilt(header.details):
+        try:
+            channels = self.meaning.rebuilt(header.details)
+        except Exception as error:
+            raise DamagedRow(
+                f"the metadata of checkpoint {decode_id(place[1])} of thread number {self.number} does not decode ({error}): open it with"
+                " the serializer that wrote it, or delete the thread"
+            ) from error
+        for channel in channels:
             if channel not in header.versions or channel in header.values:
                 continue
             at = self._parent(place)
@@ -169,10 +176,25 @@ class Reach:
             self.namespaces.add(write.place[0])
             if write.shape is not None:
                 self.words.add(write.shape)
-            for entry in (yield from read_writes(self.index, write.shape, write.body)):
+            for entry in (yield from entries_of(self.index, write.task, write.shape, write.body)):
                 self._need(entry.value)
             if count % PAUSE_EVERY == 0:
                 yield PAUSE
+
+
+def entries_of(index: ThreadIndex, task: bytes, shape: int | None, body: bytes) -> Op[list[WriteEntry]]:
+    """The entries of a task's pending writes.
+
+    Raises:
+        DamagedRow: They do not decode.
+    """
+    try:
+        return (yield from read_writes(index, shape, body))
+    except Exception as error:
+        raise DamagedRow(
+            f"the pending writes of task {decode_id(task)} of thread number {index.number} are damaged ({error}): restore the thread from a"
+            " copy, or delete it"
+        ) from error
 
 
 def newest_of(rows: dict[Place, CheckpointRow], last: int) -> Iterator[Place]:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from langmem_ext.storage import forget_statements as sql
-from langmem_ext.storage.checkpoint_ops import read_writes
 from langmem_ext.storage.effects import Op, fetch, fetch_one
 from langmem_ext.storage.forget_ops import Policy, drop_thread, prune_thread
 from langmem_ext.storage.index import Indexes, ThreadIndex
-from langmem_ext.storage.reach import Meaning
+from langmem_ext.storage.reach import Meaning, entries_of
 from langmem_ext.storage.statements import SELECT_LATEST_ID
 from langmem_ext.storage.statements import SELECT_WRITES as SELECT_WRITES_OF
 from langmem_ext.types import Pruned, ThreadKey
@@ -75,8 +74,8 @@ def _is_asked(number: int, meaning: Meaning) -> Op[bool]:
     if newest is None:
         return False
     index = ThreadIndex(number)
-    for _, shape, body in (yield from fetch(SELECT_WRITES_OF, thread=number, namespace=0, checkpoint=newest)):
-        for entry in (yield from read_writes(index, shape, body)):
+    for task, shape, body in (yield from fetch(SELECT_WRITES_OF, thread=number, namespace=0, checkpoint=newest)):
+        for entry in (yield from entries_of(index, task, shape, body)):
             if entry.channel == meaning.interrupt_channel:
                 return True
     return False

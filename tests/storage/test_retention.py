@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -167,24 +169,30 @@ def test_too_large_a_database_loses_old_checkpoints_first_and_then_the_oldest_th
         assert_sound(saver)
 
 
-def test_a_put_never_fails_for_what_should_be_forgotten(path: str, caplog: pytest.LogCaptureFixture) -> None:
+DAMAGES = (
+    "UPDATE checkpoint SET body = x'ff' WHERE thread = 1 AND id = (SELECT max(id) FROM checkpoint WHERE thread = 1)",
+    "UPDATE pending_write SET body = x'ff'",
+    "UPDATE word SET body = x'7bff' WHERE number IN (SELECT label FROM checkpoint)",
+    "UPDATE word SET body = x'ff' WHERE number IN (SELECT pattern FROM checkpoint)",
+)
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_put_never_fails_for_what_should_be_forgotten(path: str, damage: str, caplog: pytest.LogCaptureFixture) -> None:
     with DeltaSaver.open(path) as saver:
         for number in range(5):
-            put(saver, text=f"{number}", details={"long": "x" * 200})
+            at = put(saver, text=f"{number}", details={"long": "secret" * 50})
+            saver.put_writes(at, [("messages", HumanMessage("secret"))], "task")
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(damage)
+    with DeltaSaver.open(path, retention=Retention(keep_last=1, max_bytes=1)) as saver, caplog.at_level(logging.WARNING):
         put(saver, "u")
-    import sqlite3  # noqa: PLC0415
-
-    with sqlite3.connect(path) as connection:
-        connection.execute("UPDATE checkpoint SET body = x'ff' WHERE id = (SELECT max(id) FROM checkpoint WHERE thread = 1)")
-    connection.close()
-    with (
-        DeltaSaver.open(path, synchronous="normal", retention=Retention(keep_last=1, max_bytes=1)) as saver,
-        caplog.at_level(logging.WARNING),
-    ):
         put(saver, "u", "next")
-        put(saver, "v")
         assert "u" in threads(saver)
-    assert all("long" not in record.getMessage() for record in caplog.records)
+        saver.delete_thread("t")
+        assert threads(saver) == ["u"]
+        assert_sound(saver)
+    assert "secret" not in caplog.text
 
 
 # -- sweeps ------------------------------------------------------------------------------------------------------------------------------
