@@ -35,6 +35,8 @@ INPUT_CHANNEL: Final = "__start__"
 MESSAGES_CHANNEL: Final = "messages"
 """The channel of LangGraph's own `MessagesState`: a bare text written to it becomes a message."""
 
+_labels: Final = json.JSONEncoder(separators=(",", ":"), sort_keys=True).encode
+
 _KNOWN_KEYS: Final = ("v", "ts", "id", "channel_values", "channel_versions", "versions_seen", "updated_channels")
 
 
@@ -65,7 +67,7 @@ def pack_checkpoint(
         carried={channel: partial(codec.pack_value, value) for channel, value in values.items() if channel not in fresh},
         order=tuple(values),
         extra=codec.pack_plain([further, absent]) if further or absent else None,
-        label=json.dumps(labels, separators=(",", ":"), sort_keys=True).encode(),
+        label=_labels(labels).encode(),
         step=step,
         details=codec.pack_plain(details) if details else None,
         waiting_for=waiting.encode("utf-8", "replace").decode() if isinstance(waiting, str) else None,

@@ -71,12 +71,14 @@ class Templates:
         packed: Each message's exact bytes.
         classes, fields: Its template, in two parts.
         rich: Whether it is rich.
+        size: Bytes held, about.
     """
 
     packed: list[Snapshot]
     classes: list[type[BaseMessage] | None]
     fields: list[dict[str, Any]]
     rich: list[bool]
+    size: int = 0
 
     def following(self, packed: Sequence[Snapshot]) -> Templates:
         """The templates of a list that begins as this one does; of this one, where it is the longer."""
@@ -93,11 +95,8 @@ class Templates:
             [*self.classes[:shared], *(cls for cls, _ in tail)],
             [*self.fields[:shared], *(fields for _, fields in tail)],
             [*self.rich[:shared], *(cls is not None and not fields for cls, fields in tail)],
+            self.size + _size(packed[shared:]) - _size(self.packed[shared:]),
         )
-
-    def size(self) -> int:
-        """Bytes held, about."""
-        return 2 * sum(map(len, self.packed)) + TEMPLATE_BYTES * len(self.packed)
 
 
 class TemplateCache:
@@ -109,7 +108,7 @@ class TemplateCache:
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
-        self._lists: OrderedDict[Place, tuple[Templates, int]] = OrderedDict()
+        self._lists: OrderedDict[Place, Templates] = OrderedDict()
         self.size = 0
         self._lock = threading.Lock()
 
@@ -150,22 +149,24 @@ class TemplateCache:
         """Forget one thread's lists, or all."""
         with self._lock:
             for place in [place for place in self._lists if thread_id is None or place[0] == thread_id]:
-                self.size -= self._lists.pop(place)[1]
+                self.size -= self._lists.pop(place).size
 
     def _find(self, place: Place) -> Templates:
-        found = self._lists.get(place)
-        return found[0] if found is not None else Templates([], [], [], [])
+        return self._lists.get(place) or Templates([], [], [], [])
 
     def _remember(self, place: Place, templates: Templates) -> None:
         with self._lock:
             before = self._lists.get(place)
-            if before is None or before[0] is not templates:
-                size = templates.size()
-                self.size += size - (before[1] if before is not None else 0)
-                self._lists[place] = templates, size
+            if before is not templates:
+                self.size += templates.size - (before.size if before is not None else 0)
+                self._lists[place] = templates
             self._lists.move_to_end(place)
             while self._lists and (self.size > self._max_bytes or len(self._lists) > MAX_LISTS):
-                self.size -= self._lists.popitem(last=False)[1][1]
+                self.size -= self._lists.popitem(last=False)[1].size
+
+
+def _size(packed: Sequence[Snapshot]) -> int:
+    return 2 * sum(map(len, packed)) + TEMPLATE_BYTES * len(packed)
 
 
 def _template_of(packed: Snapshot) -> Template:

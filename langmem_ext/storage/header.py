@@ -98,7 +98,30 @@ class EncodedHeader:
 
 def encode_header(header: Header, checkpoint_id: bytes) -> EncodedHeader:
     """The header in parts: two that repeat from checkpoint to checkpoint, and its own."""
-    names = list(dict.fromkeys([*header.versions, *header.values]))
+    seen = tuple((node, tuple(versions)) for node, versions in header.seen.items())
+    updated = None if header.updated is None else tuple(header.updated)
+    shape, updated_at, held_at = _encode_shape(tuple(header.versions), tuple(header.values), seen, updated)
+    table: dict[tuple[type, Version], int] = {}  # with the type: 1 and 1.0 are equal and not the same
+    current = [table.setdefault((type(version), version), len(table)) for version in header.versions.values()]
+    seen_at = [table.setdefault((type(version), version), len(table)) for versions in header.seen.values() for version in versions.values()]
+    small = header.details is not None and len(header.details) <= SMALL_DETAILS
+    pattern = [header.v, _positions(current), _positions(seen_at), updated_at, held_at, header.details if small else None]
+    body = [
+        _encode_time(header.ts, checkpoint_id),
+        _encode_versions([version for _, version in table]),
+        [_value_entry(ref) for ref in header.values.values()],
+        header.extra,
+        None if small else header.details,
+    ]
+    return EncodedHeader(shape, pack(pattern), _without_end(body))
+
+
+@lru_cache(maxsize=512)
+def _encode_shape(
+    versions: tuple[str, ...], values: tuple[str, ...], seen: tuple[tuple[str, tuple[str, ...]], ...], updated: tuple[str, ...] | None
+) -> tuple[bytes, bytes | list[int] | None, bytes | list[int]]:
+    """A graph's names, packed, and which of them were updated and hold a value; few graphs have many of these."""
+    names = list(dict.fromkeys([*versions, *values]))
     position = {name: index for index, name in enumerate(names)}
 
     def at(name: str) -> int:
@@ -107,22 +130,10 @@ def encode_header(header: Header, checkpoint_id: bytes) -> EncodedHeader:
             names.append(name)
         return position[name]
 
-    table: dict[tuple[type, Version], int] = {}  # with the type: 1 and 1.0 are equal and not the same
-    current = [table.setdefault((type(version), version), len(table)) for version in header.versions.values()]
-    seen_names = [[node, [at(channel) for channel in seen]] for node, seen in header.seen.items()]
-    seen_versions = [table.setdefault((type(version), version), len(table)) for seen in header.seen.values() for version in seen.values()]
-    updated = None if header.updated is None else _positions([at(name) for name in header.updated])
-    holding = [at(name) for name in header.values]
-    small = header.details is not None and len(header.details) <= SMALL_DETAILS
-    pattern = [header.v, _positions(current), _positions(seen_versions), updated, _positions(holding), header.details if small else None]
-    body = [
-        _encode_time(header.ts, checkpoint_id),
-        _encode_versions([version for _, version in table]),
-        [_value_entry(ref) for ref in header.values.values()],
-        header.extra,
-        None if small else header.details,
-    ]
-    return EncodedHeader(pack([names, len(header.versions), seen_names]), pack(pattern), _without_end(body))
+    seen_names = [[node, [at(channel) for channel in channels]] for node, channels in seen]
+    updated_at = None if updated is None else _positions([at(name) for name in updated])
+    held_at = _positions([at(name) for name in values])
+    return pack([names, len(versions), seen_names]), updated_at, held_at
 
 
 def decode_header(shape: bytes, pattern: bytes, body: Sequence[Any], checkpoint_id: bytes) -> Header:
@@ -297,13 +308,13 @@ def _id_time(checkpoint_id: bytes) -> datetime | None:
 def _encode_time(ts: str, checkpoint_id: bytes) -> int | str:
     """Microseconds between the id's time and `ts`, where that spells `ts` again; else `ts`."""
     base = _id_time(checkpoint_id)
+    if base is None or not ts.endswith("+00:00"):
+        return ts
     try:
-        offset = (datetime.fromisoformat(ts) - base) // timedelta(microseconds=1) if base else None
-    except (ValueError, TypeError):
+        moment = datetime.fromisoformat(ts)
+    except ValueError:
         return ts
-    if offset is None or _decode_time(offset, checkpoint_id) != ts:
-        return ts
-    return offset
+    return (moment - base) // timedelta(microseconds=1) if moment.isoformat() == ts else ts
 
 
 def _decode_time(stored: int | str, checkpoint_id: bytes) -> str:

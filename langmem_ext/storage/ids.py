@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from uuid import UUID
 
 from langmem_ext.errors import InvalidInput
 
@@ -22,12 +21,12 @@ def encode_id(text: str) -> bytes:
     """
     if len(text) == 36 and text[8] == "-":
         try:
-            value = UUID(text)
+            value = bytes.fromhex(text.replace("-", ""))
         except ValueError:
             pass
         else:
-            if str(value) == text:
-                return value.bytes
+            if len(value) == _UUID_LENGTH and _spelled(value) == text:
+                return value
     if "\0" in text:
         raise InvalidInput("an id holds a zero character (\\0): use an id of printable characters")
     raw = text.encode("utf-8", "surrogatepass") + b"\0"
@@ -45,5 +44,11 @@ def following_id(raw: bytes) -> bytes:
 def decode_id(raw: bytes) -> str:
     """The id that `encode_id` was given."""
     if len(raw) == _UUID_LENGTH:
-        return str(UUID(bytes=raw))
+        return _spelled(raw)
     return raw.rstrip(b"\0").decode("utf-8", "surrogatepass")
+
+
+def _spelled(raw: bytes) -> str:
+    """16 bytes as a UUID is written."""
+    digits = raw.hex()
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"

@@ -63,7 +63,8 @@ _M001_TABLES = (
         generation INTEGER NOT NULL DEFAULT 0,
         key_id TEXT
     )""",
-    "CREATE INDEX thread_by_owner ON thread (owner, updated_at)",
+    # Not by time: every turn would then write the index too.
+    "CREATE INDEX thread_by_owner ON thread (owner) WHERE owner IS NOT NULL",
     # A subgraph's checkpoint namespace; the root is number 0 and has no row.
     """CREATE TABLE namespace (
         thread INTEGER NOT NULL, number INTEGER NOT NULL, name TEXT NOT NULL, PRIMARY KEY (thread, number)

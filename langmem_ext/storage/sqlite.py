@@ -73,6 +73,8 @@ class SqliteDriver:
         self._worker: ThreadPoolExecutor | None = None
         self._worker_lock = threading.Lock()  # not the other one: an event loop must not wait for an operation
         self._connection = _connect(self.path, read_only) if connection is None else _adopt(connection)
+        self._cursor = self._connection.cursor()
+        self._cursor.row_factory = None  # a passed connection may have another
         try:
             self._prepare(synchronous, read_only)
         except BaseException:
@@ -152,11 +154,9 @@ class SqliteDriver:
             time.sleep(0)
             return ()
         if isinstance(effect, Batch):
-            self._connection.executemany(effect.sql, effect.params)
+            self._cursor.executemany(effect.sql, effect.params)
             return ()
-        cursor = self._connection.cursor()
-        cursor.row_factory = None  # a passed connection may have another
-        return cursor.execute(effect.sql, effect.params).fetchall()
+        return self._cursor.execute(effect.sql, effect.params).fetchall()
 
     def commit(self) -> None:
         """End the open transaction; what it did is stored when this returns."""
