@@ -10,6 +10,7 @@ from typing import Final, TypeAlias
 
 from langmem_ext.errors import DamagedRow, InvalidThreadId
 from langmem_ext.log import MessageLog, thread_key
+from langmem_ext.packing import INPUT_CHANNEL
 from langmem_ext.storage import read_ops, transfer_ops
 from langmem_ext.storage.clock import now_ms
 from langmem_ext.storage.saver_file import SaverFile
@@ -137,7 +138,9 @@ class Moving:
             return [], 0
         packed, own = self._transcoder.checkpoint(row, self._ancestor(key, (row.namespace, row.parent)) if row.parent else None)
         self._remember(place, own)
-        return [Moved(*place, packed, self._writes(place) if wanted else (), moment(packed.ts))], len(row.blob)
+        given = packed.values.get(INPUT_CHANNEL, PackedValue())
+        named = any(self._codec.id_of(message) is not None for message in given.messages)
+        return [Moved(*place, packed, self._writes(place) if wanted else (), moment(packed.ts), named)], len(row.blob)
 
     def _ancestor(self, key: ThreadKey, parent: Place) -> Ancestor | None:
         """What a checkpoint's parent holds; None where there is none, or it does not decode."""

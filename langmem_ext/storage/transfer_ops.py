@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeAlias
 
 from langmem_ext.storage import statements
@@ -34,6 +35,8 @@ class Moved:
         packed: The checkpoint; None where only writes of one that is there already are to be stored.
         writes: Its pending writes.
         now: When it was made, in Unix milliseconds.
+        writes_first: Whether its writes may hold messages without the ids that they have in the checkpoint. Stored first, a message is
+            named later, and is one row; the other way round it would be two.
     """
 
     namespace: str
@@ -41,6 +44,7 @@ class Moved:
     packed: PackedCheckpoint | None
     writes: Sequence[TaskWrites]
     now: int
+    writes_first: bool = False
 
 
 Places: TypeAlias = dict[tuple[str, str], set[tuple[str, int]]]
@@ -54,12 +58,20 @@ def store_moved(key: ThreadKey, batch: Sequence[Moved], *, indexes: Indexes, cod
         ThreadNotFound: The thread belongs to another owner.
     """
     for moved in batch:
-        if moved.packed is not None:
-            yield from put_checkpoint(key, moved.namespace, moved.packed, now=moved.now, indexes=indexes, codec=codec)
-        for one in moved.writes:
-            yield from put_writes(
-                key, moved.namespace, moved.id, one.task, one.path, one.writes, now=moved.now, indexes=indexes, codec=codec
-            )
+        steps = [partial(_store_checkpoint, key, moved), partial(_store_writes, key, moved)]
+        for step in reversed(steps) if moved.writes_first else steps:
+            yield from step(indexes, codec)
+
+
+def _store_checkpoint(key: ThreadKey, moved: Moved, indexes: Indexes, codec: Codec) -> Op[None]:
+    if moved.packed is not None:
+        yield from put_checkpoint(key, moved.namespace, moved.packed, now=moved.now, indexes=indexes, codec=codec)
+
+
+def _store_writes(key: ThreadKey, moved: Moved, indexes: Indexes, codec: Codec) -> Op[None]:
+    where = (key, moved.namespace, moved.id)
+    for one in moved.writes:
+        yield from put_writes(*where, one.task, one.path, one.writes, now=moved.now, indexes=indexes, codec=codec)
 
 
 def stored(key: ThreadKey, *, indexes: Indexes, codec: Codec) -> Op[Places]:

@@ -24,6 +24,7 @@ from comparison import Names, assert_same
 from hypothesis import given, settings
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, RemoveMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.graph import END, START, StateGraph, add_messages
 from langgraph.types import Command, Send, interrupt
@@ -201,6 +202,23 @@ def test_a_message_is_stored_once_and_the_database_is_small(source: Path, target
     assert len(ids) == len(set(ids)) > 20
     assert report.bytes_before == source.stat().st_size
     assert report.bytes_after == Path(target).stat().st_size < report.bytes_before
+
+
+@pytest.mark.parametrize("late", [None, "m1"], ids=["written without its id", "written with its id"])
+@pytest.mark.parametrize("given", [None, "m1"], ids=["given without its id", "given with its id"])
+def test_an_input_is_one_row_whenever_its_message_got_its_id(given: str | None, late: str | None, tmp_path: Path, target: str) -> None:
+    source = tmp_path / "old.sqlite"
+    place: RunnableConfig = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
+    with sqlite_saver(source) as old:  # LangGraph sets the id while it saves: what a row holds is a matter of chance
+        first, second = empty_checkpoint(), empty_checkpoint()
+        first["channel_values"] = {"__start__": {"messages": [HumanMessage("hello", id=given)]}}
+        second["channel_values"] = {"messages": [HumanMessage("hello", id="m1")]}
+        stored = old.put(place, first, {"source": "input", "step": -1}, {})
+        old.put_writes(stored, [("messages", [HumanMessage("hello", id=late)])], str(uuid4()))
+        old.put(stored, second, {"source": "loop", "step": 0}, {})
+    import_checkpoints(source, target, verify=True)
+    assert_imported(source, target)
+    assert rows(Path(target), "SELECT text FROM item") == [("hello",)]
 
 
 def test_times_are_those_of_the_checkpoints(source: Path, target: str) -> None:
