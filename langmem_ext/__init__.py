@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from langmem_ext.retention import Retention
     from langmem_ext.saver_copy import CopyProgress, CopyReport, acopy_saver, copy_saver
     from langmem_ext.serde import DataSerializer
+    from langmem_ext.statistics import Statistics, astats, stats
     from langmem_ext.storage.examination import Report
     from langmem_ext.storage.findings import Finding
     from langmem_ext.transfer import ImportProgress, ImportReport, aimport_checkpoints, import_checkpoints
@@ -73,6 +74,7 @@ _HOMES = {
     "RuleClassifier": "waiting.classify",
     "SchemaTooNew": "errors",
     "SessionState": "waiting.state",
+    "Statistics": "statistics",
     "StorageError": "errors",
     "StorageUnavailable": "errors",
     "ThreadBusy": "errors",
@@ -83,11 +85,13 @@ _HOMES = {
     "acopy_saver": "saver_copy",
     "aexamine": "doctor",
     "aimport_checkpoints": "transfer",
+    "astats": "statistics",
     "build_waiting_graph": "waiting.graph",
     "converse": "waiting.converse",
     "copy_saver": "saver_copy",
     "examine": "doctor",
     "import_checkpoints": "transfer",
+    "stats": "statistics",
 }
 
 __all__ = [
@@ -117,6 +121,7 @@ __all__ = [
     "RuleClassifier",
     "SchemaTooNew",
     "SessionState",
+    "Statistics",
     "StorageError",
     "StorageUnavailable",
     "ThreadBusy",
@@ -127,11 +132,13 @@ __all__ = [
     "acopy_saver",
     "aexamine",
     "aimport_checkpoints",
+    "astats",
     "build_waiting_graph",
     "converse",
     "copy_saver",
     "examine",
     "import_checkpoints",
+    "stats",
 ]
 
 

@@ -8,19 +8,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from langmem_ext.contents import Contents
-from langmem_ext.errors import StorageError
 from langmem_ext.log import MessageLog, existing
 from langmem_ext.messages.tokens import COUNTER
 from langmem_ext.packing import WAITING_CHANNEL
 from langmem_ext.storage.clock import now_ms
-from langmem_ext.storage.effects import Op
-from langmem_ext.storage.examination import Examination, Report, Steps
+from langmem_ext.storage.examination import Examination, Report
+from langmem_ext.storage.steps import Running
 
 if TYPE_CHECKING:
     from langmem_ext.checkpoint import DeltaSaver
@@ -48,11 +46,8 @@ def examine(
         StorageError: The database cannot be opened, or not be written although it is to be repaired.
     """
     log = _open(source, fix)
-    running = _Running(log, _examination(source, serde).steps(fix=fix, progress=progress))
     try:
-        while (report := running.advance()) is None:
-            pass
-        return report
+        return Running(log.driver, _examination(source, serde).steps(fix=fix, progress=progress)).finish()
     finally:
         if isinstance(source, str):
             log.close()
@@ -67,11 +62,8 @@ async def aexamine(
 ) -> Report:
     """Async twin of `examine`."""
     log = await asyncio.to_thread(_open, source, fix)
-    running = _Running(log, _examination(source, serde).steps(fix=fix, progress=progress))
     try:
-        while (report := await log.driver.acall(running.advance)) is None:
-            pass
-        return report
+        return await Running(log.driver, _examination(source, serde).steps(fix=fix, progress=progress)).afinish()
     finally:
         if isinstance(source, str):
             await log.aclose()
@@ -84,25 +76,3 @@ def _open(source: MessageLog | DeltaSaver | str, fix: bool) -> MessageLog:
 def _examination(source: MessageLog | DeltaSaver | str, serde: SerializerProtocol | None) -> Examination:
     contents = Contents(serde if serde is not None else getattr(source, "serde", None))
     return Examination(contents, counter=COUNTER, waiting_channel=WAITING_CHANNEL, now=now_ms())
-
-
-class _Running:
-    """Advances by one operation at a time, so that others may run between any two."""
-
-    def __init__(self, log: MessageLog, steps: Steps[Report]) -> None:
-        self._log = log
-        self._steps = steps
-        self._resume: Callable[[], tuple[Op[Any], bool]] = partial(next, steps)
-
-    def advance(self) -> Report | None:
-        """Carry out the next operation; the report where none is left."""
-        try:
-            op, write = self._resume()
-        except StopIteration as done:
-            report: Report = done.value
-            return report
-        try:
-            self._resume = partial(self._steps.send, self._log.run(op, write=write))
-        except StorageError as error:
-            self._resume = partial(self._steps.throw, error)
-        return None

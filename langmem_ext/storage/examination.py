@@ -5,24 +5,21 @@ Like an operation it is a generator and does no I/O; unlike one it takes many tr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias
 
 from langmem_ext.errors import StorageError
 from langmem_ext.storage import derive_ops, inspect_ops
 from langmem_ext.storage import inspect_statements as sql
-from langmem_ext.storage.effects import Op, fetch, fetch_one
+from langmem_ext.storage.effects import fetch, fetch_one
 from langmem_ext.storage.findings import Finding, Findings
 from langmem_ext.storage.index import ThreadIndex
 from langmem_ext.storage.inspect_ops import Contents, Cursor, Examined, Table
+from langmem_ext.storage.steps import Steps
 
-T = TypeVar("T")
 Progress: TypeAlias = Callable[[int, int], None]
-Steps: TypeAlias = Generator[tuple[Op[Any], bool], Any, T]
-"""Yields operations, each with whether it writes, and receives their results; what an operation raises is raised there."""
-
 PAGE: Final = 256
 """Rows that one step reads."""
 

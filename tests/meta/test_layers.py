@@ -39,6 +39,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "verification",
         "saver_copy",
         "doctor",
+        "statistics",
         "retention",
     ),
     ("storage",),
@@ -50,6 +51,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
 KNOWN_ABOVE = {
     ("log", "checkpoint"): "only a type: `MessageLog.of` takes a saver and knows it by its attribute",
     ("doctor", "checkpoint"): "only a type: it takes what `MessageLog.of` takes",
+    ("statistics", "checkpoint"): "only a type: it takes what `MessageLog.of` takes",
     ("transfer", "checkpoint"): "only a type: it takes what `MessageLog.of` takes",
 }
 """Imports for a type checker alone that point up, each with its reason. A running program has none."""
@@ -62,6 +64,7 @@ LANGGRAPH_MODULES = {
     "serde": "the default serializer",
     "contents": "the serializer's protocol",
     "doctor": "the serializer's protocol",
+    "statistics": "measures what LangGraph's serializer makes of a message",
     "checkpoint": "is a checkpointer",
     "forgetting": "is half a checkpointer",
     "meaning": "what its checkpoints mean",

@@ -1,0 +1,121 @@
+"""Promise: the statistics say what a database holds, to the byte of its file, and what a SqliteSaver would have needed for it."""
+
+from __future__ import annotations
+
+import asyncio
+import operator
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Annotated, Any, TypedDict
+
+import pytest
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.graph import START, MessagesState, StateGraph, add_messages
+
+from langmem_ext import DeltaSaver, Statistics, StorageUnavailable, astats, stats
+
+WORDS = "one sentence of a conversation that goes on for a while, as conversations do; "
+
+
+class Rich(TypedDict):
+    messages: Annotated[list[AnyMessage], add_messages]
+    files: dict[str, str]
+    log: Annotated[list[str], operator.add]
+    cursor: int
+
+
+def short(saver: Any) -> Any:
+    def answer(state: MessagesState) -> dict[str, Any]:
+        return {"messages": [AIMessage(WORDS * 2)]}
+
+    return StateGraph(MessagesState).add_node("answer", answer).add_edge(START, "answer").compile(checkpointer=saver)
+
+
+def rich(saver: Any) -> Any:
+    def answer(state: Rich) -> dict[str, Any]:
+        turn = len(state["messages"])
+        call = {"name": "look", "args": {"q": WORDS}, "id": f"call-{turn}"}
+        usage: Any = {"input_tokens": 1523, "output_tokens": 87, "total_tokens": 1610}
+        meta = {"model_name": "gpt-4o-mini", "finish_reason": "stop", "logprobs": None}
+        message = AIMessage(WORDS * 3, tool_calls=[call], usage_metadata=usage, response_metadata=meta)
+        files = {f"file-{number}": WORDS * 4 for number in range(12)} | {f"file-{turn % 12}": WORDS * (turn % 7)}
+        return {"messages": [message], "files": files, "log": [f"turn {turn}: {WORDS}"], "cursor": turn}
+
+    return StateGraph(Rich).add_node("answer", answer).add_edge(START, "answer").compile(checkpointer=saver)
+
+
+def talk(graph: Any, thread: str, turns: int) -> None:
+    for turn in range(turns):
+        graph.invoke({"messages": [HumanMessage(f"{turn}: {WORDS}")]}, {"configurable": {"thread_id": thread}})
+
+
+def size(path: Path) -> int:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    return path.stat().st_size
+
+
+@pytest.mark.parametrize("build", [short, rich])
+@pytest.mark.parametrize("turns", [20, 120])
+def test_the_estimate_for_a_sqlite_saver_is_within_fifteen_per_cent_of_a_real_one(build: Any, turns: int, tmp_path: Path) -> None:
+    with SqliteSaver.from_conn_string(str(tmp_path / "classic.db")) as classic:
+        talk(build(classic), "a conversation", turns)
+    with DeltaSaver.from_conn_string(str(tmp_path / "memory.db")) as saver:
+        talk(build(saver), "a conversation", turns)
+    estimate = stats(str(tmp_path / "memory.db")).sqlite_saver_bytes
+    assert 0.85 < estimate / size(tmp_path / "classic.db") < 1.15
+
+
+@pytest.fixture
+def several(tmp_path: Path) -> Path:
+    path = tmp_path / "memory.db"
+    with DeltaSaver.from_conn_string(str(path)) as saver:
+        for number in range(12):
+            talk(short(saver), f"t{number}", 1 + number)
+        talk(rich(saver), "rich", 4)
+    return path
+
+
+def test_rows_are_counted_and_every_byte_of_the_file_is_of_one_kind(several: Path) -> None:
+    found = stats(str(several))
+    turns = sum(range(1, 13)) + 4
+    assert (found.threads, found.messages, found.checkpoints) == (13, 2 * turns, 3 * turns)
+    assert found.writes > turns
+    assert sum(found.bytes.values()) == found.file_bytes == size(several)
+    assert all(amount >= 0 for amount in found.bytes.values())
+    assert found.bytes["texts"] >= turns * 3 * len(WORDS)
+    assert found.bytes_per_turn == pytest.approx(found.file_bytes / turns)
+    with DeltaSaver.from_conn_string(str(several)) as saver:
+        saver.delete_thread("rich")
+        assert stats(saver).bytes["free"] > 0
+
+
+def test_the_ten_largest_threads_are_told_the_largest_first(several: Path) -> None:
+    largest = stats(str(several)).largest
+    assert [thread.id for thread in largest] == ["rich", *(f"t{number}" for number in range(11, 2, -1))]
+    assert [thread.bytes for thread in largest] == sorted((thread.bytes for thread in largest), reverse=True)
+    assert (largest[1].messages, largest[1].checkpoints) == (24, 36)
+
+
+def test_an_empty_database_has_statistics(tmp_path: Path) -> None:
+    with DeltaSaver(":memory:") as saver:
+        found = stats(saver)
+    assert (found.threads, found.messages, found.sqlite_saver_bytes, found.largest, found.bytes_per_turn) == (0, 0, 0, (), None)
+
+
+def test_statistics_are_the_same_by_url_saver_and_event_loop(several: Path) -> None:
+    found = stats(str(several))
+    assert asyncio.run(astats(str(several))) == found
+    with DeltaSaver.from_conn_string(str(several)) as saver:
+        assert stats(saver) == stats(saver.log) == asyncio.run(astats(saver.log)) == found
+    assert isinstance(found, Statistics)
+
+
+def test_a_database_that_is_not_there_is_an_error_and_is_not_made(tmp_path: Path) -> None:
+    with pytest.raises(StorageUnavailable, match="there is no database"):
+        stats(str(tmp_path / "none.db"))
+    with pytest.raises(StorageUnavailable, match="there is no database"):
+        asyncio.run(astats(str(tmp_path / "none.db")))
+    assert list(tmp_path.iterdir()) == []
