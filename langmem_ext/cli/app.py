@@ -116,6 +116,38 @@ def import_checkpoints(
         )
 
 
+_DB = typer.Argument(help="The database: a path or sqlite:///path; it must be there.", envvar="LANGMEM_EXT_DB", metavar="DB")
+
+
+@app.command()
+def doctor(
+    db: Annotated[str, _DB],
+    fix: Annotated[bool, typer.Option("--fix", help="Put right what follows from other rows; never a word of a conversation.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print what was found as one line of JSON.")] = False,
+) -> None:
+    """Examine a database: compute again all that is derived, decode every row, follow every reference.
+
+    Exits with 1 if anything is wrong or damaged and has not been put right.
+    """
+    with _clear_errors():
+        from langmem_ext.cli.inspection import examine_with  # noqa: PLC0415 - as in `chat`
+
+        well = examine_with(db, fix=fix, as_json=as_json, interactive=sys.stdout.isatty())
+    raise typer.Exit(0 if well else 1)
+
+
+@app.command()
+def stats(
+    db: Annotated[str, _DB],
+    as_json: Annotated[bool, typer.Option("--json", help="Print the statistics as one line of JSON.")] = False,
+) -> None:
+    """Show what a database holds, by kind and by thread, and what a SqliteSaver would have needed for it."""
+    with _clear_errors():
+        from langmem_ext.cli.inspection import count_with  # noqa: PLC0415 - as in `chat`
+
+        count_with(db, as_json=as_json, interactive=sys.stdout.isatty())
+
+
 @app.command()
 def version(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
     """Show the version."""

@@ -1,0 +1,120 @@
+"""The doctor and the statistics as a user calls them: in a pipe and at a terminal."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pexpect
+import pytest
+from langchain_core.messages import HumanMessage
+from typer.testing import CliRunner
+
+from langmem_ext import DeltaSaver, ThreadChatMessageHistory
+from langmem_ext.cli.app import app
+from langmem_ext.cli.inspection import bytes_in_words
+
+COMMAND = [sys.executable, "-m", "langmem_ext.cli"]
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> Path:
+    path = tmp_path / "memory.db"
+    with DeltaSaver.from_conn_string(str(path)) as saver:
+        for thread in ("order-1", "order-2"):
+            ThreadChatMessageHistory(thread, saver).add_messages([HumanMessage(f"hello {thread}")])
+    return path
+
+
+def change(path: Path, statement: str) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute(statement).rowcount
+        connection.commit()
+
+
+def call(*words: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*COMMAND, *map(str, words)], capture_output=True, text=True, timeout=60)
+
+
+def test_a_sound_database_is_said_to_be_well(db: Path) -> None:
+    done = call("doctor", db)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "2 threads, 2 checkpoints, 2 messages: all is well\n"
+
+
+def test_what_has_drifted_is_found_and_put_right(db: Path) -> None:
+    change(db, "UPDATE thread SET items = 7, next_item = 0 WHERE id = 'order-1'")
+    found = call("doctor", db)
+    assert found.returncode == 1
+    assert found.stdout.splitlines() == [
+        "wrong: thread 1 of thread 'order-1': items is 7 and should be 1",
+        "wrong: thread 1 of thread 'order-1': next_item is 0 and should be 1",
+        "2 threads, 2 checkpoints, 2 messages: 2 wrong (--fix puts right what can be)",
+    ]
+    fixed = call("doctor", db, "--fix")
+    assert fixed.returncode == 0
+    assert fixed.stdout.splitlines()[-1] == "2 threads, 2 checkpoints, 2 messages: 2 fixed"
+    assert call("doctor", db).stdout.endswith("all is well\n")
+
+
+def test_damage_stays_and_is_named_in_json(db: Path) -> None:
+    change(db, "UPDATE item SET role = 99 WHERE key >> 32 = 2")
+    done = call("doctor", db, "--fix", "--json")
+    report = json.loads(done.stdout)
+    assert (done.returncode, report["ok"], report["threads"]) == (1, False, 2)
+    [finding] = report["findings"]
+    assert (finding["severity"], finding["thread"], finding["place"]) == ("damaged", "order-2", "item 2:0")
+    assert len(finding["checkpoints"]) == 1
+
+
+def test_statistics_in_a_pipe_are_lines_and_json(db: Path) -> None:
+    lines = call("stats", db).stdout.splitlines()
+    assert lines[0] == "threads\t2"
+    assert sum(line.startswith("thread\torder-") for line in lines) == 2
+    found = json.loads(call("stats", db, "--json").stdout)
+    assert (found["threads"], found["messages"], sum(found["bytes"].values())) == (2, 2, found["file_bytes"])
+
+
+@pytest.mark.parametrize("command", ["doctor", "stats"])
+def test_a_file_that_is_missing_or_none_is_one_line_and_is_left_alone(command: str, tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("notes " * 200)
+    for name, words in (("none.db", "there is no database"), ("notes.txt", "not a SQLite database")):
+        done = CliRunner().invoke(app, [command, str(tmp_path / name)])
+        assert (done.exit_code, done.stdout) == (1, "")
+        assert words in done.stderr
+        assert len(done.stderr.splitlines()) == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+
+
+def test_neither_changes_the_database(db: Path) -> None:
+    before = db.read_bytes()
+    for command in ("doctor", "stats"):
+        assert call(command, db).returncode == 0
+    assert db.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("command", "words"), [("doctor", ["wrong", "order-1", "tokens"]), ("stats", ["largest threads", "order-1", "kB"])]
+)
+def test_at_a_terminal_there_are_tables(command: str, words: list[str], db: Path) -> None:
+    change(db, "UPDATE thread SET tokens = 70 WHERE id = 'order-1'")
+    shown = pexpect.run(" ".join([*COMMAND, command, str(db)]), timeout=60, encoding="utf-8", env={"TERM": "xterm", "COLUMNS": "100"})
+    assert [word for word in words if word not in shown] == []
+    assert "\x1b[" in shown
+
+
+def test_words_from_the_database_cannot_steer_the_terminal(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    with DeltaSaver.from_conn_string(str(path)) as saver:
+        ThreadChatMessageHistory("evil\x1b[2Jname", saver).add_messages([HumanMessage("x")])
+    change(path, "UPDATE thread SET items = 7")
+    for command in ("doctor", "stats"):
+        assert "\x1b" not in call(command, path).stdout
+
+
+def test_bytes_are_said_as_people_say_them() -> None:
+    assert [bytes_in_words(size) for size in (0, 1_234, 2_500_000)] == ["0.0 kB", "1.2 kB", "2.5 MB"]
