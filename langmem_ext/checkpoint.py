@@ -6,7 +6,7 @@ import math
 import random
 import re
 import sqlite3
-from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from functools import partial
 from types import TracebackType
@@ -24,11 +24,21 @@ from langgraph.checkpoint.base import (
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from langmem_ext.codec import MessageCodec, codec_of
-from langmem_ext.errors import InvalidInput, ThreadNotFound
+from langmem_ext.errors import HeadConflict, InvalidInput, ThreadNotFound
 from langmem_ext.forgetting import ForgettingSaver
+from langmem_ext.labels import EXPECTED_HEAD
 from langmem_ext.log import MessageLog, owner_key, thread_key
 from langmem_ext.opening import Done, Opening
-from langmem_ext.packing import ListedCheckpoint, config_of, is_scalar, load_checkpoint, load_history, pack_checkpoint, texts_of
+from langmem_ext.packing import (
+    ListedCheckpoint,
+    config_of,
+    follows_head,
+    is_scalar,
+    load_checkpoint,
+    load_history,
+    pack_checkpoint,
+    texts_of,
+)
 from langmem_ext.retention import Retention
 from langmem_ext.serde import DataSerializer
 from langmem_ext.storage import checkpoint_ops, read_ops
@@ -54,6 +64,12 @@ class DeltaSaver(ForgettingSaver):
             of your own, all of a message goes through it and the database shows no text.
         owner: Bind the saver to an owner: threads of others are not there for it, and its threads are marked with the owner.
         retention: What the database is to keep. The saver applies it in small steps as it stores checkpoints; none fails for it.
+        metadata_keys: The names in `configurable` whose values become metadata, which anyone who may list checkpoints reads. Default: all
+            scalars, like LangGraph, but for names that contain key, token, secret, password or auth.
+
+    A config with `configurable["expected_head"]` (the id of the newest checkpoint as the caller knows it; empty for a new thread) writes
+    only while nobody else does: `HeadConflict` where another writer has moved the head. Without it both writers' checkpoints stand, as
+    branches, and the latest id is the head.
 
     Example:
         `graph = builder.compile(checkpointer=DeltaSaver.open("memory.db"))`
@@ -66,12 +82,14 @@ class DeltaSaver(ForgettingSaver):
         serde: SerializerProtocol | None = None,
         owner: str | None = None,
         retention: Retention | None = None,
+        metadata_keys: Collection[str] | None = None,
     ) -> None:
         super().__init__(serde=serde if serde is not None else DataSerializer())
         self.owner = owner_key(owner)
         self.log = source if isinstance(source, MessageLog) else MessageLog.open(source)
         self._codec = codec_of(self.serde, self.log.templates)
         self._codec_serde = self.serde
+        self.metadata_keys = None if metadata_keys is None else frozenset(metadata_keys)
         self._keep(retention)
 
     # -- opening and closing -------------------------------------------------------------------------------------------------------------
@@ -85,9 +103,11 @@ class DeltaSaver(ForgettingSaver):
         synchronous: Synchronous = "full",
         owner: str | None = None,
         retention: Retention | None = None,
+        metadata_keys: Collection[str] | None = None,
     ) -> DeltaSaver:
         """Open a database by path or URL (see `MessageLog.open`)."""
-        return cls(MessageLog.open(url, synchronous=synchronous), serde=serde, owner=owner, retention=retention)
+        log = MessageLog.open(url, synchronous=synchronous)
+        return cls(log, serde=serde, owner=owner, retention=retention, metadata_keys=metadata_keys)
 
     @classmethod
     def from_conn_string(cls, url: str, *, serde: SerializerProtocol | None = None) -> Opening[DeltaSaver]:
@@ -96,7 +116,7 @@ class DeltaSaver(ForgettingSaver):
 
     def for_owner(self, owner: str) -> DeltaSaver:
         """A saver on the same log that is bound to an owner."""
-        return type(self)(self.log, serde=self.serde, owner=owner, retention=self.retention)
+        return type(self)(self.log, serde=self.serde, owner=owner, retention=self.retention, metadata_keys=self.metadata_keys)
 
     def setup(self) -> Awaitable[None]:
         """Nothing is left to do: opening migrates. Kept for code that calls it, with or without `await`."""
@@ -135,6 +155,7 @@ class DeltaSaver(ForgettingSaver):
 
         Raises:
             ThreadNotFound: The thread belongs to another owner.
+            HeadConflict: The config names an `expected_head`, and another writer has moved the thread's head.
             InvalidThreadId: The config names no thread.
         """
         op, stored = self._put(config, checkpoint, metadata, new_versions)
@@ -159,7 +180,7 @@ class DeltaSaver(ForgettingSaver):
         key = self._key_to_write(config)
         configurable = config["configurable"]
         namespace = configurable.get("checkpoint_ns", "")
-        packed = pack_checkpoint(self.codec, config, checkpoint, metadata, new_versions)
+        packed = pack_checkpoint(self.codec, config, checkpoint, metadata, new_versions, self.metadata_keys)
         op = checkpoint_ops.put_checkpoint(key, namespace, packed, now=now_ms(), indexes=self.log.indexes, codec=self.codec)
         return op, config_of(configurable["thread_id"], namespace, checkpoint["id"])
 
@@ -198,7 +219,11 @@ class DeltaSaver(ForgettingSaver):
     # -- reading -------------------------------------------------------------------------------------------------------------------------
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        """A checkpoint with its pending writes: the one that the config names, or the newest; None where there is none."""
+        """A checkpoint with its pending writes: the one that the config names, or the newest; None where there is none.
+
+        Raises:
+            HeadConflict: The config names an `expected_head`, and another checkpoint is the newest.
+        """
         return self._get_tuple(config)
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
@@ -215,6 +240,10 @@ class DeltaSaver(ForgettingSaver):
             key, configurable.get("checkpoint_ns", ""), checkpoint_id or None, indexes=self.log.indexes, codec=self.codec
         )
         stored = self.log.run(op, write=False)
+        if follows_head(config) and not checkpoint_id:
+            expected, found = configurable[EXPECTED_HEAD] or None, stored.id if stored is not None else None
+            if expected != found:
+                raise HeadConflict(key.id, expected, found)
         if stored is None:
             return None
         return load_checkpoint(self.codec, stored, configurable["thread_id"], config if checkpoint_id else None)

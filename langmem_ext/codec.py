@@ -37,10 +37,10 @@ from langmem_ext.messages.identity import (
     text_key,
     unpack,
 )
-from langmem_ext.messages.templates import Place, TemplateCache
 from langmem_ext.messages.text import SPLIT, WHOLE, join_content, split_content, text_of
 from langmem_ext.messages.tokens import approximate_tokens
 from langmem_ext.serde import DataSerializer, RestorePolicy, rebuild, restore_hook
+from langmem_ext.templates import Place, TemplateCache
 from langmem_ext.types import ItemRow, PackedValue, Snapshot
 
 Texts: TypeAlias = Literal["all", "messages", "written", "none"]

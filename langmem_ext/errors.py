@@ -59,6 +59,24 @@ class ThreadBusy(LangmemExtError):
     """Another caller is driving the thread right now; try again when its turn has ended."""
 
 
+class HeadConflict(LangmemExtError):
+    """Another writer has moved a thread's head: read its state again and decide anew.
+
+    Args:
+        thread_id: The thread.
+        expected: Id of the checkpoint that was to be the newest; None for a thread without one.
+        found: Id of the newest; None where there is none.
+    """
+
+    def __init__(self, thread_id: str, expected: str | None, found: str | None) -> None:
+        self.expected = expected
+        self.found = found
+        super().__init__(
+            f"thread {thread_id!r} has gone on: its newest checkpoint is {found or 'none'}, not {expected or 'none'} as expected;"
+            " read its state again and decide anew"
+        )
+
+
 class ConversationError(LangmemExtError):
     """A turn cannot be delivered to this graph as it stands."""
 

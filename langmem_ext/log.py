@@ -15,7 +15,6 @@ from langgraph.checkpoint.base import LATEST_VERSION
 from langgraph.checkpoint.base.id import uuid6
 
 from langmem_ext.errors import InvalidInput, InvalidThreadId, StorageUnavailable
-from langmem_ext.messages.templates import TemplateCache
 from langmem_ext.storage.clock import now_ms
 from langmem_ext.storage.driver import Driver
 from langmem_ext.storage.effects import Op
@@ -23,6 +22,7 @@ from langmem_ext.storage.header import MINOR_DIGITS
 from langmem_ext.storage.history_ops import Edit
 from langmem_ext.storage.index import Indexes
 from langmem_ext.storage.sqlite import SqliteDriver, Synchronous
+from langmem_ext.templates import TemplateCache
 
 if TYPE_CHECKING:
     from langmem_ext.checkpoint import DeltaSaver

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import cached_property, partial
 from typing import Any, Final, TypeVar, cast
 
@@ -16,12 +16,12 @@ from langgraph.checkpoint.base import (
     CheckpointTuple,
     DeltaChannelHistory,
     PendingWrite,
-    get_checkpoint_metadata,
 )
 from langgraph.checkpoint.serde.types import RESUME
 
 from langmem_ext.codec import MessageCodec, Texts
 from langmem_ext.errors import DamagedRow
+from langmem_ext.labels import EXPECTED_HEAD, metadata_of
 from langmem_ext.types import DeltaHistory, PackedCheckpoint, StoredCheckpoint
 
 T = TypeVar("T")
@@ -41,9 +41,14 @@ _KNOWN_KEYS: Final = ("v", "ts", "id", "channel_values", "channel_versions", "ve
 
 
 def pack_checkpoint(
-    codec: MessageCodec, config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata, new_versions: ChannelVersions
+    codec: MessageCodec,
+    config: RunnableConfig,
+    checkpoint: Checkpoint,
+    metadata: CheckpointMetadata,
+    new_versions: ChannelVersions,
+    metadata_keys: Collection[str] | None = None,
 ) -> PackedCheckpoint:
-    """A checkpoint as it is now, with the metadata that LangGraph adds from the config."""
+    """A checkpoint as it is now, with the metadata that the config adds (`labels.metadata_of`)."""
     values = checkpoint["channel_values"]
     thread, namespace = str(config["configurable"]["thread_id"]), config["configurable"].get("checkpoint_ns", "")
     fresh = {
@@ -51,7 +56,7 @@ def pack_checkpoint(
         for channel, value in values.items()
         if channel in new_versions
     }
-    labels, step, details = _split_metadata(get_checkpoint_metadata(config, metadata))
+    labels, step, details = _split_metadata(metadata_of(config, metadata, metadata_keys))
     further = {name: value for name, value in checkpoint.items() if name not in _KNOWN_KEYS}
     absent = [name for name in _KNOWN_KEYS if name not in checkpoint]
     waiting = values.get(WAITING_CHANNEL)
@@ -71,7 +76,14 @@ def pack_checkpoint(
         step=step,
         details=codec.pack_plain(details) if details else None,
         waiting_for=waiting.encode("utf-8", "replace").decode() if isinstance(waiting, str) else None,
+        follows_head=follows_head(config),
     )
+
+
+def follows_head(config: RunnableConfig) -> bool:
+    """Whether a write of this config must follow the thread's newest checkpoint."""
+    configurable = config["configurable"]
+    return EXPECTED_HEAD in configurable and not configurable.get("checkpoint_ns")
 
 
 def _split_metadata(metadata: CheckpointMetadata) -> tuple[dict[str, Any], int | None, dict[str, Any]]:

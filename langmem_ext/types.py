@@ -42,6 +42,7 @@ class PackedCheckpoint:
         step: The metadata's step, or None.
         details: The rest of its metadata, encoded.
         waiting_for: Name of the parameter that it waits for, or None.
+        follows_head: Whether its parent must be the newest checkpoint.
     """
 
     id: str
@@ -59,6 +60,7 @@ class PackedCheckpoint:
     step: int | None
     details: bytes | None
     waiting_for: str | None = None
+    follows_head: bool = False
 
 
 @dataclass(frozen=True, slots=True)

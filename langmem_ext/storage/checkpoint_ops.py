@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from langmem_ext.errors import DamagedRow
+from langmem_ext.errors import DamagedRow, HeadConflict
 from langmem_ext.messages.identity import pack, unpack
 from langmem_ext.storage import statements as sql
 from langmem_ext.storage.compounds import Compound, apply_delta, plan_base, plan_delta
@@ -42,9 +42,12 @@ def put_checkpoint(key: ThreadKey, namespace: str, packed: PackedCheckpoint, *, 
 
     Raises:
         ThreadNotFound: The thread belongs to another owner.
+        HeadConflict: It must follow the newest checkpoint, and its parent is not that.
     """
     writer = yield from open_writer(key, packed.parent, now=now, indexes=indexes, codec=codec)
     space = yield from ensure_namespace(writer, namespace)
+    if packed.follows_head:
+        yield from _require_head(key, writer, packed)
     inherited = yield from _inherited(writer, space, packed)
     refs: dict[str, ValueRef] = {}
     for channel in packed.order:
@@ -177,6 +180,14 @@ def decode_writes(shape: bytes | None, body: bytes) -> list[WriteEntry]:
 def read_writes(index: ThreadIndex, shape: int | None, body: bytes) -> Op[list[WriteEntry]]:
     """A pending-write row's entries, by the number of its shape."""
     return decode_writes(None if shape is None else (yield from read_word(index, shape)), body)
+
+
+def _require_head(key: ThreadKey, writer: Writer, packed: PackedCheckpoint) -> Op[None]:
+    """Refuse a checkpoint that does not follow the root's newest one; the same again is its own."""
+    [(newest,)] = yield from fetch(sql.SELECT_LATEST_ID, thread=writer.thread.number, namespace=0)
+    found = None if newest is None else decode_id(newest)
+    if found not in (packed.parent, packed.id):
+        raise HeadConflict(key.id, packed.parent, found)
 
 
 # -- parts -------------------------------------------------------------------------------------------------------------------------------

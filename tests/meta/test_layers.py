@@ -27,9 +27,11 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     (
         "log",
         "codec",
+        "labels",
         "lifting",
         "packing",
         "serde",
+        "templates",
         "unbuilt",
         "contents",
         "meaning",
@@ -59,6 +61,7 @@ KNOWN_ABOVE = {
 LANGGRAPH_MODULES = {
     "log": "ids and the format number of a checkpoint",
     "codec": "the serializer's protocol",
+    "labels": "the metadata of its checkpoints",
     "lifting": "packs as its serializer does",
     "packing": "LangGraph's checkpoints as plain values",
     "serde": "the default serializer",

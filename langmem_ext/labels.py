@@ -1,0 +1,47 @@
+"""Which of a config's values become a checkpoint's metadata, where anyone who may list checkpoints reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any, Final, cast
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import EXCLUDED_METADATA_KEYS, CheckpointMetadata
+
+EXPECTED_HEAD: Final = "expected_head"
+"""Name in `configurable`: the id of the checkpoint that must be the thread's newest, or empty for a thread that has none."""
+
+SECRET_WORDS: Final = ("key", "token", "secret", "password", "auth")
+"""A name in `configurable` that holds one of these is taken for a secret's."""
+
+
+def metadata_of(config: RunnableConfig, metadata: CheckpointMetadata, names: Collection[str] | None = None) -> CheckpointMetadata:
+    """A checkpoint's metadata with what the config adds to it.
+
+    Like LangGraph's `get_checkpoint_metadata`, which copies every scalar of `configurable`, but for those that look like secrets.
+
+    Args:
+        config: The config of the put.
+        metadata: What the graph says.
+        names: The names in `configurable` that become metadata; None: all that look like no secret.
+    """
+    configurable = config.get("configurable") or {}
+    found: dict[str, Any] = {name: _without_zeros(value) for name, value in metadata.items()}
+    # LangGraph has copied `configurable` into `metadata` too, by the time a checkpoint is put.
+    for source in (config.get("metadata") or {}, configurable):
+        for name, value in source.items():
+            if name in found or name in EXCLUDED_METADATA_KEYS or name.startswith("__") or not isinstance(value, str | int | float):
+                continue
+            if name not in configurable or _is_shown(name, names):
+                found[name] = _without_zeros(value)
+    return cast(CheckpointMetadata, found)
+
+
+def _is_shown(name: str, names: Collection[str] | None) -> bool:
+    if names is not None:
+        return name in names
+    return name != EXPECTED_HEAD and not any(word in name.lower() for word in SECRET_WORDS)
+
+
+def _without_zeros(value: Any) -> Any:
+    return value.replace("\0", "") if isinstance(value, str) else value
