@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections import OrderedDict
-from collections.abc import Callable, Generator
+from collections import OrderedDict, deque
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, Final, TypeAlias
@@ -24,7 +24,7 @@ STEP: Final = 32
 """Checkpoints that a thread gets between two looks at it, and a saver between two looks at the rest of the database."""
 
 PAGE: Final = 64
-"""Threads that a sweep reads at a time."""
+"""Threads that are looked for at a time."""
 
 FEW: Final = 8
 """Threads that a step looks at, at most, to find one that has something to forget."""
@@ -92,8 +92,12 @@ class Keeper:
         self._next_look = 0
         self._counting = threading.Lock()
         self._expiring = Position()
+        # Threads that were found lately and not looked at yet, and where the next are looked for: finding them costs a look at all.
+        self._expired: deque[Candidate] = deque()
+        self._pressed: deque[Candidate] = deque()
+        self._reached = Position()
+        self._how = "thin"
         self._fruitful = False
-        self._pressed: tuple[str, Position] = ("thin", Position())
 
     # -- as the saver writes -------------------------------------------------------------------------------------------------------------
 
@@ -137,31 +141,32 @@ class Keeper:
         """Forget the first thread that has expired, or else something of the first, where there is too much; whether to go on."""
         before = self._retention.expires_before(now)
         if before is not None:
-            page = yield ops.next_threads(self._expiring, FEW, self._around, before=before), False
-            # Those that wait stay in front for ever: go on behind them, and some time begin again.
-            self._expiring = page[-1].at if page else Position()
-            for candidate in page:
+            if not self._expired:
+                # Those that wait stay in front for ever: go on behind them, and some time begin again.
+                self._expired.extend((yield ops.next_threads(self._expiring, PAGE, self._around, before=before), False))
+                self._expiring = self._expired[-1].at if self._expired else Position()
+            for candidate in _first(self._expired, FEW):
                 if (yield ops.expire(candidate, self._around, before=before), True).threads:
-                    self._expiring = candidate.at
                     return True
         if self._retention.max_bytes is None or (yield self._log.driver.used_bytes(), False) <= self._retention.max_bytes:
-            self._pressed = ("thin", Position())
+            self._how, self._reached = "thin", Position()
+            self._pressed.clear()
             return False
         return (yield from self._relieve(thread_id))
 
     def _relieve(self, thread_id: str) -> Generator[tuple[Op[Any], bool], Any, bool]:
         """Forget something of the next thread in turn: first old checkpoints of each, then each but the one that is being written."""
-        how, after = self._pressed
-        page = yield ops.next_threads(after, FEW, self._around), False
-        if not page:
-            self._pressed = ("drop" if how == "thin" else "thin", Position())
+        if not self._pressed:
+            self._pressed.extend((yield ops.next_threads(self._reached, PAGE, self._around), False))
+        if not self._pressed:
+            ended, self._how, self._reached = self._how, "drop" if self._how == "thin" else "thin", Position()
             # After a round that found nothing, all that is left waits: there is time.
-            fruitful, self._fruitful = self._fruitful, how == "thin" and self._fruitful
-            return how == "thin" or fruitful
-        for candidate in page:
-            self._pressed = (how, candidate.at)
+            fruitful, self._fruitful = self._fruitful, ended == "thin" and self._fruitful
+            return ended == "thin" or fruitful
+        self._reached = self._pressed[-1].at
+        for candidate in _first(self._pressed, FEW):
             pruned = Pruned()
-            if how == "thin":
+            if self._how == "thin":
                 pruned, _ = yield ops.thin(candidate.key, 1, 0, self._around), True
             elif candidate.key.id != thread_id:
                 pruned = yield ops.expire(candidate, self._around, before=candidate.at.updated_at + 1), True
@@ -180,6 +185,13 @@ class Keeper:
             dry_run: Only say what would be deleted.
         """
         return _Sweep(self._retention, self._log, replace(self._around, dry_run=dry_run)).steps(now)
+
+
+def _first(queue: deque[Candidate], count: int) -> Iterator[Candidate]:
+    """Take the first ones out of a queue."""
+    while queue and count:
+        count -= 1
+        yield queue.popleft()
 
 
 class _Sweep:
