@@ -7,7 +7,7 @@ remembered of the thread is void then.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from langmem_ext.errors import DamagedRow
@@ -19,6 +19,7 @@ from langmem_ext.storage.header import Header, longest_list
 from langmem_ext.storage.index import ThreadIndex
 from langmem_ext.storage.inspect_ops import NEXT_STEP, Contents, Examined, readable
 from langmem_ext.storage.message_ops import read_value
+from langmem_ext.storage.reach import merged
 from langmem_ext.storage.statements import DELETE_THREAD, KEY_BITS, SELECT_LATEST_CHECKPOINT, row_key
 
 NEW_GENERATION: Final = 1 << 31
@@ -155,7 +156,7 @@ def conclude(thread: Examined) -> None:
         affected = map(readable, checkpoints)
         thread.findings.add("reference", "damaged", f"{table} {thread.number}:{number}", message, checkpoints=affected)
     # Rows younger than the examination may be needed by checkpoints that it has not seen.
-    used_items = _merged(pair for need in thread.uses for pair in ranges_of(need.runs))
+    used_items = merged(pair for need in thread.uses for pair in ranges_of(need.runs))
     used_values = {row for need in thread.uses for row in need.rows}
     _tell_unused(thread, "item", [number for number in items if number < thread.ends[0] and not _within(used_items, number)])
     _tell_unused(thread, "value", [number for number in values if number < thread.ends[1] and number not in used_values])
@@ -186,17 +187,6 @@ def _gap(present: Sequence[int], start: int, end: int) -> int | None:
     if bisect_left(present, end) - at == end - start:
         return None
     return next(number for number in range(start, end) if at + number - start >= len(present) or present[at + number - start] != number)
-
-
-def _merged(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The ranges joined where they touch, in order."""
-    joined: list[tuple[int, int]] = []
-    for start, end in sorted(set(ranges)):
-        if joined and start <= joined[-1][1]:
-            joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
-        else:
-            joined.append((start, end))
-    return joined
 
 
 def _within(ranges: Sequence[tuple[int, int]], number: int) -> bool:

@@ -224,5 +224,6 @@ def _skip(table: Table, thread: Examined, at: Cursor, error: StorageError) -> St
     elif table.name in ("item", "value"):
         thread.broken.add((table.name, thread.number_of(key[0])))
     place = f"{table.name} of {thread.number}" if key is None else table.place(thread, key)
-    thread.findings.add(table.name, "damaged", place, f"cannot be read ({error}): {inspect_ops.NEXT_STEP}")
+    message = f"cannot be read ({error}): {inspect_ops.NEXT_STEP}"
+    thread.findings.add(table.name, "damaged", place, message, checkpoints=table.affected(thread, key) if key is not None else ())
     return key

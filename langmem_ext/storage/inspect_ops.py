@@ -340,6 +340,12 @@ class Table:
         where = thread.range(at) if self.name in ("item", "value") else thread.rows(at)
         return (yield from fetch_one(self.next_key, **where))
 
+    def affected(self, thread: Examined, key: Cursor) -> Iterable[str]:
+        """Ids of the checkpoints that need a row."""
+        if self.name in ("item", "value"):
+            return affected(thread, **{self.name: thread.number_of(key[0])})
+        return (readable(key[1]),) if self.name in ("checkpoint", "pending_write") else ()
+
     def place(self, thread: Examined, key: Cursor) -> str:
         """A row's place, for people."""
         if self.name in ("item", "value"):
