@@ -44,7 +44,7 @@ def put_checkpoint(key: ThreadKey, namespace: str, packed: PackedCheckpoint, *, 
         ThreadNotFound: The thread belongs to another owner.
         HeadConflict: It must follow the newest checkpoint, and its parent is not that.
     """
-    writer = yield from open_writer(key, packed.parent, now=now, indexes=indexes, codec=codec)
+    writer = yield from open_writer(key, packed.parent or "", packed.id, now=now, indexes=indexes, codec=codec)
     space = yield from ensure_namespace(writer, namespace)
     if packed.follows_head:
         yield from _require_head(key, writer, packed)
@@ -193,12 +193,12 @@ def _require_head(key: ThreadKey, writer: Writer, packed: PackedCheckpoint) -> O
 # -- parts -------------------------------------------------------------------------------------------------------------------------------
 
 
-def open_writer(key: ThreadKey, checkpoint_id: str | None, *, now: int, indexes: Indexes, codec: Codec) -> Op[Writer]:
-    """What a write needs; `checkpoint_id` is the one that the write follows."""
+def open_writer(key: ThreadKey, *steps: str, now: int, indexes: Indexes, codec: Codec) -> Op[Writer]:
+    """What a write needs; `steps` are the checkpoints whose following step it is a part of (`Writer.late`)."""
     thread = yield from ensure_thread(key, now=now)
     index = indexes.of(thread.number, thread.generation, codec)
     yield from catch_up(index, thread, codec)
-    late = index.late_of(encode_id(checkpoint_id or ""))
+    late = tuple(index.late_of(encode_id(step)) for step in steps)
     return Writer(thread=thread, index=index, codec=codec, now=now, late=late)
 
 

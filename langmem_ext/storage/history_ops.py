@@ -62,7 +62,7 @@ def read_history(key: ThreadKey, channel: str, *, indexes: Indexes, codec: Codec
 
 def add_to_history(key: ThreadKey, channel: str, messages: Sequence[Snapshot], edit: Edit, *, indexes: Indexes, codec: Codec) -> Op[None]:
     """Append messages; one whose id is in the list already takes that one's place."""
-    writer = yield from open_writer(key, None, now=edit.now, indexes=indexes, codec=codec)
+    writer = yield from open_writer(key, "", now=edit.now, indexes=indexes, codec=codec)
     head = yield from _head(writer.index)
     ref = (yield from _list_of(writer.index, codec, head[1], channel)) if head is not None else ValueRef()
     added, bare = yield from resolve(writer, messages)
@@ -86,7 +86,7 @@ def clear_history(key: ThreadKey, channel: str, edit: Edit, *, indexes: Indexes,
     """Empty the list; the messages stay in the log and in the earlier checkpoints."""
     if (yield from find_thread(key)) is None:
         return
-    writer = yield from open_writer(key, None, now=edit.now, indexes=indexes, codec=codec)
+    writer = yield from open_writer(key, "", now=edit.now, indexes=indexes, codec=codec)
     head = yield from _head(writer.index)
     if head is not None and (yield from _list_of(writer.index, codec, head[1], channel)).runs:
         yield from _follow(writer, head, channel, ValueRef(), edit)

@@ -41,14 +41,15 @@ class Writer:
     """The rows that one operation adds to a thread; written together by `flush`.
 
     Attributes:
-        late: Numbers of the step's messages, by their bytes without an id (`ThreadIndex.late`).
+        late: Numbers of the step's messages, by their bytes without an id (`ThreadIndex.late`): the step that the write follows, and for a
+            checkpoint, the one that follows it. An input's messages stand in both: in the checkpoint, and in what its task writes.
     """
 
     thread: ThreadRow
     index: ThreadIndex
     codec: Codec
     now: int
-    late: dict[Snapshot, int]
+    late: tuple[dict[Snapshot, int], ...]
     items: list[dict[str, Any]] = field(default_factory=list)
     values: list[dict[str, Any]] = field(default_factory=list)
     words: list[dict[str, Any]] = field(default_factory=list)
@@ -109,6 +110,11 @@ class Writer:
         self.thread.next_value = number + 1
         self.values.append({"key": sql.row_key(self.thread.number, number), "body": body})
         return number
+
+    def caught(self, bare: Snapshot, number: int) -> None:
+        """Note the item of a message whose copies without an id may still come."""
+        for step in self.late:
+            step[bare] = number
 
     def intern(self, body: bytes) -> int:
         """The number of a word, queued if it is new."""
@@ -217,8 +223,9 @@ def _admit(writer: Writer, packed: Snapshot) -> Op[int]:
     """
     index, codec = writer.index, writer.codec
     message_id = codec.id_of(packed)
-    if packed in writer.late:
-        return ~writer.late[packed]
+    for step in writer.late:
+        if packed in step:
+            return ~step[packed]
     completed = (yield from _complete(writer, packed)) if index.texts and not is_text(packed) else None
     if completed is not None:
         return completed if message_id is not None else ~completed
@@ -231,13 +238,14 @@ def _admit(writer: Writer, packed: Snapshot) -> Op[int]:
         key = sql.row_key(writer.thread.number, ~unnamed)
         if (yield from fetch(sql.NAME_ITEM, key=key, message_id=encode_id(message_id))):
             index.learn_item(~unnamed, packed, message_id)
-            writer.late[bare] = ~unnamed
+            writer.caught(bare, ~unnamed)
             return ~unnamed
         # Another process gave it an id meanwhile: this one, or another.
         yield from load_items(index, codec, ~unnamed, ~unnamed + 1)
         if packed in index.by_content:
             return index.by_content[packed]
-    number = writer.late[bare] = writer.add_item(packed)
+    number = writer.add_item(packed)
+    writer.caught(bare, number)
     return number
 
 
@@ -251,9 +259,9 @@ def _complete(writer: Writer, packed: Snapshot) -> Op[int | None]:
     if not (yield from writer.complete_item(number, packed)):
         yield from load_items(writer.index, writer.codec, number, number + 1)
         return None
-    writer.late[text] = number
+    writer.caught(text, number)
     if number not in writer.index.unnamed:
-        writer.late[writer.codec.renamed(packed, None)] = number
+        writer.caught(writer.codec.renamed(packed, None), number)
     return number
 
 

@@ -11,6 +11,7 @@ from typing import Annotated, Any, TypedDict
 
 import pytest
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.graph import START, MessagesState, StateGraph, add_messages
 from langgraph.types import Command, Send, interrupt
@@ -111,6 +112,26 @@ def test_forks_subgraphs_fan_out_and_updates_refer_to_the_same_row(saver: DeltaS
     graph.update_state(CONFIG, {"messages": last}, as_node="child")
     for turn in range(6):
         assert occurrences(path, long(turn, "the user")) == 1
+
+
+def test_a_message_whose_id_comes_between_the_calls_is_stored_once(saver: DeltaSaver, path: Path) -> None:
+    """Two threads save an input: the checkpoint may be caught after its message got an id, and the task's write before."""
+    first = saver.put({"configurable": {"thread_id": "t", "checkpoint_ns": ""}}, *_checkpoint({"__start__": {"messages": [said("1")]}}))
+    saver.put_writes(first, [("messages", [said(None)])], "task")
+    saver.put(first, *_checkpoint({"messages": [said("1")]}))
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("SELECT count(*) FROM item").fetchone() == (1,)
+
+
+def said(message_id: str | None) -> HumanMessage:
+    return HumanMessage(long(1, "the user"), id=message_id)
+
+
+def _checkpoint(values: dict[str, Any]) -> Any:
+    checkpoint = empty_checkpoint()
+    checkpoint["channel_values"] = values
+    checkpoint["channel_versions"] = dict.fromkeys(values, "1")
+    return checkpoint, {}, dict.fromkeys(values, "1")
 
 
 def test_an_answer_that_becomes_a_message_is_stored_once(saver: DeltaSaver, path: Path) -> None:
