@@ -14,7 +14,7 @@ from langmem_ext.messages.text import WHOLE
 from langmem_ext.serde import DataSerializer, RestorePolicy, restore_hook
 from langmem_ext.storage.effects import Row
 from langmem_ext.storage.inspect_ops import Reading
-from langmem_ext.storage.message_ops import decode_item
+from langmem_ext.storage.message_ops import decode_item, whole_item
 from langmem_ext.types import Snapshot
 
 _ITEM_TYPES: tuple[tuple[type, ...], ...] = (
@@ -51,10 +51,11 @@ class Contents:
         Raises:
             DamagedRow: It does not decode.
         """
-        for value, types in zip(row, _ITEM_TYPES, strict=True):
+        whole = whole_item(row)
+        for value, types in zip(whole, _ITEM_TYPES, strict=True):
             if type(value) not in types:
                 raise DamagedRow(f"a column holds {type(value).__name__}")
-        _, _, role, _, text, _, rest = row
+        _, _, role, _, text, _, rest = whole
         if role is None and rest is not None and _is_foreign(rest):
             return self._read_foreign(row)
         packed, _ = decode_item(row, self._codec)

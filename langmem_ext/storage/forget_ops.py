@@ -187,6 +187,9 @@ def _find_waste(thread: ThreadRow, reach: Reach) -> Op[_Waste]:
     for start, end in values:
         [(count, size)] = yield from fetch(sql.MEASURE_VALUES, low=row_key(number, start), high=row_key(number, end))
         figures += Pruned(values=count, bytes=size)
+    for start, end in merged(reach.runs):
+        used = yield from fetch(sql.SELECT_ITEM_WORDS, low=row_key(number, start), high=row_key(number, end))
+        reach.words.update(word for (word,) in used)
     words = [(word, size) for word, size in (yield from fetch(sql.SELECT_WORDS, thread=number)) if word not in reach.words]
     figures += Pruned(bytes=sum(size for _, size in words))
     named = [space for (space,) in (yield from fetch(sql.SELECT_NAMESPACES, thread=number))]

@@ -13,6 +13,7 @@ SELECT_CHECKPOINTS = (
     " FROM checkpoint WHERE thread = :thread ORDER BY namespace, id"
 )
 SELECT_WRITES = "SELECT namespace, checkpoint, task, shape, body FROM pending_write WHERE thread = :thread"
+SELECT_ITEM_WORDS = "SELECT DISTINCT shape FROM item WHERE key >= :low AND key < :high AND shape IS NOT NULL"
 SELECT_WORDS = "SELECT number, length(body) FROM word WHERE thread = :thread ORDER BY number"
 SELECT_NAMESPACES = "SELECT number FROM namespace WHERE thread = :thread"
 
@@ -77,16 +78,16 @@ COPY_THREAD_ROW = (
     " FROM (SELECT * FROM thread WHERE number = :source) AS source WHERE thread.number = :target"
 )
 COPY_ROWS: Final = (
-    "INSERT INTO item (key, message_id, role, name, text, tool_call_id, created_at, tokens, rest, nonce)"
-    " SELECT key + :shift, message_id, role, name, text, tool_call_id, created_at, tokens, rest, nonce"
+    "INSERT INTO item (key, message_id, role, name, text, tool_call_id, created_at, tokens, rest, shape)"
+    " SELECT key + :shift, message_id, role, name, text, tool_call_id, created_at, tokens, rest, shape"
     " FROM item WHERE key >= :low AND key < :high",
-    "INSERT INTO value (key, body, nonce) SELECT key + :shift, body, nonce FROM value WHERE key >= :low AND key < :high",
+    "INSERT INTO value (key, body) SELECT key + :shift, body FROM value WHERE key >= :low AND key < :high",
     "INSERT INTO namespace (thread, number, name) SELECT :target, number, name FROM namespace WHERE thread = :source",
     "INSERT INTO word (thread, number, body) SELECT :target, number, body FROM word WHERE thread = :source",
-    "INSERT INTO checkpoint (thread, namespace, id, parent, step, label, shape, pattern, body, nonce)"
-    " SELECT :target, namespace, id, parent, step, label, shape, pattern, body, nonce FROM checkpoint WHERE thread = :source",
-    "INSERT INTO pending_write (thread, namespace, checkpoint, task, shape, body, nonce)"
-    " SELECT :target, namespace, checkpoint, task, shape, body, nonce FROM pending_write WHERE thread = :source",
+    "INSERT INTO checkpoint (thread, namespace, id, parent, step, label, shape, pattern, body)"
+    " SELECT :target, namespace, id, parent, step, label, shape, pattern, body FROM checkpoint WHERE thread = :source",
+    "INSERT INTO pending_write (thread, namespace, checkpoint, task, shape, body)"
+    " SELECT :target, namespace, checkpoint, task, shape, body FROM pending_write WHERE thread = :source",
 )
 # Metadata that says which thread it is of, as the agent server's does.
 RENAME_LABELS = (

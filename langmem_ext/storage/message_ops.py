@@ -15,6 +15,7 @@ from typing import Any, Final
 from langmem_ext.errors import DamagedRow, LangmemExtError
 from langmem_ext.messages.identity import is_text
 from langmem_ext.messages.manifest import Runs, numbers_of, ranges_of, runs_of
+from langmem_ext.messages.skeleton import join_keys, split_keys
 from langmem_ext.storage import statements as sql
 from langmem_ext.storage.compounds import read_compound
 from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Batch, Op, Row, fetch
@@ -28,6 +29,9 @@ CATCH_UP: Final = 1024
 """How many of the newest unseen rows are read before a write: what another process or an earlier run of this one stored lately. A message
 that is older than these and in no list that was read is stored again, at worst."""
 
+
+SPLIT_BYTES: Final = 24
+"""Bytes of a message's rest from which on its keys are worth a word."""
 
 MAX_WORDS: Final = 512
 """Words of a thread from which on patterns are no longer interned: some applications have task paths that name data."""
@@ -61,7 +65,7 @@ class Writer:
         number = self.thread.next_item
         self.thread.next_item = self.index.items_end = number + 1
         columns = self._columns(number, packed)
-        self.items.append(columns | {"created_at": self.now})
+        self.items.append(columns | {"created_at": self.now // 1000})
         self._learn(number, packed, columns["tokens"])
         return number
 
@@ -84,6 +88,7 @@ class Writer:
 
     def _columns(self, number: int, packed: Snapshot) -> dict[str, Any]:
         row = self.codec.item_row(packed)
+        rest, shape = self._split(row)
         return {
             "key": sql.row_key(self.thread.number, number),
             "message_id": None if row.message_id is None else encode_id(row.message_id),
@@ -92,8 +97,17 @@ class Writer:
             "text": row.text,
             "tool_call_id": row.tool_call_id,
             "tokens": self.codec.tokens_of(packed),
-            "rest": row.rest,
+            "rest": rest,
+            "shape": shape,
         }
+
+    def _split(self, row: ItemRow) -> tuple[bytes | None, int | None]:
+        """A message's rest as it is stored, and the word that holds its keys, if they have one."""
+        if row.role is None or row.rest is None or len(row.rest) < SPLIT_BYTES:
+            return row.rest, None
+        keys, values = split_keys(row.rest)
+        shape = self.intern_pattern(keys)
+        return (row.rest, None) if shape is None else (values, shape)
 
     def add_value(self, body: bytes) -> int:
         """The number of a value's row, queued unless the same value was stored lately."""
@@ -170,8 +184,8 @@ def decode_item(row: Row, codec: Codec) -> tuple[Snapshot, str | None]:
     Raises:
         DamagedRow: The row does not decode.
     """
-    key, raw_id, role, name, text, tool_call_id, rest = row
     try:
+        _, raw_id, role, name, text, tool_call_id, rest = whole_item(row)
         message_id = None if raw_id is None else decode_id(raw_id)
         if not _TEXTS.issuperset((type(name), type(text), type(tool_call_id))):
             raise ValueError("a text of it is none")
@@ -179,11 +193,25 @@ def decode_item(row: Row, codec: Codec) -> tuple[Snapshot, str | None]:
     except LangmemExtError:
         raise
     except Exception as error:
-        number = key & (1 << sql.KEY_BITS) - 1
+        number = row[0] & (1 << sql.KEY_BITS) - 1
         raise DamagedRow(
-            f"message {number} of thread number {key >> sql.KEY_BITS} is damaged ({error}): other threads stay readable;"
+            f"message {number} of thread number {row[0] >> sql.KEY_BITS} is damaged ({error}): other threads stay readable;"
             " restore this one from a copy, or delete it"
         ) from error
+
+
+def whole_item(row: Row) -> Row:
+    """An item's row (`statements.ITEM_COLUMNS`) with its rest in one piece.
+
+    Raises:
+        ValueError: The word with its keys is missing, or does not belong to it.
+    """
+    *columns, rest, shape, keys = row
+    if shape is None:
+        return (*columns, rest)
+    if keys is None:
+        raise ValueError(f"word {shape} is missing")
+    return (*columns, join_keys(keys, rest))
 
 
 def resolve(writer: Writer, packed: Sequence[Snapshot], known: KnownList | None = None) -> Op[tuple[Runs, tuple[int, ...]]]:

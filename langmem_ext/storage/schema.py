@@ -69,14 +69,16 @@ _M001_TABLES = (
     """CREATE TABLE namespace (
         thread INTEGER NOT NULL, number INTEGER NOT NULL, name TEXT NOT NULL, PRIMARY KEY (thread, number)
     ) WITHOUT ROWID""",
-    # What repeats from checkpoint to checkpoint: names of a graph's channels and nodes (shape), what a step has in common with the same
-    # step of another turn (pattern), metadata (label, as JSON text); and of pending writes their task path, indexes and channels (shape).
+    # What repeats. Of checkpoints: the names of a graph's channels and nodes (shape), what a step has in common with the same step of
+    # another turn (pattern), metadata (label, as JSON text). Of pending writes: task path, indexes and channels (shape). Of messages: the
+    # keys of their metadata (shape).
     """CREATE TABLE word (
         thread INTEGER NOT NULL, number INTEGER NOT NULL, body BLOB NOT NULL, PRIMARY KEY (thread, number)
     ) WITHOUT ROWID""",
     # Which labels are of a run: only these are in it.
     f"CREATE INDEX word_by_run ON word ({RUN_OF_WORD}) WHERE {RUN_OF_WORD} IS NOT NULL",
-    # A message. role: position in messages.identity.CLASSES; NULL for a message kept whole in rest. created_at: Unix milliseconds.
+    # A message. role: position in messages.identity.CLASSES; NULL for a message kept whole in rest. created_at: Unix seconds.
+    # rest: what the columns do not hold, as a dict; or, with a shape (a word with its keys), the values alone.
     # A row with neither role nor rest is a long text of an input that has not become a message, or not yet: then this row becomes it.
     """CREATE TABLE item (
         key INTEGER PRIMARY KEY,
@@ -88,9 +90,9 @@ _M001_TABLES = (
         created_at INTEGER NOT NULL,
         tokens INTEGER NOT NULL,
         rest BLOB,
-        nonce BLOB
+        shape INTEGER
     )""",
-    "CREATE TABLE value (key INTEGER PRIMARY KEY, body BLOB NOT NULL, nonce BLOB)",
+    "CREATE TABLE value (key INTEGER PRIMARY KEY, body BLOB NOT NULL)",
     # parent: empty for the row before it, by id; so a row is put in between, or deleted, only after the following one's parent is named.
     """CREATE TABLE checkpoint (
         thread INTEGER NOT NULL,
@@ -102,7 +104,6 @@ _M001_TABLES = (
         shape INTEGER NOT NULL,
         pattern INTEGER,
         body BLOB NOT NULL,
-        nonce BLOB,
         PRIMARY KEY (thread, namespace, id)
     ) WITHOUT ROWID""",
     """CREATE TABLE pending_write (
@@ -112,7 +113,6 @@ _M001_TABLES = (
         task BLOB NOT NULL,
         shape INTEGER,
         body BLOB NOT NULL,
-        nonce BLOB,
         PRIMARY KEY (thread, namespace, checkpoint, task)
     ) WITHOUT ROWID""",
     "CREATE TABLE setting (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
@@ -137,7 +137,7 @@ _M001_TABLES = (
                 )
                 ELSE rtrim(CAST(item.message_id AS TEXT), char(0))
             END AS message_id,
-            datetime(item.created_at / 1000, 'unixepoch') AS created_at,
+            datetime(item.created_at, 'unixepoch') AS created_at,
             item.tokens AS tokens
         FROM thread JOIN item ON item.key >= thread.number << 32 AND item.key < (thread.number + 1) << 32
         WHERE item.role IS NOT NULL OR item.rest IS NOT NULL

@@ -55,14 +55,18 @@ INSERT_WORD = "INSERT INTO word (thread, number, body) VALUES (:thread, :number,
 
 # -- items and values --------------------------------------------------------------------------------------------------------------------
 
-ITEM_COLUMNS = "key, message_id, role, name, text, tool_call_id, rest"
+ITEM_COLUMNS = (
+    "key, message_id, role, name, text, tool_call_id, rest, shape,"
+    f" (SELECT body FROM word WHERE word.thread = item.key >> {KEY_BITS} AND word.number = item.shape)"
+)
 SELECT_ITEMS = f"SELECT {ITEM_COLUMNS} FROM item WHERE key >= :low AND key < :high ORDER BY key"
 INSERT_ITEM = (
-    "INSERT INTO item (key, message_id, role, name, text, tool_call_id, created_at, tokens, rest)"
-    " VALUES (:key, :message_id, :role, :name, :text, :tool_call_id, :created_at, :tokens, :rest)"
+    "INSERT INTO item (key, message_id, role, name, text, tool_call_id, created_at, tokens, rest, shape)"
+    " VALUES (:key, :message_id, :role, :name, :text, :tool_call_id, :created_at, :tokens, :rest, :shape)"
 )
 COMPLETE_ITEM = (
-    "UPDATE item SET message_id = :message_id, role = :role, name = :name, tool_call_id = :tool_call_id, tokens = :tokens, rest = :rest"
+    "UPDATE item SET message_id = :message_id, role = :role, name = :name, tool_call_id = :tool_call_id, tokens = :tokens, rest = :rest,"
+    " shape = :shape"
     " WHERE key = :key AND role IS NULL AND rest IS NULL RETURNING key"
 )
 FIND_ITEM = "SELECT key FROM item WHERE key >= :low AND key < :high AND message_id = :message_id"
