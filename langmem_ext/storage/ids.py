@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from langmem_ext.errors import InvalidInput
+from langmem_ext.errors import DamagedRow, InvalidInput
 
 _UUID_LENGTH = 16
 
@@ -42,7 +42,13 @@ def following_id(raw: bytes) -> bytes:
 
 @lru_cache(maxsize=4096)
 def decode_id(raw: bytes) -> str:
-    """The id that `encode_id` was given."""
+    """The id that `encode_id` was given.
+
+    Raises:
+        DamagedRow: There was none.
+    """
+    if not isinstance(raw, bytes):
+        raise DamagedRow("an id is none: `langmem-ext doctor` says where; other threads stay readable")
     if len(raw) == _UUID_LENGTH:
         return _spelled(raw)
     return raw.rstrip(b"\0").decode("utf-8", "surrogatepass")
