@@ -1,7 +1,8 @@
 """SQLite: operations on one file, or in memory, from any thread and any event loop of many processes.
 
 Invariants:
-- One connection, one lock. An operation holds the lock from BEGIN to COMMIT; nothing else does.
+- One connection, one lock. Who holds the lock runs what waits, from BEGIN to COMMIT; nothing else holds it.
+- Write operations that wait at the same time share a transaction, each in a savepoint of its own.
 - Write operations begin with BEGIN IMMEDIATE, so they never fail half-way for a lock; only BEGIN is tried again.
 - Async operations run whole on the driver's own worker thread: one hop, whatever the number of statements, and no tie to an event loop.
 """
@@ -14,16 +15,17 @@ import random
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from pathlib import Path
-from typing import Literal, TypeVar, get_args
+from typing import Any, Literal, TypeVar, get_args
 from urllib.parse import quote
 
 from langmem_ext.errors import ConnectionInUse, DamagedRow, InvalidInput, NotADatabase, StorageError, StorageUnavailable
 from langmem_ext.storage import space
 from langmem_ext.storage.effects import Batch, Effect, Op, Pause, Rows
+from langmem_ext.storage.group import Job, Queue, settle
 from langmem_ext.storage.lease import FileLeases, Leases
 from langmem_ext.storage.migrate import migrate, pending, read_rows, refuse_others
 
@@ -70,6 +72,8 @@ class SqliteDriver:
         self._lock = threading.RLock()
         self._closed = False
         self._forget: list[Callable[[], None]] = []
+        self._queue = Queue()
+        self._draining = False
         self._worker: ThreadPoolExecutor | None = None
         self._worker_lock = threading.Lock()  # not the other one: an event loop must not wait for an operation
         self._connection = _connect(self.path, read_only) if connection is None else _adopt(connection)
@@ -107,37 +111,104 @@ class SqliteDriver:
     # -- running -------------------------------------------------------------------------------------------------------------------------
 
     def run(self, op: Op[T], *, write: bool) -> T:
-        """Run `op` in the calling thread, as one transaction."""
+        """Run `op` as one transaction; a write may be carried out by another thread, and committed with others."""
+        job = Job(op)
+        if not write:
+            with self._lock:
+                self._run_group([job], "BEGIN")
+            return job.outcome()
+        self._queue.add(job)
         with self._lock:
-            if self._closed:
-                raise StorageUnavailable(f"the database {self.path} is closed: open it again")
-            if self._connection.in_transaction:
-                raise ConnectionInUse("the connection is inside a transaction that this package did not begin: commit or roll it back")
-            try:
-                self._begin_again(lambda: self._connection.execute("BEGIN IMMEDIATE" if write else "BEGIN"))
-                result = self._drive(op)
-                self.commit()
-            except BaseException as error:
-                op.close()
-                self._roll_back()
-                if isinstance(error, sqlite3.Error | UnicodeDecodeError):
-                    raise storage_error(error, self.path) from error
-                raise
-            return result
+            while not job.done:
+                self._run_group(self._queue.take(), "BEGIN IMMEDIATE")
+        return job.outcome()
 
     async def arun(self, op: Op[T], *, write: bool) -> T:
         """Async twin of `run`."""
-        return await self.acall(lambda: self.run(op, write=write))
+        if not write:
+            return await self.acall(lambda: self.run(op, write=False))
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        job = Job(op, future)
+        worker = self._open_worker()
+        self._queue.add(job)
+        if not self._draining:
+            self._draining = True
+            try:
+                worker.submit(self._drain)
+            except RuntimeError as error:
+                self._queue.withdraw(job)
+                raise self._is_closed() from error
+        return await future
+
+    def _drain(self) -> None:
+        """Run whatever waits."""
+        self._draining = False
+        with self._lock:
+            while jobs := self._queue.take():
+                self._run_group(jobs, "BEGIN IMMEDIATE")
 
     async def acall(self, function: Callable[[], T]) -> T:
         """Run `function` on the driver's worker thread."""
-        if self._worker is None:
+        return await asyncio.get_running_loop().run_in_executor(self._open_worker(), function)
+
+    def _open_worker(self) -> ThreadPoolExecutor:
+        worker = self._worker
+        if worker is None:
             with self._worker_lock:
                 if self._closed:
-                    raise StorageUnavailable(f"the database {self.path} is closed: open it again")
-                if self._worker is None:
-                    self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="langmem-sqlite")
-        return await asyncio.get_running_loop().run_in_executor(self._worker, function)
+                    raise self._is_closed()
+                worker = self._worker = self._worker or ThreadPoolExecutor(max_workers=1, thread_name_prefix="langmem-sqlite")
+        return worker
+
+    def _is_closed(self) -> StorageUnavailable:
+        return StorageUnavailable(f"the database {self.path} is closed: open it again")
+
+    def _run_group(self, jobs: Sequence[Job[Any]], begin: str) -> None:
+        """Run operations in one transaction. What one of them raises is its own; what the transaction meets is everyone's."""
+        try:
+            if self._closed:
+                raise self._is_closed()
+            if self._connection.in_transaction:
+                raise ConnectionInUse("the connection is inside a transaction that this package did not begin: commit or roll it back")
+            self._begin_again(lambda: self._connection.execute(begin))
+            for job in jobs:
+                self._run_one(job, alone=len(jobs) == 1)
+            self.commit()
+        except BaseException as error:
+            known = self._known(error)
+            for job in jobs:
+                job.fail(known)
+            self._roll_back()
+            if not isinstance(error, Exception):
+                raise
+        finally:
+            settle(jobs)
+
+    def _run_one(self, job: Job[Any], *, alone: bool) -> None:
+        if alone:
+            job.result = self._drive(job.op)
+            return
+        self._connection.execute("SAVEPOINT operation")
+        try:
+            job.result = self._drive(job.op)
+        except Exception as error:
+            if not self._connection.in_transaction:
+                raise  # SQLite itself has rolled back everything: a full disk, say
+            job.fail(self._known(error))
+            self._connection.execute("ROLLBACK TO operation")
+            self._forget_all()
+        self._connection.execute("RELEASE operation")
+
+    def _known(self, error: BaseException) -> Exception:
+        """What an operation's caller is told."""
+        if isinstance(error, sqlite3.Error | UnicodeDecodeError):
+            known = storage_error(error, self.path)
+            known.__cause__ = error
+            return known
+        # Who interrupts a thread interrupts that thread alone, not those whose operations it carries out.
+        return (
+            error if isinstance(error, Exception) else StorageUnavailable("the operation was interrupted before it was stored: try again")
+        )
 
     def _drive(self, op: Op[T]) -> T:
         try:
@@ -167,8 +238,11 @@ class SqliteDriver:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
         finally:
-            for forget in self._forget:
-                forget()
+            self._forget_all()
+
+    def _forget_all(self) -> None:
+        for forget in self._forget:
+            forget()
 
     def _begin_again(self, begin: Callable[[], T]) -> T:
         """Try `begin` until another process's lock is gone, with jitter, up to a deadline."""
@@ -199,7 +273,7 @@ class SqliteDriver:
         """Run a statement outside any transaction."""
         with self._lock:
             if self._closed:
-                raise StorageUnavailable(f"the database {self.path} is closed: open it again")
+                raise self._is_closed()
             try:
                 return read_rows(self._connection, statement)
             except sqlite3.Error as error:
