@@ -14,7 +14,7 @@ from langmem_ext.types import ThreadKey
 
 
 def manifest_runs(saver: Any, config: Any) -> Figures:
-    """How many runs of items the newest checkpoint's messages are; nothing for other savers."""
+    """How many runs of items stand in the newest checkpoint itself; nothing for other savers."""
     if not isinstance(saver, DeltaSaver):
         return {}
     newest = saver.get_tuple(config)
@@ -29,4 +29,4 @@ def _runs(saver: DeltaSaver, thread_id: str, checkpoint_id: str) -> Op[int]:
     index = saver.log.indexes.of(thread.number, thread.generation, saver.codec)
     header = yield from read_header(thread, index, 0, encode_id(checkpoint_id))
     assert header is not None
-    return max(len(ref.runs) // 2 for ref in header.values.values())
+    return max((len(ref.runs) - (ref.manifest[1] if ref.manifest is not None else 0)) // 2 for ref in header.values.values())

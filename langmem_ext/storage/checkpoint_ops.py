@@ -7,18 +7,20 @@ found by reference only, never by channel and version: versions collide across f
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from langmem_ext.errors import DamagedRow, HeadConflict
 from langmem_ext.messages.identity import pack, unpack
+from langmem_ext.messages.manifest import Runs
 from langmem_ext.storage import statements as sql
 from langmem_ext.storage.compounds import Compound, apply_delta, plan_base, plan_delta
 from langmem_ext.storage.effects import Batch, Op, Row, fetch, fetch_one
 from langmem_ext.storage.header import Header, ValueRef, decode_header, decode_values, encode_header, encode_values, longest_list
 from langmem_ext.storage.ids import decode_id, encode_id
 from langmem_ext.storage.index import Indexes, ThreadIndex
-from langmem_ext.storage.message_ops import Writer, catch_up, resolve
+from langmem_ext.storage.manifests import decode_runs, encode_runs, plan_row
+from langmem_ext.storage.message_ops import Writer, catch_up, read_body, resolve
 from langmem_ext.storage.thread_ops import ThreadRow, ensure_thread
 from langmem_ext.types import Codec, PackedCheckpoint, PackedValue, PackedWrite, ThreadKey
 
@@ -271,6 +273,7 @@ def _store_value(writer: Writer, value: PackedValue, place: tuple[int, str], *, 
     if value.body is None:
         if whole:
             writer.index.learn_list(place, value.messages, runs, nameless)
+            return ValueRef(runs=runs, nameless=nameless, manifest=_store_manifest(writer, runs, place))
         return ValueRef(runs=runs, nameless=nameless)
     if len(value.body) <= INLINE_BYTES:
         return ValueRef(body=value.body, runs=runs, nameless=nameless)
@@ -279,6 +282,18 @@ def _store_value(writer: Writer, value: PackedValue, place: tuple[int, str], *, 
     if rows is not None:
         return ValueRef(row=rows[0], deltas=rows[1:])
     return ValueRef(row=writer.add_value(value.body), runs=runs, nameless=nameless)
+
+
+def _store_manifest(writer: Writer, runs: Runs, place: tuple[int, str]) -> tuple[int, int] | None:
+    """Where the beginning of a fragmented list stands; None for a list that is not."""
+    row, known = writer.index.manifests.get(place, (0, ()))
+    beginning = plan_row(known, runs)
+    if not beginning:
+        return None
+    if beginning != known:
+        row = writer.add_row(encode_runs(beginning))
+        writer.index.learn_manifest(place, row, beginning)
+    return row, len(beginning)
 
 
 def _store_compound(writer: Writer, value: Compound, place: tuple[int, str], whole: bool) -> tuple[int, ...] | None:
@@ -324,6 +339,12 @@ def header_of(index: ThreadIndex, space: int, row: Row) -> Op[Header]:
         if pattern is None:
             pattern, *fields = fields
         header = decode_header(shape, pattern, fields, checkpoint)
+        for channel, ref in header.values.items():
+            if ref.manifest is not None:
+                beginning = yield from _read_manifest(index, (space, channel), ref.manifest[0])
+                header = replace(header, values={**header.values, channel: ref.with_beginning(beginning)})
+    except DamagedRow:
+        raise
     except Exception as error:
         raise DamagedRow(
             f"checkpoint {_readable(checkpoint)} of thread number {index.number} is damaged ({error}): other threads and checkpoints stay"
@@ -331,6 +352,14 @@ def header_of(index: ThreadIndex, space: int, row: Row) -> Op[Header]:
         ) from error
     index.learn_header(space, checkpoint, header)
     return header
+
+
+def _read_manifest(index: ThreadIndex, place: tuple[int, str], row: int) -> Op[Runs]:
+    known, runs = index.manifests.get(place, (None, ()))
+    if known != row:
+        runs = decode_runs((yield from read_body(index, row)))
+        index.learn_manifest(place, row, runs)
+    return runs
 
 
 def read_word(index: ThreadIndex, number: int) -> Op[bytes]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any, Final, TypeAlias
@@ -34,6 +34,7 @@ class ValueRef:
         deltas: If the value is a compound (`storage.compounds`), the value rows that change what `row` holds, in their order.
         runs: The messages of the value, as item numbers, in the order in which the body refers to them.
         nameless: Positions in `runs` of messages that had no id when the reference was made.
+        manifest: If the runs are many, the value row that holds the first of them (`storage.manifests`), and how many numbers it holds.
     """
 
     body: bytes | None = None
@@ -41,10 +42,23 @@ class ValueRef:
     runs: Runs = ()
     nameless: tuple[int, ...] = ()
     deltas: tuple[int, ...] | None = None
+    manifest: tuple[int, int] | None = None
 
     def rows(self) -> tuple[int, ...]:
         """Every value row that the value needs."""
-        return () if self.row is None else (self.row, *(self.deltas or ()))
+        rows = () if self.row is None else (self.row, *(self.deltas or ()))
+        return rows if self.manifest is None else (*rows, self.manifest[0])
+
+    def with_beginning(self, runs: Runs) -> ValueRef:
+        """The reference as it was before its first runs went to a row of their own.
+
+        Raises:
+            ValueError: They do not belong together.
+        """
+        whole = checked((*runs, *self.runs))
+        if self.manifest is None or len(runs) != self.manifest[1] or any(at >= length_of(whole) for at in self.nameless):
+            raise ValueError("a list of messages and its beginning do not belong together")
+        return replace(self, runs=whole)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,22 +195,29 @@ def decode_values(entries: Iterable[Any]) -> list[ValueRef]:
 
 def _value_entry(ref: ValueRef) -> list[Any]:
     where = [ref.row, *ref.deltas] if ref.deltas is not None else ref.row if ref.row is not None else ref.body
-    if ref.nameless:
-        return [where, *ref.runs, list(runs_of(ref.nameless))]
-    return [where, *ref.runs]
+    runs = ref.runs if ref.manifest is None else (dict([ref.manifest]), *ref.runs[ref.manifest[1] :])
+    return [where, *runs, list(runs_of(ref.nameless))] if ref.nameless else [where, *runs]
 
 
 def _value_ref(entry: Sequence[Any]) -> ValueRef:
     where, *rest = entry
     bare = rest.pop() if rest and isinstance(rest[-1], list) else []
+    manifest = _manifest(rest.pop(0)) if rest and isinstance(rest[0], dict) else None
     runs = checked(rest)
-    nameless = tuple(numbers_of(checked(bare, length_of(runs))))
+    nameless = tuple(numbers_of(checked(bare, length_of(runs)) if manifest is None else checked(bare)))
     if where is None or isinstance(where, bytes):
-        return ValueRef(body=where, runs=runs, nameless=nameless)
+        return ValueRef(body=where, runs=runs, nameless=nameless, manifest=manifest)
     rows = where if isinstance(where, list) else [where]
     if not all(isinstance(row, int) and 0 <= row < NUMBERS for row in rows):
         raise ValueError("a value stands nowhere")
     return ValueRef(row=rows[0], runs=runs, nameless=nameless, deltas=tuple(rows[1:]) if rows is where else None)
+
+
+def _manifest(entry: dict[Any, Any]) -> tuple[int, int]:
+    [(row, count)] = entry.items()
+    if type(row) is not int or type(count) is not int or not 0 <= row < NUMBERS:
+        raise ValueError("the beginning of a list stands nowhere")
+    return row, count
 
 
 def _positions(indexes: list[int]) -> bytes | list[int]:

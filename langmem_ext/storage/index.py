@@ -71,6 +71,7 @@ class ThreadIndex:
         headers: Lately used headers, by namespace and checkpoint id.
         lists: Lists of messages lately stored or read, by namespace and channel; their bytes are those of `content`.
         compounds: Large dicts and lists lately stored or read, by namespace and channel.
+        manifests: Beginnings of fragmented lists lately stored or read, by namespace and channel: row and runs.
         size: Bytes held, about; `accounted` is the part that the bound knows of.
     """
 
@@ -90,6 +91,7 @@ class ThreadIndex:
     headers: OrderedDict[tuple[int, bytes], Header] = field(default_factory=OrderedDict)
     lists: OrderedDict[tuple[int, str], KnownList] = field(default_factory=OrderedDict)
     compounds: OrderedDict[tuple[int, str], Compound] = field(default_factory=OrderedDict)
+    manifests: OrderedDict[tuple[int, str], tuple[int, Runs]] = field(default_factory=OrderedDict)
     size: int = 0
     accounted: int = 0
 
@@ -162,6 +164,13 @@ class ThreadIndex:
         self.compounds[place] = compound
         if len(self.compounds) > LISTS:
             self.size -= self.compounds.popitem(last=False)[1].size()
+
+    def learn_manifest(self, place: tuple[int, str], row: int, runs: Runs) -> None:
+        """Remember the row that holds the beginning of a fragmented list."""
+        self.manifests[place] = row, runs
+        self.manifests.move_to_end(place)
+        if len(self.manifests) > LISTS:
+            self.manifests.popitem(last=False)
 
     def find_list(self, place: tuple[int, str], runs: Runs, nameless: tuple[int, ...]) -> list[Snapshot] | None:
         """The bytes of a list that is remembered, or of one that a remembered one begins with, as an earlier checkpoint's does."""
