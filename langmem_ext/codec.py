@@ -57,6 +57,9 @@ EXT_BYTEARRAY: Final = 65
 _COLUMNS: Final = frozenset({"content", "type", "name", "id", "tool_call_id"})
 _REST: Final = frozenset({*FIELD_CODES.values(), WHOLE, SPLIT})
 
+_PLAIN: Final[tuple[dict[str, Any], ...]] = tuple({name: DEFAULTS[code].get(name) for name in FIELDS[code]} for code in range(len(CLASSES)))
+"""A message of each class that has nothing but a text, in class order."""
+
 _numbers = itertools.count()
 
 
@@ -178,18 +181,23 @@ class MessageCodec:
         if row.role is None:
             packed = bytes(row.rest) if row.rest is not None else pack(row.text)
             return packed if row.message_id is None else renamed(packed, row.message_id)
-        rest: dict[int | str, Any] = unpack(row.rest, opaque) if row.rest else {}
         if not 0 <= row.role < len(CLASSES):
             raise ValueError(f"its role, {row.role}, is none: a newer release may have written it")
+        fields = _PLAIN[row.role].copy()
+        if row.rest is None:
+            fields["content"], fields["name"], fields["id"] = row.text or "", row.name, row.message_id
+            if "tool_call_id" in fields:
+                fields["tool_call_id"] = row.tool_call_id
+            return pack(fields)
+        rest: dict[int | str, Any] = unpack(row.rest, opaque)
         if not _REST.issuperset(rest) and any(type(code) is int and code not in _REST for code in rest):
             raise ValueError("it has a field that this release does not know: a newer one may have written it")
         columns = {
-            "type": CLASSES[row.role].model_fields["type"].default,
+            "type": fields["type"],
             "name": row.name,
             "id": row.message_id,
             "tool_call_id": row.tool_call_id,
         }
-        fields: dict[str, Any] = {}
         for field in FIELDS[row.role]:
             if field == "content":
                 fields[field] = join_content(row.text or "", rest)

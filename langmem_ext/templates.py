@@ -174,12 +174,13 @@ def _template_of(packed: Snapshot) -> Template:
         return None, {}
     fields = fields_of(packed)
     cls = CLASS_OF_TYPE[fields["type"]]
-    containers = dict(_CONTAINERS[cls])
-    for name, value in fields.items():
-        kind = containers.get(name)
-        if (value or type(value) is not kind) if kind else (value is not None and type(value) is not str):
+    for name, kind in _CONTAINERS[cls]:
+        value = fields.get(name)
+        if value or type(value) is not kind:
             return cls, {}
-    return cls, fields
+    kinds = list(map(type, fields.values()))
+    plain = kinds.count(str) + kinds.count(type(None)) + len(_CONTAINERS[cls]) == len(kinds)
+    return cls, fields if plain else {}
 
 
 def _unchanged(messages: Sequence[BaseMessage], known: Templates) -> list[bool]:

@@ -40,7 +40,6 @@ def following_id(raw: bytes) -> bytes:
     return encode_id(decode_id(raw) + "~")
 
 
-@lru_cache(maxsize=4096)
 def decode_id(raw: bytes) -> str:
     """The id that `encode_id` was given.
 

@@ -36,6 +36,9 @@ Synchronous = Literal["full", "normal"]
 BUSY_TIMEOUT_MS = 5_000
 """How long SQLite itself waits for another process's lock, in milliseconds."""
 
+PAUSE_S = 0.002
+"""How long an operation works before it gives way, in seconds."""
+
 LOCK_DEADLINE_S = 60.0
 """How long an operation keeps trying to begin before it gives up, in seconds."""
 
@@ -74,6 +77,7 @@ class SqliteDriver:
         self._forget: list[Callable[[], None]] = []
         self._queue = Queue()
         self._draining = False
+        self._paused = time.monotonic()
         self._worker: ThreadPoolExecutor | None = None
         self._worker_lock = threading.Lock()  # not the other one: an event loop must not wait for an operation
         self._connection = _connect(self.path, read_only) if connection is None else _adopt(connection)
@@ -222,12 +226,18 @@ class SqliteDriver:
     def execute(self, effect: Effect) -> Rows:
         """Carry out one effect inside the open transaction."""
         if isinstance(effect, Pause):
-            time.sleep(0)
+            self._pause()
             return ()
         if isinstance(effect, Batch):
             self._cursor.executemany(effect.sql, effect.params)
             return ()
         return self._cursor.execute(effect.sql, effect.params).fetchall()
+
+    def _pause(self) -> None:
+        """Let other threads run, if this one has worked for a while: giving way costs more than a page of rows."""
+        if time.monotonic() - self._paused > PAUSE_S:
+            time.sleep(0)
+            self._paused = time.monotonic()
 
     def commit(self) -> None:
         """End the open transaction; what it did is stored when this returns."""
