@@ -14,6 +14,8 @@ EXPECTED_HEAD: Final = "expected_head"
 SECRET_WORDS: Final = ("key", "token", "secret", "password", "auth")
 """A name in `configurable` that holds one of these is taken for a secret's."""
 
+_SCALARS: Final = (str, int, float)
+
 
 def metadata_of(config: RunnableConfig, metadata: CheckpointMetadata, names: Collection[str] | None = None) -> CheckpointMetadata:
     """A checkpoint's metadata with what the config adds to it.
@@ -30,7 +32,7 @@ def metadata_of(config: RunnableConfig, metadata: CheckpointMetadata, names: Col
     # LangGraph has copied `configurable` into `metadata` too, by the time a checkpoint is put.
     for source in (config.get("metadata") or {}, configurable):
         for name, value in source.items():
-            if name in found or name in EXCLUDED_METADATA_KEYS or name.startswith("__") or not isinstance(value, str | int | float):
+            if name in found or name in EXCLUDED_METADATA_KEYS or name.startswith("__") or not isinstance(value, _SCALARS):
                 continue
             if name not in configurable or _is_shown(name, names):
                 found[name] = _without_zeros(value)

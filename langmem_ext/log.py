@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_THREAD_IDS = (str, int, UUID)
+
 CACHE_BYTES = 256 * 1024 * 1024
 """What one log remembers of its threads' messages, at most, about."""
 
@@ -190,7 +192,7 @@ def thread_key(thread_id: object) -> str:
     Raises:
         InvalidThreadId: It is empty, or neither a string, an int nor a UUID.
     """
-    if isinstance(thread_id, bool) or not isinstance(thread_id, str | int | UUID):
+    if isinstance(thread_id, bool) or not isinstance(thread_id, _THREAD_IDS):
         raise InvalidThreadId(f"a thread id is a string, an int or a UUID, not {type(thread_id).__name__}: pass configurable['thread_id']")
     text = str(thread_id)
     if not _is_name(text):

@@ -35,6 +35,8 @@ INPUT_CHANNEL: Final = "__start__"
 MESSAGES_CHANNEL: Final = "messages"
 """The channel of LangGraph's own `MessagesState`: a bare text written to it becomes a message."""
 
+_SCALARS: Final = (str, bool, int)
+
 _labels: Final = json.JSONEncoder(separators=(",", ":"), sort_keys=True).encode
 
 _KNOWN_KEYS: Final = ("v", "ts", "id", "channel_values", "channel_versions", "versions_seen", "updated_channels")
@@ -231,4 +233,4 @@ def config_of(thread_id: Any, namespace: str, checkpoint_id: str) -> RunnableCon
 
 def is_scalar(value: Any) -> bool:
     """Whether a metadata value can stand in JSON text and be compared there."""
-    return value is None or isinstance(value, str | bool | int) or (isinstance(value, float) and math.isfinite(value))
+    return value is None or isinstance(value, _SCALARS) or (isinstance(value, float) and math.isfinite(value))

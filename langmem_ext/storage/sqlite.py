@@ -24,7 +24,7 @@ from urllib.parse import quote
 
 from langmem_ext.errors import ConnectionInUse, DamagedRow, InvalidInput, NotADatabase, StorageError, StorageUnavailable
 from langmem_ext.storage import space
-from langmem_ext.storage.effects import Batch, Effect, Op, Pause, Rows
+from langmem_ext.storage.effects import Batch, Effect, Op, Rows, Statement
 from langmem_ext.storage.group import Job, Queue, settle
 from langmem_ext.storage.lease import FileLeases, Leases
 from langmem_ext.storage.migrate import migrate, pending, read_rows, refuse_others
@@ -225,13 +225,13 @@ class SqliteDriver:
 
     def execute(self, effect: Effect) -> Rows:
         """Carry out one effect inside the open transaction."""
-        if isinstance(effect, Pause):
-            self._pause()
-            return ()
+        if isinstance(effect, Statement):
+            return self._cursor.execute(effect.sql, effect.params).fetchall()
         if isinstance(effect, Batch):
             self._cursor.executemany(effect.sql, effect.params)
-            return ()
-        return self._cursor.execute(effect.sql, effect.params).fetchall()
+        else:
+            self._pause()
+        return ()
 
     def _pause(self) -> None:
         """Let other threads run, if this one has worked for a while: giving way costs more than a page of rows."""

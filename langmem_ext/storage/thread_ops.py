@@ -30,7 +30,8 @@ def _thread_of(row: Row, key: ThreadKey) -> ThreadRow:
     Raises:
         DamagedRow: It describes none.
     """
-    if not all(isinstance(number, int) and 0 <= number <= NUMBERS for number in row[2:]):
+    counters = row[2:]
+    if set(map(type, counters)) != {int} or min(counters) < 0 or max(counters) > NUMBERS:
         raise DamagedRow(f"the row of thread {key.id!r} is damaged: `langmem-ext doctor --fix` counts again what the thread has")
     return ThreadRow(*row)
 
