@@ -59,7 +59,7 @@ class DeltaSaver(ForgettingSaver):
     One object serves `invoke` and `ainvoke`, from any thread and any event loop; many processes may use one file.
 
     Args:
-        source: An open `sqlite3.Connection` (with `check_same_thread=False`) that no other saver uses, a URL or path, or a `MessageLog`.
+        source: An open `sqlite3.Connection` (with `check_same_thread=False`), a URL or path, or a `MessageLog`.
         serde: A serializer to use instead of the default, which restores data types and never a callable (`langmem_ext.serde`). With one
             of your own, all of a message goes through it and the database shows no text.
         owner: Bind the saver to an owner: threads of others are not there for it, and its threads are marked with the owner.

@@ -19,8 +19,8 @@ from urllib.parse import quote
 
 from langmem_ext.errors import DamagedRow, InvalidInput, NotADatabase, StorageError, StorageUnavailable
 from langmem_ext.storage import transfer_statements as sql
+from langmem_ext.storage.connection import storage_error
 from langmem_ext.storage.effects import Row
-from langmem_ext.storage.sqlite import storage_error
 
 _COLUMNS: Final = {
     "checkpoints": {"thread_id", "checkpoint_ns", "checkpoint_id", "parent_checkpoint_id", "type", "checkpoint", "metadata"},

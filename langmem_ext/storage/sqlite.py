@@ -1,7 +1,7 @@
 """SQLite: operations on one file, or in memory, from any thread and any event loop of many processes.
 
 Invariants:
-- One connection, one lock. Who holds the lock runs what waits, from BEGIN to COMMIT; nothing else holds it.
+- One connection, one lock, whoever uses it. Who holds the lock runs what waits, from BEGIN to COMMIT; nothing else holds it.
 - Write operations that wait at the same time share a transaction, each in a savepoint of its own.
 - Write operations begin with BEGIN IMMEDIATE, so they never fail half-way for a lock; only BEGIN is tried again.
 - Async operations run whole on the driver's own worker thread: one hop, whatever the number of statements, and no tie to an event loop.
@@ -10,7 +10,6 @@ Invariants:
 from __future__ import annotations
 
 import asyncio
-import os
 import random
 import sqlite3
 import threading
@@ -18,12 +17,21 @@ import time
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
-from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
-from urllib.parse import quote
 
-from langmem_ext.errors import ConnectionInUse, DamagedRow, InvalidInput, NotADatabase, StorageError, StorageUnavailable
+from langmem_ext.errors import ConnectionInUse, InvalidInput, StorageUnavailable
 from langmem_ext.storage import space
+from langmem_ext.storage.connection import (
+    BUSY_TIMEOUT_MS,
+    LOCK_DEADLINE_S,
+    absolute,
+    adopt,
+    connect,
+    is_busy,
+    lock_of,
+    path_of,
+    storage_error,
+)
 from langmem_ext.storage.effects import Batch, Effect, Op, Rows, Statement
 from langmem_ext.storage.group import Job, Queue, settle
 from langmem_ext.storage.lease import FileLeases, Leases
@@ -33,14 +41,8 @@ T = TypeVar("T")
 
 Synchronous = Literal["full", "normal"]
 
-BUSY_TIMEOUT_MS = 5_000
-"""How long SQLite itself waits for another process's lock, in milliseconds."""
-
 PAUSE_S = 0.002
 """How long an operation works before it gives way, in seconds."""
-
-LOCK_DEADLINE_S = 60.0
-"""How long an operation keeps trying to begin before it gives up, in seconds."""
 
 
 class SqliteDriver:
@@ -70,9 +72,8 @@ class SqliteDriver:
     ) -> None:
         if synchronous not in get_args(Synchronous):
             raise InvalidInput(f"synchronous is 'full' or 'normal', not {synchronous!r}")
-        self.path = _absolute(path) if connection is None else _path_of(connection)
+        self.path = absolute(path) if connection is None else path_of(connection)
         self._owned = connection is None
-        self._lock = threading.RLock()
         self._closed = False
         self._forget: list[Callable[[], None]] = []
         self._queue = Queue()
@@ -80,7 +81,9 @@ class SqliteDriver:
         self._paused = time.monotonic()
         self._worker: ThreadPoolExecutor | None = None
         self._worker_lock = threading.Lock()  # not the other one: an event loop must not wait for an operation
-        self._connection = _connect(self.path, read_only) if connection is None else _adopt(connection)
+        self._connection = connect(self.path, read_only) if connection is None else adopt(connection)
+        self._shared = lock_of(self._connection)
+        self._lock = self._shared.lock
         self._cursor = self._connection.cursor()
         self._cursor.row_factory = None  # a passed connection may have another
         try:
@@ -261,7 +264,7 @@ class SqliteDriver:
             try:
                 return begin()
             except sqlite3.OperationalError as error:
-                if not _is_busy(error) or time.monotonic() > deadline:
+                if not is_busy(error) or time.monotonic() > deadline:
                     raise
             time.sleep(random.uniform(0.001, 0.02))
 
@@ -313,72 +316,3 @@ class SqliteDriver:
     async def aclose(self) -> None:
         """Async twin of `close`."""
         await asyncio.to_thread(self.close)
-
-
-def storage_error(error: sqlite3.Error | UnicodeDecodeError, path: str) -> StorageError:
-    """SQLite's error as one of ours, with what to do next."""
-    text = str(error)
-    place = path or "the database"
-    if isinstance(error, UnicodeDecodeError) or "decode to UTF-8" in text:
-        # Without SQLite's words: they show the text.
-        return DamagedRow(f"{place} holds a text that is damaged: `langmem-ext doctor` says which; other threads stay readable")
-    code = getattr(error, "sqlite_errorname", "") or ""
-    if code.startswith("SQLITE_NOTADB") or "not a database" in text:
-        return NotADatabase(f"{place} is not a SQLite database: give the path of a database, or of a file that does not exist yet")
-    if code.startswith("SQLITE_CORRUPT") or "malformed" in text:
-        return StorageError(f"{place} is damaged ({text}): restore it from a copy, or read what is left with sqlite3's .recover")
-    if code.startswith("SQLITE_READONLY"):
-        return StorageUnavailable(
-            f"{place} can only be read ({text}): open it without mode=ro, and check that file and folder may be written"
-        )
-    if code.startswith(("SQLITE_CANTOPEN", "SQLITE_PERM")) or "unable to open" in text:
-        return StorageUnavailable(f"{place} cannot be opened for writing ({text}): check that its directory exists and may be written")
-    if code.startswith("SQLITE_FULL"):
-        return StorageUnavailable(f"there is no room left for {place} ({text}): free some space and try again")
-    if _is_busy(error):
-        return StorageUnavailable(f"{place} has been locked by another program for over {LOCK_DEADLINE_S:.0f} s: end it and try again")
-    if "created in a thread" in text:
-        return StorageUnavailable("the passed connection belongs to one thread: open it with sqlite3.connect(…, check_same_thread=False)")
-    if isinstance(error, sqlite3.ProgrammingError) and "closed" in text:
-        return StorageUnavailable(f"the connection to {place} is closed: open it again")
-    return StorageError(f"{place} refused an operation ({text}); nothing was changed")
-
-
-def _is_busy(error: sqlite3.Error) -> bool:
-    return "locked" in str(error) or (getattr(error, "sqlite_errorname", "") or "").startswith("SQLITE_BUSY")
-
-
-def _connect(path: str, read_only: bool) -> sqlite3.Connection:
-    name = path
-    if read_only:
-        folder, log = Path(path).parent, Path(f"{path}-wal")
-        # Where no file can be made beside it, nobody writes it: then SQLite needs none either.
-        immutable = "" if os.access(folder, os.W_OK) or log.exists() else "&immutable=1"
-        name = f"file:{quote(path)}?mode=ro{immutable}"
-    try:
-        return sqlite3.connect(name, uri=read_only, isolation_level=None, check_same_thread=False, timeout=BUSY_TIMEOUT_MS / 1000)
-    except sqlite3.Error as error:
-        raise storage_error(error, path) from error
-
-
-def _absolute(path: str) -> str:
-    """The file itself, whatever link or folder it is named by: all who use it must find the same lock file."""
-    return path if path in {"", ":memory:"} else str(Path(path).resolve())
-
-
-def _adopt(connection: sqlite3.Connection) -> sqlite3.Connection:
-    if connection.in_transaction:
-        raise ConnectionInUse(
-            "the passed connection is inside a transaction: commit or roll it back first (a connection opened with autocommit=False"
-            " always is: open it without)"
-        )
-    return connection
-
-
-def _path_of(connection: sqlite3.Connection) -> str:
-    """The file of a passed connection; empty for a database in memory."""
-    try:
-        rows = read_rows(connection, "PRAGMA database_list")
-    except sqlite3.Error as error:
-        raise storage_error(error, "the passed connection") from error
-    return str(Path(rows[0][2])) if rows and rows[0][2] else ""

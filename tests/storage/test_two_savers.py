@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -121,3 +124,28 @@ def test_a_cleared_history_is_readable_with_every_serializer(path: str) -> None:
 def test_a_history_cannot_widen_what_its_saver_may_see(path: str) -> None:
     with DeltaSaver(path, owner="u1") as saver, pytest.raises(InvalidInput, match="another owner"):
         ThreadChatMessageHistory("t", saver, owner="u2")
+
+
+def test_two_savers_on_one_connection_take_turns(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "t.db", check_same_thread=False)) as connection:
+        savers = [DeltaSaver(connection), DeltaSaver(connection)]
+
+        def talk(number: int) -> None:
+            graph = echo(savers[number % 2])
+            for turn in range(5):
+                graph.invoke({"messages": [HumanMessage(f"{turn}")]}, {"configurable": {"thread_id": f"t{number}"}})
+
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(talk, range(4)))
+        for saver in savers:
+            for number in range(4):
+                found = saver.get_tuple({"configurable": {"thread_id": f"t{number}"}})
+                assert found is not None
+                assert len(found.checkpoint["channel_values"]["messages"]) == 10
+
+
+def echo(saver: DeltaSaver) -> Any:
+    def answer(state: MessagesState) -> dict[str, Any]:
+        return {"messages": [AIMessage("heard")]}
+
+    return StateGraph(MessagesState).add_node("answer", answer).add_edge(START, "answer").compile(checkpointer=saver)

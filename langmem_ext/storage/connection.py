@@ -1,0 +1,126 @@
+"""SQLite connections: opened, or taken over from a caller, and their errors as ours."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote
+from weakref import WeakValueDictionary
+
+from langmem_ext.errors import ConnectionInUse, DamagedRow, NotADatabase, StorageError, StorageUnavailable
+from langmem_ext.storage.migrate import read_rows
+
+BUSY_TIMEOUT_MS: Final = 5_000
+"""How long SQLite itself waits for another process's lock, in milliseconds."""
+
+LOCK_DEADLINE_S: Final = 60.0
+"""How long an operation keeps trying to begin before it gives up, in seconds."""
+
+
+class SharedLock:
+    """The lock of a connection: all who use one connection in this process use one lock.
+
+    Attributes:
+        connection: The connection.
+        lock: Held by whoever runs something on it.
+    """
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self.connection = connection
+        self.lock = threading.RLock()
+
+
+_locks: WeakValueDictionary[int, SharedLock] = WeakValueDictionary()
+_locks_lock = threading.Lock()
+
+
+def lock_of(connection: sqlite3.Connection) -> SharedLock:
+    """The lock of a connection; it lives as long as anyone keeps it."""
+    with _locks_lock:
+        found = _locks.get(id(connection))
+        if found is None or found.connection is not connection:
+            found = _locks[id(connection)] = SharedLock(connection)
+        return found
+
+
+def storage_error(error: sqlite3.Error | UnicodeDecodeError, path: str) -> StorageError:
+    """SQLite's error as one of ours, with what to do next."""
+    text = str(error)
+    place = path or "the database"
+    if isinstance(error, UnicodeDecodeError) or "decode to UTF-8" in text:
+        # Without SQLite's words: they show the text.
+        return DamagedRow(f"{place} holds a text that is damaged: `langmem-ext doctor` says which; other threads stay readable")
+    code = getattr(error, "sqlite_errorname", "") or ""
+    if code.startswith("SQLITE_NOTADB") or "not a database" in text:
+        return NotADatabase(f"{place} is not a SQLite database: give the path of a database, or of a file that does not exist yet")
+    if code.startswith("SQLITE_CORRUPT") or "malformed" in text:
+        return StorageError(f"{place} is damaged ({text}): restore it from a copy, or read what is left with sqlite3's .recover")
+    if code.startswith("SQLITE_READONLY"):
+        return StorageUnavailable(
+            f"{place} can only be read ({text}): open it without mode=ro, and check that file and folder may be written"
+        )
+    if code.startswith(("SQLITE_CANTOPEN", "SQLITE_PERM")) or "unable to open" in text:
+        return StorageUnavailable(f"{place} cannot be opened for writing ({text}): check that its directory exists and may be written")
+    if code.startswith("SQLITE_FULL"):
+        return StorageUnavailable(f"there is no room left for {place} ({text}): free some space and try again")
+    if is_busy(error):
+        return StorageUnavailable(f"{place} has been locked by another program for over {LOCK_DEADLINE_S:.0f} s: end it and try again")
+    if "created in a thread" in text:
+        return StorageUnavailable("the passed connection belongs to one thread: open it with sqlite3.connect(…, check_same_thread=False)")
+    if isinstance(error, sqlite3.ProgrammingError) and "closed" in text:
+        return StorageUnavailable(f"the connection to {place} is closed: open it again")
+    return StorageError(f"{place} refused an operation ({text}); nothing was changed")
+
+
+def is_busy(error: sqlite3.Error) -> bool:
+    """Whether another process holds a lock that is needed."""
+    return "locked" in str(error) or (getattr(error, "sqlite_errorname", "") or "").startswith("SQLITE_BUSY")
+
+
+def connect(path: str, read_only: bool) -> sqlite3.Connection:
+    """Open a database.
+
+    Raises:
+        StorageError: It cannot be opened (its subclasses say why).
+    """
+    name = path
+    if read_only:
+        folder, log = Path(path).parent, Path(f"{path}-wal")
+        # Where no file can be made beside it, nobody writes it: then SQLite needs none either.
+        immutable = "" if os.access(folder, os.W_OK) or log.exists() else "&immutable=1"
+        name = f"file:{quote(path)}?mode=ro{immutable}"
+    try:
+        return sqlite3.connect(name, uri=read_only, isolation_level=None, check_same_thread=False, timeout=BUSY_TIMEOUT_MS / 1000)
+    except sqlite3.Error as error:
+        raise storage_error(error, path) from error
+
+
+def absolute(path: str) -> str:
+    """The file itself, whatever link or folder it is named by: all who use it must find the same lock file."""
+    return path if path in {"", ":memory:"} else str(Path(path).resolve())
+
+
+def adopt(connection: sqlite3.Connection) -> sqlite3.Connection:
+    """A connection that a caller passed.
+
+    Raises:
+        ConnectionInUse: It is inside a transaction.
+    """
+    if connection.in_transaction:
+        raise ConnectionInUse(
+            "the passed connection is inside a transaction: commit or roll it back first (a connection opened with autocommit=False"
+            " always is: open it without)"
+        )
+    return connection
+
+
+def path_of(connection: sqlite3.Connection) -> str:
+    """The file of a passed connection; empty for a database in memory."""
+    try:
+        rows = read_rows(connection, "PRAGMA database_list")
+    except sqlite3.Error as error:
+        raise storage_error(error, "the passed connection") from error
+    return str(Path(rows[0][2])) if rows and rows[0][2] else ""
