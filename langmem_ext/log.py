@@ -48,6 +48,7 @@ class MessageLog:
         self.indexes = Indexes(cache_bytes // 2)
         self.templates = TemplateCache(cache_bytes // 2)
         driver.on_rollback(self.indexes.forget)
+        self.indexes.on_drop(self.templates.forget)
 
     @classmethod
     def open(cls, url: str | sqlite3.Connection, *, synchronous: Synchronous = "full", cache_bytes: int = CACHE_BYTES) -> MessageLog:

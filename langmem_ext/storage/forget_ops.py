@@ -129,7 +129,7 @@ def drop_thread(key: ThreadKey, *, indexes: Indexes, dry_run: bool) -> Op[Pruned
         for statement in DELETE_THREAD:
             params = {"low": low, "high": high} if ":low" in statement else {"thread": number}
             yield from fetch(statement, **params)
-        indexes.forget_thread(number)
+        indexes.drop_thread(number, key.id)
     size = checkpoint_bytes + write_bytes + item_bytes + value_bytes + word_bytes
     return Pruned(threads=1, checkpoints=checkpoints, writes=writes, items=items, values=values, bytes=size)
 

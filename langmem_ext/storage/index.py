@@ -8,7 +8,7 @@ objects.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -200,6 +200,17 @@ class Indexes:
         self._max_bytes = max_bytes
         self._indexes: OrderedDict[tuple[int, str], ThreadIndex] = OrderedDict()
         self.size = 0
+        self._on_drop: list[Callable[[str], None]] = []
+
+    def on_drop(self, forget: Callable[[str], None]) -> None:
+        """Have `forget` called with the id of every thread that is deleted."""
+        self._on_drop.append(forget)
+
+    def drop_thread(self, thread: int, thread_id: str) -> None:
+        """Forget a deleted thread, here and wherever else something of it is remembered."""
+        self.forget_thread(thread)
+        for forget in self._on_drop:
+            forget(thread_id)
 
     def of(self, thread: int, generation: int, codec: Codec) -> ThreadIndex:
         """The index of a thread, empty at first, and again when rows that it may know were replaced or deleted."""

@@ -200,6 +200,18 @@ def test_a_checkpoint_of_a_longer_list_is_no_longer(ids: bool, saver: DeltaSaver
     assert sizes[1] <= 2 * sizes[0] + 4
 
 
+def test_nothing_of_a_deleted_thread_is_remembered(saver: DeltaSaver) -> None:
+    graph = chat(saver)
+    for thread in ("t", "other"):
+        graph.invoke({"messages": [said(None)]}, {"configurable": {"thread_id": thread}})
+    before = saver.log.templates.size, saver.log.indexes.size
+    saver.delete_thread("other")
+    assert 0 < saver.log.templates.size <= before[0] // 2
+    assert 0 < saver.log.indexes.size < before[1]
+    saver.delete_thread("t")
+    assert (saver.log.templates.size, saver.log.indexes.size) == (0, 0)
+
+
 def test_memory_is_bounded_however_many_subgraphs_run(tmp_path: Path) -> None:
     inner = StateGraph(MessagesState).add_node("say", lambda state: {"messages": [AIMessage("yes " * 30)]}).add_edge(START, "say").compile()
     with DeltaSaver(MessageLog.open(str(tmp_path / "m.db"), synchronous="normal", cache_bytes=100_000)) as saver:
