@@ -104,9 +104,10 @@ class DeltaSaver(ForgettingSaver):
         owner: str | None = None,
         retention: Retention | None = None,
         metadata_keys: Collection[str] | None = None,
+        compress: bool = False,
     ) -> DeltaSaver:
         """Open a database by path or URL (see `MessageLog.open`)."""
-        log = MessageLog.open(url, synchronous=synchronous)
+        log = MessageLog.open(url, synchronous=synchronous, compress=compress)
         return cls(log, serde=serde, owner=owner, retention=retention, metadata_keys=metadata_keys)
 
     @classmethod

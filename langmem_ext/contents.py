@@ -14,7 +14,7 @@ from langmem_ext.messages.text import WHOLE
 from langmem_ext.serde import DataSerializer, RestorePolicy, restore_hook
 from langmem_ext.storage.effects import Row
 from langmem_ext.storage.inspect_ops import Reading
-from langmem_ext.storage.message_ops import decode_item, whole_item
+from langmem_ext.storage.item_rows import decode_item, whole_item
 from langmem_ext.types import Snapshot
 
 _ITEM_TYPES: tuple[tuple[type, ...], ...] = (

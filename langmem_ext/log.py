@@ -15,6 +15,7 @@ from langgraph.checkpoint.base import LATEST_VERSION
 from langgraph.checkpoint.base.id import uuid6
 
 from langmem_ext.errors import InvalidInput, InvalidThreadId, StorageUnavailable
+from langmem_ext.storage import compression
 from langmem_ext.storage.clock import now_ms
 from langmem_ext.storage.driver import Driver
 from langmem_ext.storage.effects import Op
@@ -41,17 +42,30 @@ class MessageLog:
     Args:
         driver: Runs its operations.
         cache_bytes: How much of the threads lately used may be held in memory.
+        compress: Whether what is written is compressed, where that saves a tenth.
+
+    Raises:
+        MissingExtra: It is to be compressed, and there is no zstd.
     """
 
-    def __init__(self, driver: Driver, *, cache_bytes: int = CACHE_BYTES) -> None:
+    def __init__(self, driver: Driver, *, cache_bytes: int = CACHE_BYTES, compress: bool = False) -> None:
+        if compress:
+            compression.require()
         self.driver = driver
-        self.indexes = Indexes(cache_bytes // 2)
+        self.indexes = Indexes(cache_bytes // 2, compress=compress)
         self.templates = TemplateCache(cache_bytes // 2)
         driver.on_rollback(self.indexes.forget)
         self.indexes.on_drop(self.templates.forget)
 
     @classmethod
-    def open(cls, url: str | sqlite3.Connection, *, synchronous: Synchronous = "full", cache_bytes: int = CACHE_BYTES) -> MessageLog:
+    def open(
+        cls,
+        url: str | sqlite3.Connection,
+        *,
+        synchronous: Synchronous = "full",
+        cache_bytes: int = CACHE_BYTES,
+        compress: bool = False,
+    ) -> MessageLog:
         """Open a database, and make it if there is none.
 
         Args:
@@ -59,15 +73,21 @@ class MessageLog:
                 there and is only read), or an open `sqlite3` connection.
             synchronous: `full`: what was acknowledged survives power loss. `normal`: it survives a killed process, and commits cost less.
             cache_bytes: How much of the threads lately used may be held in memory.
+            compress: Compress what is written from now on, where that saves a tenth. Each row says by itself whether it is compressed, so
+                the option may change at any time; what is compressed is not readable in the `sqlite3` shell.
 
         Raises:
             InvalidInput: The URL names no database that this package knows.
+            MissingExtra: It is to be compressed, and there is no zstd.
             StorageError: The database cannot be opened (its subclasses say why).
         """
+        if compress:
+            compression.require()  # before there is a file
         if isinstance(url, sqlite3.Connection):
-            return cls(SqliteDriver(connection=url, synchronous=synchronous), cache_bytes=cache_bytes)
+            return cls(SqliteDriver(connection=url, synchronous=synchronous), cache_bytes=cache_bytes, compress=compress)
         path, read_only = sqlite_path(url)
-        return cls(SqliteDriver(path, synchronous=synchronous, read_only=read_only), cache_bytes=cache_bytes)
+        driver = SqliteDriver(path, synchronous=synchronous, read_only=read_only)
+        return cls(driver, cache_bytes=cache_bytes, compress=compress)
 
     @classmethod
     def of(cls, source: MessageLog | DeltaSaver | str) -> MessageLog:

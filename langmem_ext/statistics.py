@@ -17,6 +17,7 @@ from langmem_ext.storage import stats_ops
 from langmem_ext.storage import stats_statements as sql
 from langmem_ext.storage.effects import fetch
 from langmem_ext.storage.index import ThreadIndex
+from langmem_ext.storage.inspect_ops import require_zstd
 from langmem_ext.storage.statements import row_key
 from langmem_ext.storage.stats_ops import Measured
 from langmem_ext.storage.steps import Running, Steps
@@ -114,6 +115,7 @@ async def astats(source: MessageLog | DeltaSaver | str) -> Statistics:
 
 
 def _measure() -> Steps[Statistics]:
+    yield require_zstd(), False
     sizes, exact = yield stats_ops.measure_file(), False
     threads, checkpoints, writes, _, values = yield stats_ops.count_rows(), False
     weights = _weights()

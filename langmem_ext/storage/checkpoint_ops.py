@@ -201,7 +201,7 @@ def open_writer(key: ThreadKey, *steps: str, now: int, indexes: Indexes, codec: 
     index = indexes.of(thread.number, thread.generation, codec)
     yield from catch_up(index, thread, codec)
     late = tuple(index.late_of(encode_id(step)) for step in steps)
-    return Writer(thread=thread, index=index, codec=codec, now=now, late=late)
+    return Writer(thread=thread, index=index, codec=codec, now=now, late=late, compress=indexes.compress)
 
 
 def close_writer(writer: Writer, head: tuple[int | None, str | None] | None) -> Op[None]:

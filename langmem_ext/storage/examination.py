@@ -77,7 +77,12 @@ class Examination:
         Args:
             fix: Put right what follows from other rows.
             progress: Called with how many threads were examined, and how many there are.
+
+        Raises:
+            MissingExtra: Something is compressed, and there is no zstd.
         """
+        with suppress(StorageError):
+            yield inspect_ops.require_zstd(), False
         found = [*(yield from _examine_file())]
         fix = fix and not found  # what is written into damaged pages may damage more
         found += yield from self._examine_orphans(fix)

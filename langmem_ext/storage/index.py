@@ -194,10 +194,12 @@ class Indexes:
 
     Args:
         max_bytes: What all of them may hold, about.
+        compress: Whether those who write with them compress.
     """
 
-    def __init__(self, max_bytes: int) -> None:
+    def __init__(self, max_bytes: int, *, compress: bool = False) -> None:
         self._max_bytes = max_bytes
+        self.compress = compress
         self._indexes: OrderedDict[tuple[int, str], ThreadIndex] = OrderedDict()
         self.size = 0
         self._on_drop: list[Callable[[str], None]] = []

@@ -15,10 +15,11 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, Final, Protocol, TypeAlias
 
-from langmem_ext.errors import DamagedRow, LangmemExtError
+from langmem_ext.errors import DamagedRow, LangmemExtError, MissingExtra
 from langmem_ext.messages.manifest import NUMBERS, Runs, checked, length_of, ranges_of
 from langmem_ext.storage import inspect_statements as sql
 from langmem_ext.storage.checkpoint_ops import header_of, read_word, read_writes
+from langmem_ext.storage.compression import expand, expand_text, require
 from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Op, Row, fetch, fetch_one
 from langmem_ext.storage.findings import Findings
 from langmem_ext.storage.header import Header, ValueRef
@@ -139,6 +140,19 @@ class Examined:
         self.findings.add(kind, "damaged", place, f"does not decode ({error}): {NEXT_STEP}", checkpoints=checkpoints)
 
 
+def require_zstd() -> Op[None]:
+    """See that what is compressed can be read: without zstd it is not damaged.
+
+    Raises:
+        MissingExtra: Something is compressed, and there is no zstd.
+    """
+    try:
+        require()
+    except MissingExtra:
+        if (yield from fetch_one(sql.HAS_COMPRESSED)) == (1,):
+            raise
+
+
 # -- checkpoints and pending writes ------------------------------------------------------------------------------------------------------
 
 
@@ -230,7 +244,7 @@ def read_values(thread: Examined, contents: Contents, at: Cursor, limit: int) ->
     for count, (key, body) in enumerate(rows, start=1):
         number = thread.number_of(key)
         try:
-            thread.values[number] = contents.read_value(body)
+            thread.values[number] = contents.read_value(expand(body))
         except Exception as error:
             thread.broken.add(("value", number))
             thread.damaged("value", f"value {thread.number}:{number}", error, affected(thread, value=number))
@@ -265,7 +279,7 @@ def read_items(thread: Examined, contents: Contents, at: Cursor, limit: int) -> 
 
 def _compare(thread: Examined, row: Row, reading: Reading, place: str) -> None:
     """The columns that follow from an item's bytes must say what they do."""
-    stored = dict(zip(("name", "text", "tool_call_id"), row[3:6], strict=True)) | {"tokens": row[-1]}
+    stored = {"name": row[3], "text": expand_text(row[4]), "tool_call_id": row[5], "tokens": row[-1]}
     wrong = [
         column
         for column, value in reading.columns.items()

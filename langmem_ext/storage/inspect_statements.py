@@ -9,6 +9,10 @@ from langmem_ext.storage.statements import CHECKPOINT_COLUMNS, ITEM_COLUMNS
 INTEGRITY_CHECK = "PRAGMA integrity_check(100)"
 SELECT_COUNTER_NAME = "SELECT value FROM setting WHERE name = 'token_counter'"
 COUNT_THREADS = "SELECT count(*) FROM thread"
+HAS_COMPRESSED = (
+    "SELECT EXISTS (SELECT 1 FROM item WHERE typeof(text) = 'blob' OR substr(rest, 1, 1) = x'C1')"
+    " OR EXISTS (SELECT 1 FROM value WHERE substr(body, 1, 1) = x'C1')"
+)
 SELECT_THREAD_PAGE = "SELECT number FROM thread WHERE number > :after ORDER BY number LIMIT :limit"
 THREAD_COLUMNS: Final = (
     "number",

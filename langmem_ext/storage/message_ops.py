@@ -12,16 +12,18 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, Final
 
-from langmem_ext.errors import DamagedRow, LangmemExtError
+from langmem_ext.errors import DamagedRow, MissingExtra
 from langmem_ext.messages.identity import is_text
 from langmem_ext.messages.manifest import Runs, numbers_of, ranges_of, runs_of
-from langmem_ext.messages.skeleton import join_keys, split_keys
+from langmem_ext.messages.skeleton import split_keys
 from langmem_ext.storage import statements as sql
 from langmem_ext.storage.compounds import read_compound
-from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Batch, Op, Row, fetch
+from langmem_ext.storage.compression import expand, shrink, shrink_text
+from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Batch, Op, fetch
 from langmem_ext.storage.header import ValueRef
-from langmem_ext.storage.ids import decode_id, encode_id
+from langmem_ext.storage.ids import encode_id
 from langmem_ext.storage.index import KnownList, ThreadIndex
+from langmem_ext.storage.item_rows import decode_item
 from langmem_ext.storage.thread_ops import ThreadRow
 from langmem_ext.types import Codec, ItemRow, Snapshot
 
@@ -37,9 +39,6 @@ MAX_WORDS: Final = 512
 """Words of a thread from which on patterns are no longer interned: some applications have task paths that name data."""
 
 
-_TEXTS: Final = frozenset({str, type(None)})
-
-
 @dataclass(slots=True)
 class Writer:
     """The rows that one operation adds to a thread; written together by `flush`.
@@ -47,6 +46,7 @@ class Writer:
     Attributes:
         late: Numbers of the step's messages, by their bytes without an id (`ThreadIndex.late`): the step that the write follows, and for a
             checkpoint, the one that follows it. An input's messages stand in both: in the checkpoint, and in what its task writes.
+        compress: Whether texts, rests and values are compressed where that saves enough.
     """
 
     thread: ThreadRow
@@ -54,6 +54,7 @@ class Writer:
     codec: Codec
     now: int
     late: tuple[dict[Snapshot, int], ...]
+    compress: bool = False
     items: list[dict[str, Any]] = field(default_factory=list)
     values: list[dict[str, Any]] = field(default_factory=list)
     words: list[dict[str, Any]] = field(default_factory=list)
@@ -65,7 +66,7 @@ class Writer:
         number = self.thread.next_item
         self.thread.next_item = self.index.items_end = number + 1
         columns = self._columns(number, packed)
-        self.items.append(columns | {"created_at": self.now // 1000})
+        self.items.append(self._stored(columns) | {"created_at": self.now // 1000})
         self._learn(number, packed, columns["tokens"])
         return number
 
@@ -74,7 +75,7 @@ class Writer:
         yield from self.flush()
         columns = self._columns(number, packed)
         del columns["text"]
-        if not (yield from fetch(sql.COMPLETE_ITEM, **columns)):
+        if not (yield from fetch(sql.COMPLETE_ITEM, **self._stored(columns))):
             return False
         self._learn(number, packed, columns["tokens"])
         return True
@@ -101,6 +102,14 @@ class Writer:
             "shape": shape,
         }
 
+    def _stored(self, columns: dict[str, Any]) -> dict[str, Any]:
+        """Columns of an item as its row holds them."""
+        if self.compress:
+            columns |= {"rest": columns["rest"] and shrink(columns["rest"])}
+            if columns.get("text"):
+                columns |= {"text": shrink_text(columns["text"])}
+        return columns
+
     def _split(self, row: ItemRow) -> tuple[bytes | None, int | None]:
         """A message's rest as it is stored, and the word that holds its keys, if they have one."""
         if row.role is None or row.rest is None or len(row.rest) < SPLIT_BYTES:
@@ -122,7 +131,7 @@ class Writer:
         """Queue a new value row; its number."""
         number = self.thread.next_value
         self.thread.next_value = number + 1
-        self.values.append({"key": sql.row_key(self.thread.number, number), "body": body})
+        self.values.append({"key": sql.row_key(self.thread.number, number), "body": shrink(body) if self.compress else body})
         return number
 
     def caught(self, bare: Snapshot, number: int) -> None:
@@ -176,42 +185,6 @@ def load_items(index: ThreadIndex, codec: Codec, first: int, end: int) -> Op[Non
         index.learn_item(number, packed, message_id)
         if count % PAUSE_EVERY == 0:
             yield PAUSE
-
-
-def decode_item(row: Row, codec: Codec) -> tuple[Snapshot, str | None]:
-    """The exact bytes and the id of an item, from its row.
-
-    Raises:
-        DamagedRow: The row does not decode.
-    """
-    try:
-        _, raw_id, role, name, text, tool_call_id, rest = whole_item(row)
-        message_id = None if raw_id is None else decode_id(raw_id)
-        if not _TEXTS.issuperset((type(name), type(text), type(tool_call_id))):
-            raise ValueError("a text of it is none")
-        return codec.snapshot_of(ItemRow(message_id, role, name, text, tool_call_id, rest)), message_id
-    except LangmemExtError:
-        raise
-    except Exception as error:
-        number = row[0] & (1 << sql.KEY_BITS) - 1
-        raise DamagedRow(
-            f"message {number} of thread number {row[0] >> sql.KEY_BITS} is damaged ({error}): other threads stay readable;"
-            " restore this one from a copy, or delete it"
-        ) from error
-
-
-def whole_item(row: Row) -> Row:
-    """An item's row (`statements.ITEM_COLUMNS`) with its rest in one piece.
-
-    Raises:
-        ValueError: The word with its keys is missing, or does not belong to it.
-    """
-    *columns, rest, shape, keys = row
-    if shape is None:
-        return (*columns, rest)
-    if keys is None:
-        raise ValueError(f"word {shape} is missing")
-    return (*columns, join_keys(keys, rest))
 
 
 def resolve(writer: Writer, packed: Sequence[Snapshot], known: KnownList | None = None) -> Op[tuple[Runs, tuple[int, ...]]]:
@@ -370,10 +343,18 @@ def read_body(index: ThreadIndex, number: int) -> Op[bytes]:
     """A value row's body.
 
     Raises:
-        DamagedRow: It is missing.
+        DamagedRow: It is missing, or does not decompress.
+        MissingExtra: It is compressed, and there is no zstd.
     """
     rows = yield from fetch(sql.SELECT_VALUE, key=sql.row_key(index.number, number))
     if not rows or not isinstance(rows[0][0], bytes):
         raise DamagedRow(f"value {number} of thread number {index.number} is missing: restore the thread from a copy, or delete it")
-    body: bytes = rows[0][0]
-    return body
+    try:
+        return expand(rows[0][0])
+    except MissingExtra:
+        raise
+    except Exception as error:
+        raise DamagedRow(
+            f"value {number} of thread number {index.number} is damaged ({error}): other threads stay readable;"
+            " fork from an earlier checkpoint, or delete the thread"
+        ) from error

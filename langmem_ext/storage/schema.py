@@ -79,6 +79,7 @@ _M001_TABLES = (
     f"CREATE INDEX word_by_run ON word ({RUN_OF_WORD}) WHERE {RUN_OF_WORD} IS NOT NULL",
     # A message. role: position in messages.identity.CLASSES; NULL for a message kept whole in rest. created_at: Unix seconds.
     # rest: what the columns do not hold, as a dict; or, with a shape (a word with its keys), the values alone.
+    # text and rest, and a value's body, may be compressed (storage.compression): a text is a BLOB then.
     # A row with neither role nor rest is a long text of an input that has not become a message, or not yet: then this row becomes it.
     """CREATE TABLE item (
         key INTEGER PRIMARY KEY,
@@ -127,7 +128,7 @@ _M001_TABLES = (
                 WHEN 6 THEN 'human' WHEN 7 THEN 'ai' WHEN 8 THEN 'system' WHEN 9 THEN 'tool' WHEN 10 THEN 'function' WHEN 11 THEN 'chat'
             END AS role,
             item.name AS name,
-            item.text AS text,
+            CASE WHEN typeof(item.text) = 'text' THEN item.text END AS text,
             item.tool_call_id AS tool_call_id,
             CASE length(item.message_id)
                 WHEN 16 THEN lower(

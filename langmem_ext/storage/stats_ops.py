@@ -18,6 +18,7 @@ from langmem_ext.errors import LangmemExtError
 from langmem_ext.messages.manifest import ranges_of
 from langmem_ext.storage import stats_statements as sql
 from langmem_ext.storage.checkpoint_ops import header_of, read_word, read_writes
+from langmem_ext.storage.compression import original_length
 from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Op, fetch, fetch_one
 from langmem_ext.storage.header import Header, ValueRef, Versions
 from langmem_ext.storage.index import ThreadIndex
@@ -113,9 +114,9 @@ def count_rows() -> Op[tuple[int, int, int, int, int]]:
 def measure_items(thread: Measured, after: int, limit: int) -> Op[int | None]:
     """Measure a page of items; the last one's key, or None where no more follow."""
     rows = yield from fetch(sql.SELECT_ITEM_SIZES, after=after, high=row_key(thread.number + 1, 0), limit=limit)
-    for key, role, text, rest, names, bare in rows:
+    for key, role, text, rest, names, bare, text_head, rest_head in rows:
         thread.numbers.append(key - row_key(thread.number, 0))
-        thread.sizes.append(text + rest + names + UUID_TEXT + thread.weights.get(role, 0))
+        thread.sizes.append(_whole(text, text_head) + _whole(rest, rest_head) + names + UUID_TEXT + thread.weights.get(role, 0))
         thread.bytes += text + rest + names + ROW
         thread.text, thread.rest = thread.text + text, thread.rest + rest
         thread.messages += not bare
@@ -126,10 +127,18 @@ def measure_items(thread: Measured, after: int, limit: int) -> Op[int | None]:
 def measure_values(thread: Measured, after: int, limit: int) -> Op[int | None]:
     """Measure a page of values; the last one's key, or None where no more follow."""
     rows = yield from fetch(sql.SELECT_VALUE_SIZES, after=after, high=row_key(thread.number + 1, 0), limit=limit)
-    for key, length in rows:
-        thread.values[key - row_key(thread.number, 0)] = length
+    for key, length, head in rows:
+        thread.values[key - row_key(thread.number, 0)] = _whole(length, head)
         thread.bytes += length + ROW
     return rows[-1][0] if len(rows) == limit else None
+
+
+def _whole(length: int, head: bytes | None) -> int:
+    """The length of a column before it was compressed, if it is."""
+    try:
+        return length if head is None else original_length(head)
+    except ValueError:
+        return length  # damaged: the doctor names it
 
 
 def sum_up(thread: Measured) -> Op[None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from langmem_ext.storage.compression import HEAD_BYTES
 from langmem_ext.storage.statements import CHECKPOINT_COLUMNS
 
 COUNT_ROWS = (
@@ -18,11 +19,15 @@ SELECT_THREADS = "SELECT number, id FROM thread WHERE number > :after ORDER BY n
 
 _TEXT = "coalesce(length(CAST(text AS BLOB)), 0)"
 _NAMES = "coalesce(length(message_id), 0) + coalesce(length(CAST(name AS BLOB)), 0) + coalesce(length(CAST(tool_call_id AS BLOB)), 0)"
+# The beginning of what is compressed tells how long it was.
+_TEXT_HEAD = f"CASE WHEN typeof(text) = 'blob' THEN substr(text, 1, {HEAD_BYTES}) END"
+_REST_HEAD = f"CASE WHEN substr(rest, 1, 1) = x'C1' THEN substr(rest, 1, {HEAD_BYTES}) END"
+_BODY_HEAD = f"CASE WHEN substr(body, 1, 1) = x'C1' THEN substr(body, 1, {HEAD_BYTES}) END"
 SELECT_ITEM_SIZES = (
-    f"SELECT key, role, {_TEXT}, coalesce(length(rest), 0), {_NAMES}, rest IS NULL AND role IS NULL"
+    f"SELECT key, role, {_TEXT}, coalesce(length(rest), 0), {_NAMES}, rest IS NULL AND role IS NULL, {_TEXT_HEAD}, {_REST_HEAD}"
     " FROM item WHERE key > :after AND key < :high ORDER BY key LIMIT :limit"
 )
-SELECT_VALUE_SIZES = "SELECT key, length(body) FROM value WHERE key > :after AND key < :high ORDER BY key LIMIT :limit"
+SELECT_VALUE_SIZES = f"SELECT key, length(body), {_BODY_HEAD} FROM value WHERE key > :after AND key < :high ORDER BY key LIMIT :limit"
 SELECT_CHECKPOINTS = (
     f"SELECT namespace, {CHECKPOINT_COLUMNS} FROM checkpoint"
     " WHERE thread = :thread AND (namespace, id) > (:namespace, :after) ORDER BY namespace, id LIMIT :limit"
