@@ -61,11 +61,11 @@ def _memory(folder: Path) -> Iterator[Opened]:
     yield Opened(InMemorySaver())
 
 
-def _delta(synchronous: Synchronous) -> Open:
+def _delta(synchronous: Synchronous, *, compress: bool = False) -> Open:
     @contextmanager
     def opening(folder: Path) -> Iterator[Opened]:
         file = folder / "delta.db"
-        with closing(DeltaSaver.open(str(file), synchronous=synchronous)) as saver:
+        with closing(DeltaSaver.open(str(file), synchronous=synchronous, compress=compress)) as saver:
             yield Opened(saver, partial(sqlite_size, file))
 
     return opening
@@ -115,6 +115,7 @@ CONTENDERS: dict[str, Open] = {
     "deltachannel": _sqlite("normal", delta_channel=True),
     "delta": _delta("normal"),
     "delta-full": _delta("full"),
+    "delta-zstd": _delta("normal", compress=True),
 }
 """By name. Without a suffix `synchronous=NORMAL`, which commits cheaper: so differences are seen better."""
 
@@ -130,4 +131,5 @@ TITLES = {
     "postgres": "PostgresSaver (client's CPU)",
     "delta": "DeltaSaver",
     "delta-full": "DeltaSaver FULL",
+    "delta-zstd": "DeltaSaver, compressed",
 }

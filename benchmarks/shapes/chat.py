@@ -87,9 +87,11 @@ SHAPES = (
     _growth(
         "short",
         "800 turns of short messages, from the first",
-        ("none", "memory", "sqlite", "deltachannel", "postgres", "delta"),
+        ("none", "memory", "sqlite", "deltachannel", "postgres", "delta", "delta-zstd"),
         (
             Aim("bytes / raw, 800 short turns", "by_raw@800", at_most=1.3),
+            Aim("the same, compressed", "by_raw@800", at_most=1.1, ours="delta-zstd"),
+            Aim("CPU of turns 751 to 800, compressed", "turn_cpu_ms@800", "delta", ours="delta-zstd"),
             Aim("database bytes at 800 turns", "bytes@800", at_most=900_000),
             Aim("database bytes at 800 turns", "bytes@800", "sqlite", at_least=1000),
             Aim("database bytes at 800 turns", "bytes@800", "deltachannel"),
@@ -99,16 +101,33 @@ SHAPES = (
     _growth(
         "long",
         "800 turns of 2,000 characters each way",
-        ("delta",),
-        (Aim("bytes / raw, 800 long turns", "by_raw@800", at_most=1.1),),
+        ("delta", "delta-zstd"),
+        (
+            Aim("bytes / raw, 800 long turns", "by_raw@800", at_most=1.1),
+            Aim("the same, compressed", "by_raw@800", at_most=0.6, ours="delta-zstd"),
+            Aim("CPU of turns 751 to 800, long and compressed", "turn_cpu_ms@800", "delta", ours="delta-zstd"),
+        ),
         characters=LONG,
     ),
-    _growth("mixed", "800 turns of 20 to 1,000 characters, answered with 200 to 8,000", ("delta",), (), slow=True, characters=MIXED),
+    _growth(
+        "mixed",
+        "800 turns of 20 to 1,000 characters, answered with 200 to 8,000",
+        ("delta", "delta-zstd"),
+        (
+            Aim("bytes / raw, 800 turns of mixed lengths", "by_raw@800"),
+            Aim("the same, compressed", "by_raw@800", ours="delta-zstd"),
+        ),
+        slow=True,
+        characters=MIXED,
+    ),
     _growth(
         "rich",
         "800 turns, provider metadata on the agent's messages",
-        ("delta",),
-        (Aim("bytes / raw, 800 turns with provider metadata", "by_raw@800", at_most=1.0),),
+        ("delta", "delta-zstd"),
+        (
+            Aim("bytes / raw, 800 turns with provider metadata", "by_raw@800", at_most=1.0),
+            Aim("the same, compressed", "by_raw@800", ours="delta-zstd"),
+        ),
         rich=True,
     ),
     _growth(
