@@ -5,13 +5,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 DEVELOPED := $(VENV)/.developed
+LOWEST := .venv-lowest
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 # Two: the tests start processes of their own.
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo chat test check fix bench soak clean
+.PHONY: help demo chat test lowest check fix bench soak clean
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -24,6 +25,9 @@ chat: $(INSTALLED) ## Talk to the order desk.
 
 test: $(DEVELOPED) ## Run the tests.
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -q
+
+lowest: $(LOWEST)/.installed ## Test the storage with the oldest versions of everything that it claims to work with.
+	$(LOWEST)/bin/python -m pytest -p no:anyio -n $(WORKERS) --dist worksteal -q tests/storage tests/unit
 
 check: $(DEVELOPED) ## Check format, style, types and layers.
 	$(BIN)/ruff format --check
@@ -42,7 +46,7 @@ soak: $(DEVELOPED) ## Run the tests with the random ones at their full counts; t
 	LANGMEM_EXT_SOAK=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -q --timeout 7200
 
 clean: ## Remove .venv and what the tools keep.
-	rm -rf $(VENV) .demo .mypy_cache .ruff_cache .hypothesis build dist
+	rm -rf $(VENV) $(LOWEST) .demo .mypy_cache .ruff_cache .hypothesis build dist
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12 …")'
@@ -58,4 +62,13 @@ $(INSTALLED): pyproject.toml | $(BIN)/python
 $(DEVELOPED): pyproject.toml $(INSTALLED)
 	@echo "Installing what the tests and checks need …"
 	@$(PIP) install --group dev
+	@touch $@
+
+# Pinned to the lower bounds of pyproject.toml; the oldest of them have wheels for Python 3.11 only. (anyio's pytest plugin of that time warns.)
+$(LOWEST)/.installed: pyproject.toml tests/lowest.txt
+	@echo "Making $(LOWEST) …"
+	@rm -rf $(LOWEST)
+	@$(PYTHON) -m venv $(LOWEST)
+	@$(LOWEST)/bin/python -m pip --disable-pip-version-check --quiet install --upgrade 'pip>=25.1'
+	@$(LOWEST)/bin/python -m pip --disable-pip-version-check --quiet install --constraint tests/lowest.txt --editable '.[all]' --group storage
 	@touch $@
