@@ -98,7 +98,8 @@ def copy_thread(reference: InMemorySaver, source: str, target: str) -> None:
 UNUSED_WORDS = """SELECT word.thread, word.number FROM word WHERE number NOT IN (
     SELECT label FROM checkpoint WHERE thread = word.thread UNION SELECT shape FROM checkpoint WHERE thread = word.thread
     UNION SELECT pattern FROM checkpoint WHERE thread = word.thread AND pattern IS NOT NULL
-    UNION SELECT shape FROM pending_write WHERE thread = word.thread AND shape IS NOT NULL)"""
+    UNION SELECT shape FROM pending_write WHERE thread = word.thread AND shape IS NOT NULL
+    UNION SELECT shape FROM item WHERE key >> 32 = word.thread AND shape IS NOT NULL)"""
 UNUSED_NAMESPACES = """SELECT thread, number FROM namespace WHERE NOT EXISTS (
     SELECT 1 FROM checkpoint WHERE checkpoint.thread = namespace.thread AND checkpoint.namespace = namespace.number)
     AND NOT EXISTS (
