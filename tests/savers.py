@@ -27,9 +27,9 @@ Saver = BaseCheckpointSaver[Any]
 T = TypeVar("T")
 
 
-def open_saver(url: str) -> Any:
+def open_saver(url: str, *, compress: bool = False) -> Any:
     """Open the saver under test: the one line to change for another subject."""
-    return DeltaSaver.open(url)
+    return DeltaSaver.open(url, compress=compress)
 
 
 @dataclass(frozen=True)
@@ -39,12 +39,14 @@ class Backend:
     name: str
     survives_close: bool
     new_url: Callable[[Path], str]
+    compress: bool = False
 
 
 BACKENDS = (
     Backend("memory", survives_close=False, new_url=lambda folder: ":memory:"),
     Backend("file", survives_close=True, new_url=lambda folder: str(folder / f"{uuid4().hex}.db")),
 )
+COMPRESSED = Backend("compressed", survives_close=True, new_url=lambda folder: str(folder / f"{uuid4().hex}.db"), compress=True)
 
 
 class SyncAsAsync(BaseCheckpointSaver[Any]):
@@ -137,7 +139,7 @@ class Shelf:
         self.saver = self._open()
 
     def _open(self) -> Saver:
-        saver: Saver = open_saver(self.url)
+        saver: Saver = open_saver(self.url, compress=self.backend.compress)
         return saver
 
     async def reopen(self) -> Saver:

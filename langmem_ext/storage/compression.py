@@ -23,10 +23,13 @@ MARK: Final = b"\xc1"
 FORMAT: Final = 1
 
 LEVEL: Final = 6
-"""Higher ones gain 1 to 2 % and take three to five times as long."""
+"""Level 19 makes texts 2 to 4 % smaller and takes three to five times as long."""
 
 MIN_BYTES: Final = 64
 """From this size on. Of shorter texts, few get smaller by a tenth."""
+
+WORTH: Final = 0.9
+"""What is left must be at most so much of the whole: a saved byte or two is not worth a column that nobody can read."""
 
 MAX_BYTES: Final = 64 * 1024 * 1024
 """Up to this size. What is larger is stored as it is, and a frame that claims to hold more is damaged or forged."""
@@ -70,7 +73,7 @@ def shrink(body: bytes) -> bytes:
         stored = _PREFIX + engine.compress(body)[len(_MAGIC) :]
     finally:
         _idle.append(engine)
-    return stored if 10 * len(stored) <= 9 * len(body) else body
+    return stored if len(stored) <= WORTH * len(body) else body
 
 
 def shrink_text(text: str) -> str | bytes:

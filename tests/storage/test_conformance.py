@@ -17,6 +17,12 @@ TESTS = 81
 
 
 async def test_all_eight_capabilities_pass_and_none_is_skipped(backend: Backend, mode: Mode, folder: Path) -> None:
+    await conform(backend, mode, folder)
+
+
+async def conform(backend: Backend, mode: Mode, folder: Path) -> None:
+    """Run the suite on a kind of database."""
+
     async def factory() -> AsyncGenerator[BaseCheckpointSaver[Any], None]:
         shelf = Shelf(backend, mode, folder)
         try:
