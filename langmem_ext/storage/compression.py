@@ -1,11 +1,11 @@
 """Compressed columns. Each says by itself that it is one, so a database may hold both kinds, and reading asks for no option.
 
-A compressed column is a BLOB of `MARK`, the number of its format, and a zstd frame without its magic number. No msgpack begins with the
-mark, and a text that is not compressed is no BLOB. The frame tells the length of what it holds and carries a checksum of it: a flipped bit
-is an error, not another text.
+A compressed column is a BLOB of `MARK`, a byte that names the format, and a zstd frame without its magic number. No msgpack begins with
+the mark, and a text that is not compressed is no BLOB. The frame tells the length of what it holds and carries a checksum of it: a flipped
+bit is an error, not another text.
 
-The format's number also names the dictionary: what conversations, programs and data say everywhere, which is what makes a short message
-shrink. A released dictionary is never changed; another one is another number. It is made of no conversation: a dictionary of a thread's own
+The format's byte also names the dictionary: what conversations, programs and data say everywhere, which is what makes a short message
+shrink. A released dictionary is never changed; another one gets another byte. It is made of no conversation: a dictionary of a thread's own
 messages would have to outlive them, and what was deleted must not stand anywhere.
 """
 
@@ -20,7 +20,12 @@ from typing import Any, Final, Protocol
 from langmem_ext.errors import MissingExtra
 
 MARK: Final = b"\xc1"
-FORMAT: Final = 1
+
+DICTIONARIES: Final = {b"\xc1": "dictionary-1.zdict"}
+"""By the byte of a format. The first is the mark again: with one bit of either flipped, hardly a row is msgpack (`expand`)."""
+
+FORMAT: Final = b"\xc1"
+"""The format that is written."""
 
 LEVEL: Final = 6
 """Level 19 makes texts 2 to 4 % smaller and takes three to five times as long."""
@@ -37,7 +42,9 @@ MAX_BYTES: Final = 64 * 1024 * 1024
 HEAD_BYTES: Final = 12
 """So many bytes of a column tell how long its content is."""
 
-_PREFIX: Final = MARK + bytes([FORMAT])
+_PREFIX: Final = MARK + FORMAT
+_FLIPPED: Final = frozenset(MARK[0] ^ 1 << bit for bit in range(8) if bit != 2)
+"""What a flipped bit makes of the mark. None but C5, a long `bytes` value, can stand before C1 in msgpack of more than three bytes."""
 _MAGIC: Final = b"\x28\xb5\x2f\xfd"
 
 
@@ -93,9 +100,11 @@ def expand(stored: bytes) -> bytes:
         MissingExtra: They are compressed, and there is no zstd.
     """
     if stored[:1] != MARK:
+        if stored[1:2] == FORMAT and len(stored) > 3 and stored[0] in _FLIPPED:
+            raise ValueError("its first byte is none")
         return stored
     length = original_length(stored)
-    if length > MAX_BYTES:
+    if not 0 < length <= MAX_BYTES:
         raise ValueError(f"it claims to hold {length} bytes")
     engine = _borrow()
     try:
@@ -154,7 +163,7 @@ def _borrow() -> Engine:
 @cache
 def _maker() -> Callable[[], Engine]:
     """What makes an engine: of `zstandard`, which takes a tenth of the time to read a short text, or else of Python's own zstd."""
-    dictionary = files("langmem_ext.storage").joinpath(f"dictionary-{FORMAT}.zdict").read_bytes()
+    dictionary = files("langmem_ext.storage").joinpath(DICTIONARIES[FORMAT]).read_bytes()
     for name, engine in (("zstandard", _Zstandard), ("compression.zstd", _StandardLibrary)):
         try:
             module = import_module(name)

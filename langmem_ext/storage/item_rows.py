@@ -47,7 +47,7 @@ def whole_item(row: Row) -> Row:
     *columns, text, tool_call_id, rest, shape, keys = row
     if type(text) is bytes:
         text = expand_text(text)
-    if type(rest) is bytes and rest[:1] == MARK:
+    if type(rest) is bytes and MARK in rest[:2]:
         rest = expand(rest)
     if shape is not None:
         if keys is None:

@@ -1,0 +1,468 @@
+"""Promise: a compressed database is the same database, smaller. Each row says whether it is compressed, and reading asks for no option."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from hashlib import sha256
+from importlib import import_module
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated, Any, TypedDict
+
+import pytest
+from forgotten import assert_clean, everything
+from hypothesis import given
+from hypothesis import strategies as st
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.graph import START, StateGraph, add_messages
+from moved import assert_moved
+from programs import programs
+from puts import call_lists
+from savers import COMPRESSED, Backend, Mode, Shelf
+from test_conformance import conform
+from test_equivalence import compare, compare_calls, explore
+
+from langmem_ext import DamagedRow, DeltaSaver, MessageLog, ThreadChatMessageHistory, copy_saver, examine, stats
+from langmem_ext.storage import compression
+from langmem_ext.storage.compression import FORMAT, MARK, expand, expand_text, original_length, shrink, shrink_text
+
+TEXT = "The order was shipped last week. Is there anything else that I can help you with, or would you like to speak to somebody? "
+
+
+class State(TypedDict):
+    messages: Annotated[list[AnyMessage], add_messages]
+    report: str
+    files: dict[str, str]
+
+
+def build(saver: Any) -> Any:
+    """A graph whose steps write texts, metadata and values that are worth compressing, and some that are not."""
+
+    def answer(state: State) -> dict[str, Any]:
+        turn = len(state["messages"])
+        metadata = {"explanation": TEXT * 2, "model_name": "m"}
+        message = AIMessage(f"{turn} {TEXT}", response_metadata=metadata, id=f"answer-{turn}")
+        files = {f"file-{number}": TEXT for number in range(12)} | {f"file-{turn}": f"{turn} {TEXT}"}
+        return {"messages": [message, AIMessage("Yes.", id=f"yes-{turn}")], "report": TEXT * 9 + str(turn), "files": files}
+
+    return StateGraph(State).add_node("answer", answer).add_edge(START, "answer").compile(checkpointer=saver)
+
+
+def config(thread: str = "t") -> Any:
+    return {"configurable": {"thread_id": thread}}
+
+
+def talk(saver: Any, turns: range = range(3), thread: str = "t") -> None:
+    graph = build(saver)
+    for turn in turns:
+        graph.invoke({"messages": [HumanMessage(f"{turn}: {TEXT}", id=f"human-{turn}")]}, config(thread))
+
+
+def opened(path: Path, *, compress: bool = False) -> Any:
+    return closing(DeltaSaver.open(str(path), compress=compress))
+
+
+def cells(path: Path) -> list[tuple[str, int, Any]]:
+    """All that may be compressed: column, key, content."""
+    with closing(sqlite3.connect(path)) as connection:
+        return [
+            (column, key, content)
+            for table, column in (("item", "text"), ("item", "rest"), ("value", "body"))
+            for key, content in connection.execute(f"SELECT key, {column} FROM {table} WHERE {column} IS NOT NULL ORDER BY key")
+        ]
+
+
+def is_compressed(content: Any) -> bool:
+    return isinstance(content, bytes) and content[:1] == MARK
+
+
+def size(path: Path) -> int:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    return path.stat().st_size
+
+
+@pytest.fixture
+def all_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compress whatever can be, however short it is and however little it saves."""
+    monkeypatch.setattr(compression, "MIN_BYTES", 1)
+    monkeypatch.setattr(compression, "WORTH", 100)
+
+
+# -- the same database -------------------------------------------------------------------------------------------------------------------
+
+
+class Switching(Shelf):
+    """Opens its database with and without the option, in turns."""
+
+    def _open(self) -> Any:
+        self.compress = not getattr(self, "compress", False)
+        return DeltaSaver.open(self.url, compress=self.compress)
+
+
+async def test_langgraphs_conformance_suite_passes_with_everything_compressed(all_of_it: None, mode: Mode, folder: Path) -> None:
+    await conform(COMPRESSED, mode, folder)
+
+
+def test_random_programs_read_back_as_on_the_in_memory_saver(all_of_it: None, mode: Mode, folder: Path) -> None:
+    explore(programs, compare, COMPRESSED, mode, folder)
+
+
+def test_random_calls_read_back_exactly_as_on_the_in_memory_saver(all_of_it: None, mode: Mode, folder: Path) -> None:
+    explore(call_lists, compare_calls, COMPRESSED, mode, folder)
+
+
+def test_the_option_may_change_at_any_time(all_of_it: None, mode: Mode, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shelves: list[Switching] = []
+
+    def switching(backend: Backend, mode: Mode, folder: Path) -> Switching:
+        shelves.append(Switching(backend, mode, folder))
+        return shelves[-1]
+
+    monkeypatch.setattr("test_equivalence.Shelf", switching)
+    explore(call_lists, compare_calls, COMPRESSED, mode, folder)
+    assert shelves
+    for shelf in shelves:
+        assert [finding for finding in examine(shelf.url).findings if finding.severity != "note"] == []
+
+
+def test_a_mixed_database_reads_as_one(tmp_path: Path) -> None:
+    path, reference = tmp_path / "a.db", InMemorySaver()
+    for start, compress in ((0, False), (2, True), (4, False)):
+        with opened(path, compress=compress) as saver:
+            talk(saver, range(start, start + 2))
+    talk(reference, range(6))
+    kinds = {column: {is_compressed(content) for at, _, content in cells(path) if at == column} for column in ("text", "rest", "body")}
+    assert kinds == dict.fromkeys(("text", "rest", "body"), {True, False})
+    with opened(path) as saver:
+        expected, found = (build(place).get_state(config()).values for place in (reference, saver))
+        assert found == expected
+        assert [type(message.content) for message in found["messages"]] == [str] * len(found["messages"])
+        assert_clean(saver)
+
+
+def test_copying_pruning_and_moving_leave_compressed_rows_as_they_read(tmp_path: Path) -> None:
+    with (
+        opened(tmp_path / "a.db", compress=True) as saver,
+        opened(tmp_path / "b.db", compress=True) as other,
+        opened(tmp_path / "c.db") as plain,
+    ):
+        talk(saver, range(4))
+        whole = {place[1:]: found.checkpoint for place, found in everything(saver, ["t"]).items()}
+        saver.copy_thread("t", "copy")
+        assert {place[1:]: found.checkpoint for place, found in everything(saver, ["copy"]).items()} == whole
+        for target in (other, plain):
+            copy_saver(saver, target)
+            assert_moved(saver, target)
+        saver.prune(["t"], keep_last=2)
+        kept = {place[1:]: found.checkpoint for place, found in everything(saver, ["t"]).items()}
+        assert 0 < len(kept) < len(whole)
+        assert kept == {place: whole[place] for place in kept}
+        saver.delete_thread("copy")
+        talk(saver, range(4, 6))
+        for each in (saver, other, plain):
+            assert_clean(each)
+    assert all(
+        is_compressed(content) == (path.name == "b.db") for path in (tmp_path / "b.db", tmp_path / "c.db") for content in reports(path)
+    )
+
+
+def reports(path: Path) -> list[Any]:
+    """The value rows that are long."""
+    return [content for column, _, content in cells(path) if column == "body"]
+
+
+def test_history_and_a_serializer_of_ones_own_work_on_a_compressed_database(tmp_path: Path) -> None:
+    with closing(MessageLog.open(str(tmp_path / "a.db"), compress=True)) as log:
+        ThreadChatMessageHistory("t", log).add_messages([HumanMessage(TEXT), AIMessage("short")])
+    with closing(MessageLog.open(str(tmp_path / "a.db"))) as log:
+        assert [message.content for message in ThreadChatMessageHistory("t", log).messages] == [TEXT, "short"]
+    with closing(DeltaSaver.open(str(tmp_path / "b.db"), serde=JsonPlusSerializer(), compress=True)) as saver:
+        talk(saver)
+    assert any(is_compressed(content) for column, _, content in cells(tmp_path / "b.db") if column == "rest")
+    with closing(DeltaSaver.open(str(tmp_path / "b.db"), serde=JsonPlusSerializer())) as saver:
+        assert build(saver).get_state(config()).values["messages"][0].content == f"0: {TEXT}"
+
+
+# -- smaller -----------------------------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_long_is_compressed_and_what_is_short_stays_readable(tmp_path: Path) -> None:
+    with opened(tmp_path / "a.db", compress=True) as saver:
+        talk(saver, range(40))
+    with opened(tmp_path / "b.db") as saver:
+        talk(saver, range(40))
+    assert size(tmp_path / "a.db") < 0.8 * size(tmp_path / "b.db")
+    assert not any(is_compressed(content) for _, _, content in cells(tmp_path / "b.db"))
+    plain = {(column, key): content for column, key, content in cells(tmp_path / "b.db")}
+    for column, key, content in cells(tmp_path / "a.db"):
+        whole = plain[column, key]
+        length = len(whole.encode() if isinstance(whole, str) else whole)
+        assert is_compressed(content) or length < compression.MIN_BYTES or len(content) == length
+        assert not is_compressed(content) or len(content) <= compression.WORTH * length
+    with closing(sqlite3.connect(tmp_path / "a.db")) as connection:
+        shown = connection.execute("SELECT text, count(*) FROM conversation GROUP BY text").fetchall()
+    assert shown == [(None, 80), ("Yes.", 40)]
+
+
+def test_the_statistics_know_how_long_it_was(tmp_path: Path) -> None:
+    found = []
+    for name, compress in (("a.db", True), ("b.db", False)):
+        with opened(tmp_path / name, compress=compress) as saver:
+            talk(saver, range(20))
+        found.append(stats(str(tmp_path / name)))
+    assert found[0].sqlite_saver_bytes == found[1].sqlite_saver_bytes
+    assert found[0].bytes["texts"] < found[1].bytes["texts"]
+    assert sum(found[0].bytes.values()) == found[0].file_bytes
+
+
+# -- the format --------------------------------------------------------------------------------------------------------------------------
+
+STORED = "c1c1247a8d01009065642e77737065616b6f6d65626f64793f200bfc4480956931860460ba999e002b15ed487ea7689c0c38f3b723cb1ac17a7b43f2"
+
+
+@given(
+    st.one_of(
+        st.binary(max_size=300), st.text(max_size=300).map(str.encode), st.builds(lambda n, b: b * n, st.integers(1, 999), st.binary())
+    )
+)
+def test_what_was_shrunk_expands_to_the_byte(body: bytes) -> None:
+    if MARK in body[:2]:
+        return  # no msgpack begins so
+    stored = shrink(body)
+    assert expand(stored) == body
+    assert len(stored) <= len(body)
+    if stored is not body:
+        assert original_length(stored[: compression.HEAD_BYTES]) == len(body)
+
+
+@pytest.mark.parametrize("length", [64, 255, 256, 257, 65_791, 65_792, 3_000_000])
+def test_every_length_is_told_by_the_first_bytes(length: int) -> None:
+    stored = shrink(b"a" * length)
+    assert original_length(stored[: compression.HEAD_BYTES]) == length
+    assert expand(stored) == b"a" * length
+
+
+def test_a_text_stays_a_text_or_becomes_a_blob_that_says_so() -> None:
+    assert expand_text(shrink_text(TEXT)) == TEXT
+    assert isinstance(shrink_text(TEXT), bytes)
+    assert shrink_text("Yes.") == "Yes."
+    assert expand_text(None) is None
+    with pytest.raises(ValueError, match="is none"):
+        expand_text(b"a blob of somebody else")
+
+
+def test_what_was_compressed_once_is_read_for_ever() -> None:
+    dictionary = files("langmem_ext.storage").joinpath("dictionary-1.zdict").read_bytes()
+    assert sha256(dictionary).hexdigest() == "4e5367fa6160e5c7a644b85fbeabff1186b279dbc0e623cc0242bc078d5fa3b1"
+    assert expand(bytes.fromhex(STORED)).decode() == TEXT
+
+
+def test_what_is_larger_than_the_bound_is_stored_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compression, "MAX_BYTES", 1000)
+    assert shrink(b"a" * 1001) == b"a" * 1001
+    assert is_compressed(shrink(b"a" * 1000))
+
+
+def test_both_ways_to_zstd_write_and_read_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    name = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
+    dictionary = files("langmem_ext.storage").joinpath("dictionary-1.zdict").read_bytes()
+    own = compression._StandardLibrary(import_module(name), dictionary)
+    other = compression._Zstandard(import_module("zstandard"), dictionary)
+    for body in (TEXT.encode(), TEXT.encode() * 99, bytes(70), b"a" * 3_000_000):
+        for writer in (own, other):
+            frame = writer.compress(body)
+            assert own.decompress(frame, len(body)) == other.decompress(frame, len(body)) == body
+    monkeypatch.setattr(compression, "_borrow", lambda: own)
+    assert_no_flip_gives_other_bytes(TEXT.encode())
+
+
+def test_threads_and_tasks_compress_at_the_same_time() -> None:
+    bodies = [f"{number} {TEXT * (number % 40 + 1)}".encode() for number in range(400)]
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(lambda body: expand(shrink(body)), bodies)) == bodies
+
+    async def together() -> list[bytes]:
+        return await asyncio.gather(*(asyncio.to_thread(lambda body=body: expand(shrink(body))) for body in bodies))
+
+    assert asyncio.run(together()) == bodies
+
+
+# -- damage ------------------------------------------------------------------------------------------------------------------------------
+
+
+def flips(content: bytes, bits: Iterable[int]) -> Iterator[bytes]:
+    """The content with each of these bits flipped."""
+    for bit in bits:
+        damaged = bytearray(content)
+        damaged[bit // 8] ^= 1 << bit % 8
+        yield bytes(damaged)
+
+
+def assert_no_flip_gives_other_bytes(body: bytes) -> None:
+    stored = shrink(body)
+    read = 0
+    for damaged in flips(stored, [0, 1, *range(3, 8 * len(stored))]):  # with bit 2, the mark is that of a long `bytes` value
+        try:
+            found = expand(damaged)
+        except Exception:
+            continue
+        assert found == body
+        read += 1
+    assert read <= 2  # bits that mean nothing
+
+
+@pytest.mark.parametrize("body", [TEXT.encode(), TEXT.encode() * 20, bytes(range(256)) * 3, bytes(1000)], ids=len)
+def test_a_flipped_bit_never_becomes_another_text(body: bytes) -> None:
+    assert_no_flip_gives_other_bytes(body)
+
+
+@pytest.fixture
+def whole(tmp_path: Path) -> Path:
+    with opened(tmp_path / "whole.db", compress=True) as saver:
+        talk(saver, range(1))
+    return tmp_path / "whole.db"
+
+
+NAMED = re.compile("(value|values|message) .* of thread number 1|checkpoint .* of thread 't'")
+
+
+def replaced(path: Path, column: str, key: int, content: Any) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        table = "value" if column == "body" else "item"
+        connection.execute(f"UPDATE {table} SET {column} = ? WHERE key = ?", (content, key))
+        connection.commit()
+
+
+def test_a_flipped_bit_in_a_row_is_a_damaged_row_that_is_named_or_changes_nothing(whole: Path) -> None:
+    with opened(whole) as saver:
+        expected = everything(saver)
+    tried, refused, read = 0, 0, 0
+    for column, key, content in cells(whole):
+        if not is_compressed(content):
+            continue
+        for damaged in flips(content, [*range(8), *range(8, 8 * len(content), 41)]):
+            replaced(whole, column, key, damaged)
+            report = examine(str(whole))
+            tried += 1
+            with opened(whole) as saver:
+                try:
+                    same = everything(saver) == expected  # a list decodes values when they are looked at
+                except DamagedRow as error:
+                    refused += bool(NAMED.search(str(error))) and not report.ok
+                else:
+                    read += same and report.ok
+        replaced(whole, column, key, content)
+    assert refused + read == tried > 50
+    assert read < 5
+    with opened(whole) as saver:
+        assert everything(saver) == expected
+
+
+def claiming(length: int, content: bytes = b"") -> bytes:
+    """A frame that claims to hold so many bytes."""
+    return MARK + FORMAT + b"\xe0" + length.to_bytes(8, "little") + content
+
+
+FORGED: dict[str, Callable[[bytes], bytes]] = {
+    "gigabytes": lambda stored: claiming(8 << 30, stored[4:]),
+    "more than it holds": lambda stored: claiming(1 << 20, stored[4:]),
+    "no length": lambda stored: MARK + FORMAT + b"\x00" + stored[3:],
+    "nothing": lambda stored: MARK,
+    "nothing but its format": lambda stored: MARK + FORMAT,
+    "half": lambda stored: stored[: len(stored) // 2],
+    "more behind its end": lambda stored: stored + b"more",
+    "a newer format": lambda stored: MARK + b"\x02" + stored[2:],
+    "another dictionary": lambda stored: MARK + FORMAT + bytes([stored[2] | 1]) + b"\x07" + stored[3:],
+}
+
+
+@pytest.mark.parametrize("forgery", FORGED)
+def test_a_forged_frame_is_a_damaged_row_that_is_named(forgery: str, whole: Path) -> None:
+    for column, key, content in cells(whole):
+        if is_compressed(content):
+            replaced(whole, column, key, FORGED[forgery](content))
+            with opened(whole) as saver, pytest.raises(DamagedRow, match=NAMED.pattern):
+                everything(saver)
+            report = examine(str(whole))
+            assert any(finding.severity == "damaged" for finding in report.findings)
+            assert stats(str(whole)).messages == 3
+            replaced(whole, column, key, content)
+
+
+def test_a_repair_reads_and_keeps_what_is_compressed(whole: Path) -> None:
+    with closing(sqlite3.connect(whole)) as connection:
+        connection.execute("UPDATE item SET tokens = 99999")
+        connection.commit()
+    with opened(whole) as saver:
+        expected = everything(saver)
+    assert examine(str(whole), fix=True).ok
+    assert examine(str(whole)).findings == ()
+    with opened(whole) as saver:
+        assert everything(saver) == expected
+
+
+# -- without zstd ------------------------------------------------------------------------------------------------------------------------
+
+WITHOUT = """
+import sys
+from pathlib import Path
+import langmem_ext
+from langmem_ext import DeltaSaver, MissingExtra, examine, stats
+from langchain_core.messages import HumanMessage
+from langgraph.checkpoint.base import empty_checkpoint
+
+for name in ("zstandard", "compression.zstd", "backports.zstd"):
+    sys.modules[name] = None
+compressed, plain, new = sys.argv[1:]
+
+def refused(work):
+    try:
+        work()
+    except MissingExtra as error:
+        assert "pip install 'langmem-ext[zstd]'" in str(error), error
+        return True
+    return False
+
+config = {"configurable": {"thread_id": "t"}}
+assert refused(lambda: DeltaSaver.open(new, compress=True))
+assert not Path(new).exists()
+with DeltaSaver.from_conn_string(compressed) as saver:
+    assert refused(lambda: saver.get_tuple(config))
+    assert refused(lambda: list(saver.list(None)))
+    other = {"configurable": {"thread_id": "other", "checkpoint_ns": ""}}
+    checkpoint = empty_checkpoint() | {"channel_values": {"text": "long " * 99}, "channel_versions": {"text": "1"}}
+    saver.put(other, checkpoint, {}, {"text": "1"})
+    assert saver.get_tuple(other).checkpoint["channel_values"] == {"text": "long " * 99}
+assert refused(lambda: examine(compressed))
+assert refused(lambda: stats(compressed))
+with DeltaSaver.from_conn_string(plain) as saver:
+    assert saver.get_tuple(config) is not None
+assert examine(plain).ok and stats(plain).messages
+print("done")
+"""
+
+
+def test_without_zstd_compressed_rows_are_a_clear_error_and_all_others_work(tmp_path: Path) -> None:
+    for name, compress in (("a.db", True), ("b.db", False)):
+        with opened(tmp_path / name, compress=compress) as saver:
+            talk(saver)
+    paths = [str(tmp_path / name) for name in ("a.db", "b.db", "new.db")]
+    result = subprocess.run([sys.executable, "-c", WITHOUT, *paths], capture_output=True, text=True, timeout=60, check=False)
+    assert result.stdout == "done\n", result.stderr
+
+
+@pytest.fixture(autouse=True)
+def fresh_engines() -> Iterator[None]:
+    """No engine that a test made of something else is used by another."""
+    yield
+    compression._idle.clear()
