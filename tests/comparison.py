@@ -69,6 +69,9 @@ class Names:
         name = f"{type(value).__module__}.{type(value).__qualname__}"
         if isinstance(value, BaseMessage):
             fields = {**value.__dict__, **(value.__pydantic_extra__ or {})}
+            if calls := fields.get("tool_calls"):
+                # A saver that builds messages by their constructor puts the keys of calls that somebody has replaced in order.
+                fields["tool_calls"] = [dict(sorted(call.items())) if isinstance(call, dict) else call for call in calls]
             parts = [(k, self.message_id(v, late=late) if k == "id" else self.form(v, late=late)) for k, v in fields.items()]
             return (name, *parts)
         if isinstance(value, BaseModel):
