@@ -14,11 +14,10 @@ from langmem_ext.messages.text import WHOLE
 from langmem_ext.serde import DataSerializer, RestorePolicy, restore_hook
 from langmem_ext.storage.effects import Row
 from langmem_ext.storage.inspect_ops import Reading
-from langmem_ext.storage.item_rows import decode_item, whole_item
+from langmem_ext.storage.item_rows import decode_item, require_item, whole_item
 from langmem_ext.types import Snapshot
 
 _ITEM_TYPES: tuple[tuple[type, ...], ...] = (
-    (int,),
     (bytes, type(None)),
     (int, type(None)),
     (str, type(None)),
@@ -45,20 +44,21 @@ class Contents:
         self._foreign = None if serde is None or isinstance(serde, DataSerializer) else codec_of(serde)
         self.hidden = 0
 
-    def read_item(self, row: Row) -> Reading:
-        """An item, from its row (`statements.ITEM_COLUMNS`).
+    def read_item(self, row: Row, keys: bytes | None) -> Reading:
+        """An item, from its row (`statements.ITEM_COLUMNS`) and the word that its shape names.
 
         Raises:
-            DamagedRow: It does not decode.
+            DamagedRow: It is not as it was written, or does not decode.
         """
-        whole = whole_item(row)
+        require_item(row)
+        whole = whole_item(row, keys)
         for value, types in zip(whole, _ITEM_TYPES, strict=True):
             if type(value) not in types:
                 raise DamagedRow(f"a column holds {type(value).__name__}")
-        _, _, role, _, text, _, rest = whole
+        _, role, _, text, _, rest = whole
         if role is None and rest is not None and _is_foreign(rest):
-            return self._read_foreign(row)
-        packed, _ = decode_item(row, self._codec)
+            return self._read_foreign(row, keys)
+        packed, _ = decode_item(row, keys, self._codec)
         if role is None and rest is None:
             if text is None:
                 raise DamagedRow("it holds nothing")
@@ -71,12 +71,12 @@ class Contents:
         derived = {"name": columns.name, "text": columns.text, "tool_call_id": columns.tool_call_id}
         return Reading(packed, derived | self._tokens(packed), is_text=False)
 
-    def _read_foreign(self, row: Row) -> Reading:
+    def _read_foreign(self, row: Row, keys: bytes | None) -> Reading:
         columns = {"name": None, "text": None, "tool_call_id": None}
         if self._foreign is None:
             self.hidden += 1
             return Reading(None, columns, is_text=False)
-        packed, _ = decode_item(row, self._foreign)
+        packed, _ = decode_item(row, keys, self._foreign)
         return Reading(packed, columns | self._tokens(packed), is_text=False)
 
     def _tokens(self, packed: Snapshot) -> dict[str, int]:

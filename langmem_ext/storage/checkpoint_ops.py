@@ -6,21 +6,23 @@ found by reference only, never by channel and version: versions collide across f
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 from langmem_ext.errors import DamagedRow, HeadConflict
 from langmem_ext.messages.identity import pack, unpack
 from langmem_ext.messages.manifest import Runs
+from langmem_ext.storage import checks
 from langmem_ext.storage import statements as sql
 from langmem_ext.storage.compounds import Compound, apply_delta, plan_base, plan_delta
 from langmem_ext.storage.effects import Batch, Op, Row, fetch, fetch_one
 from langmem_ext.storage.header import Header, ValueRef, decode_header, decode_values, encode_header, encode_values, longest_list
-from langmem_ext.storage.ids import decode_id, encode_id
+from langmem_ext.storage.ids import decode_id, encode_id, readable
 from langmem_ext.storage.index import Indexes, ThreadIndex
+from langmem_ext.storage.lookup_ops import find_namespace, read_body, read_word
 from langmem_ext.storage.manifests import decode_runs, encode_runs, plan_row
-from langmem_ext.storage.message_ops import Writer, catch_up, read_body, resolve
+from langmem_ext.storage.message_ops import Writer, catch_up, resolve
 from langmem_ext.storage.thread_ops import ThreadRow, ensure_thread
 from langmem_ext.types import Codec, PackedCheckpoint, PackedValue, PackedWrite, ThreadKey
 
@@ -73,25 +75,27 @@ def store_header(
     """Write a checkpoint's row, and before it what the writer has queued; whether it is now the newest of its namespace."""
     encoded = encode_header(header, checkpoint)
     pattern = writer.intern_pattern(encoded.pattern)
+    thread = writer.thread.number
     columns = {
         "namespace": space,
         "id": checkpoint,
+        "parent": parent,
         "step": step,
         "label": writer.intern(label),
         "shape": writer.intern(encoded.shape),
         "pattern": pattern,
         "body": pack(encoded.body if pattern is not None else [encoded.pattern, *encoded.body]),
     }
+    columns["crc"] = checks.check_of(thread, *columns.values())
     yield from writer.flush()
-    thread = writer.thread.number
     [(newest,)] = yield from fetch(sql.SELECT_LATEST_ID, thread=thread, namespace=space)
     ahead = newest is None or newest < checkpoint
     if not ahead and newest != checkpoint:
         yield from fetch(sql.NAME_PRECEDING, thread=thread, namespace=space, id=checkpoint)
     # A parent that is the preceding row is not written out: it mostly is.
     written = PRECEDING if ahead and parent == newest and parent is not None else parent
-    if not (yield from fetch(sql.INSERT_CHECKPOINT, thread=thread, **columns, parent=written)):
-        yield from fetch(sql.REPLACE_CHECKPOINT, thread=thread, **columns, parent=parent)
+    if not (yield from fetch(sql.INSERT_CHECKPOINT, thread=thread, **(columns | {"parent": written}))):
+        yield from fetch(sql.REPLACE_CHECKPOINT, thread=thread, **columns)
         writer.thread.generation = writer.index.generation = writer.thread.generation + 1
     writer.index.learn_header(space, checkpoint, header)
     return ahead or newest == checkpoint
@@ -124,14 +128,14 @@ def put_writes(
         ref = yield from _store_value(writer, write.value, (space, write.channel), whole=False)
         entries.append(WriteEntry(path, write.index, write.channel, ref))
     where = {"thread": writer.thread.number, "namespace": space, "checkpoint": encode_id(checkpoint_id), "task": encode_id(task_id)}
-    shape, body = _encode_writes(writer, _merge_writes((), entries))
+    columns = _encode_writes(writer, where, _merge_writes((), entries))
     yield from writer.flush()
-    if not (yield from fetch(sql.INSERT_WRITES, **where, shape=shape, body=body)):
-        [(earlier_shape, earlier)] = yield from fetch(sql.SELECT_TASK_WRITES, **where)
-        merged = _merge_writes((yield from read_writes(writer.index, earlier_shape, earlier)), entries)
-        shape, body = _encode_writes(writer, merged)
+    if not (yield from fetch(sql.INSERT_WRITES, **columns)):
+        [earlier] = yield from fetch(sql.SELECT_TASK_WRITES, **where)
+        merged = _merge_writes((yield from read_writes(writer.index, earlier)), entries)
+        columns = _encode_writes(writer, where, merged)
         yield from writer.flush()
-        yield from fetch(sql.UPDATE_WRITES, **where, shape=shape, body=body)
+        yield from fetch(sql.UPDATE_WRITES, **columns)
     yield from close_writer(writer, None)
     indexes.account(writer.index)
 
@@ -154,12 +158,13 @@ def _merge_writes(earlier: Sequence[WriteEntry], later: Sequence[WriteEntry]) ->
     return list(merged.values())
 
 
-def _encode_writes(writer: Writer, entries: Sequence[WriteEntry]) -> tuple[int | None, bytes]:
-    """A row's shape (paths, indexes and channels, which repeat from turn to turn) as a word, if it may be one, and its body."""
+def _encode_writes(writer: Writer, where: Mapping[str, Any], entries: Sequence[WriteEntry]) -> dict[str, Any]:
+    """A row: its key, its shape (paths, indexes and channels, which repeat from turn to turn) as a word, if it may be one, and its body."""
     shape = pack([[entry.path, entry.index, entry.channel] for entry in entries])
     values = encode_values(entry.value for entry in entries)
     word = writer.intern_pattern(shape)
-    return word, pack(values if word is not None else [shape, *values])
+    columns = {**where, "shape": word, "body": pack(values if word is not None else [shape, *values])}
+    return {**columns, "crc": checks.check_of(*columns.values())}
 
 
 def decode_writes(shape: bytes | None, body: bytes) -> list[WriteEntry]:
@@ -179,8 +184,14 @@ def decode_writes(shape: bytes | None, body: bytes) -> list[WriteEntry]:
     return entries
 
 
-def read_writes(index: ThreadIndex, shape: int | None, body: bytes) -> Op[list[WriteEntry]]:
-    """A pending-write row's entries, by the number of its shape."""
+def read_writes(index: ThreadIndex, row: Row) -> Op[list[WriteEntry]]:
+    """The entries that a pending-write row (`WRITE_COLUMNS`) holds.
+
+    Raises:
+        ValueError: It is not as it was written, or does not decode (also other errors: the caller names the row).
+    """
+    *columns, shape, body, check = row
+    checks.verify(check, index.number, *columns, shape, body)
     return decode_writes(None if shape is None else (yield from read_word(index, shape)), body)
 
 
@@ -231,18 +242,16 @@ def close_writer(writer: Writer, head: tuple[int | None, str | None] | None) -> 
 
 def ensure_namespace(writer: Writer, name: str) -> Op[int]:
     """A namespace's number within its thread, given at its first write."""
-    known = writer.index.namespaces
-    if name in known:
-        return known[name]
+    known = yield from find_namespace(writer.index, name)
+    if known is not None:
+        return known
     thread = writer.thread
-    row = yield from fetch_one(sql.SELECT_NAMESPACE, thread=thread.number, name=name)
-    if row is None:
-        writer.index.learn_namespace(name, thread.next_namespace)
-        thread.next_namespace += 1
-        yield Batch(sql.INSERT_NAMESPACE, ({"thread": thread.number, "number": known[name], "name": name},))
-    else:
-        writer.index.learn_namespace(name, row[0])
-    return known[name]
+    number = thread.next_namespace
+    thread.next_namespace = number + 1
+    check = checks.check_of(thread.number, number, name)
+    yield Batch(sql.INSERT_NAMESPACE, ({"thread": thread.number, "number": number, "name": name, "crc": check},))
+    writer.index.learn_namespace(name, number)
+    return number
 
 
 def _inherited(writer: Writer, space: int, packed: PackedCheckpoint) -> Op[dict[str, ValueRef]]:
@@ -329,12 +338,16 @@ def header_of(index: ThreadIndex, space: int, row: Row) -> Op[Header]:
     """The header that a checkpoint row (`CHECKPOINT_COLUMNS`) holds.
 
     Raises:
-        DamagedRow: It does not decode.
+        DamagedRow: It is not as it was written, or does not decode.
     """
-    checkpoint, _, _, _, shape_number, pattern_number, body = row
-    shape = yield from read_word(index, shape_number)
-    pattern = None if pattern_number is None else (yield from read_word(index, pattern_number))
+    checkpoint, _, _, _, shape_number, pattern_number, body, check = row
     try:
+        checks.verify(check, index.number, space, *row[:-1])
+        known = index.headers.get((space, checkpoint))
+        if known is not None:
+            return known
+        shape = yield from read_word(index, shape_number)
+        pattern = None if pattern_number is None else (yield from read_word(index, pattern_number))
         fields = unpack(body)
         if pattern is None:
             pattern, *fields = fields
@@ -347,7 +360,7 @@ def header_of(index: ThreadIndex, space: int, row: Row) -> Op[Header]:
         raise
     except Exception as error:
         raise DamagedRow(
-            f"checkpoint {_readable(checkpoint)} of thread number {index.number} is damaged ({error}): other threads and checkpoints stay"
+            f"checkpoint {readable(checkpoint)} of thread number {index.number} is damaged ({error}): other threads and checkpoints stay"
             " readable; fork from an earlier one, or delete the thread"
         ) from error
     index.learn_header(space, checkpoint, header)
@@ -360,26 +373,3 @@ def _read_manifest(index: ThreadIndex, place: tuple[int, str], row: int) -> Op[R
         runs = decode_runs((yield from read_body(index, row)))
         index.learn_manifest(place, row, runs)
     return runs
-
-
-def read_word(index: ThreadIndex, number: int) -> Op[bytes]:
-    """A word's body.
-
-    Raises:
-        DamagedRow: It is missing.
-    """
-    body = index.bodies.get(number)
-    if body is None:
-        row = yield from fetch_one(sql.SELECT_WORD, thread=index.number, number=number)
-        if row is None or not isinstance(row[0], bytes):
-            raise DamagedRow(f"word {number} of thread number {index.number} is missing: restore the thread from a copy, or delete it")
-        body = row[0]
-        index.learn_word(number, body)
-    return body
-
-
-def _readable(checkpoint: bytes) -> str:
-    try:
-        return decode_id(checkpoint)
-    except ValueError:
-        return checkpoint.hex()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from langmem_ext.errors import InvalidInput
+from langmem_ext.storage import checks
 from langmem_ext.storage import forget_statements as sql
 from langmem_ext.storage.effects import Op, fetch
 from langmem_ext.storage.index import Indexes
@@ -42,11 +43,19 @@ def copy_thread(source: ThreadKey, target: str, *, now: int, indexes: Indexes) -
         "low": row_key(thread.number, 0),
         "high": row_key(thread.number + 1, 0),
         "shift": (copy.number - thread.number) << KEY_BITS,
+        "apart": copy.number - thread.number,
         "now": now,
-        "source_id": source.id,
-        "target_id": target,
     }
-    for statement in (sql.COPY_THREAD_ROW, *sql.COPY_ROWS, sql.RENAME_LABELS):
+    for statement in (sql.COPY_THREAD_ROW, *sql.COPY_ROWS):
         yield from fetch(statement, **{name: value for name, value in params.items() if f":{name}" in statement})
+    yield from _rename_labels(copy.number, source.id, target)
     indexes.forget_thread(copy.number)
     return True
+
+
+def _rename_labels(number: int, source: str, target: str) -> Op[None]:
+    """Have metadata that names the source's thread name the copy's; what is damaged stays so."""
+    for word, body, crc, renamed in (yield from fetch(sql.SELECT_LABELS_OF, target=number, source_id=source, target_id=target)):
+        if crc == checks.check_of(number, word, body):
+            check = checks.check_of(number, word, renamed)
+            yield from fetch(sql.RENAME_LABEL, thread=number, number=word, body=renamed, crc=check)

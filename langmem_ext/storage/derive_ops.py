@@ -12,15 +12,17 @@ from typing import Any, Final
 
 from langmem_ext.errors import DamagedRow
 from langmem_ext.messages.manifest import NUMBERS, ranges_of
+from langmem_ext.storage import checks
 from langmem_ext.storage import inspect_statements as sql
 from langmem_ext.storage.checkpoint_ops import header_of
 from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Op, fetch, fetch_one
 from langmem_ext.storage.header import Header, longest_list
+from langmem_ext.storage.ids import readable
 from langmem_ext.storage.index import ThreadIndex
-from langmem_ext.storage.inspect_ops import NEXT_STEP, Contents, Examined, readable
-from langmem_ext.storage.message_ops import read_value
+from langmem_ext.storage.inspect_ops import NEXT_STEP, Contents, Examined, read_item
+from langmem_ext.storage.lookup_ops import read_value
 from langmem_ext.storage.reach import merged
-from langmem_ext.storage.statements import DELETE_THREAD, KEY_BITS, SELECT_LATEST_CHECKPOINT, row_key
+from langmem_ext.storage.statements import DELETE_THREAD, KEY_BITS, SELECT_ITEM, SELECT_LATEST_CHECKPOINT, row_key
 
 NEW_GENERATION: Final = 1 << 31
 """Where nobody knows which generation a thread has reached, it goes on from here: nobody remembers this one."""
@@ -122,11 +124,14 @@ def repair_thread(number: int, keys: Sequence[int], contents: Contents, waiting_
         contents: Decodes rows.
         waiting_channel: The channel whose value, a name, the thread's row shows.
     """
+    index = ThreadIndex(number)
     for count, key in enumerate(keys, start=1):
-        row = yield from fetch_one(sql.SELECT_ITEM, key=key)
+        row = yield from fetch_one(SELECT_ITEM, key=key)
         if row is not None:
-            columns = {"name": row[3], "text": row[4], "tool_call_id": row[5], "tokens": row[-1]}
-            yield from fetch(sql.REPAIR_ITEM, **(columns | dict(contents.read_item(row[:-1]).columns)), key=key)
+            reading = yield from read_item(index, contents, row)
+            columns = {"name": row[3], "text": row[4], "tool_call_id": row[5], "tokens": row[10]} | dict(reading.columns)
+            check = checks.item_check((*row[:3], columns["name"], columns["text"], columns["tool_call_id"], *row[6:]))
+            yield from fetch(sql.REPAIR_ITEM, **columns, key=key, crc=check)
         if count % PAUSE_EVERY == 0:
             yield PAUSE
     both = yield from derive(number, contents, waiting_channel)

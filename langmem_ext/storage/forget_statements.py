@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from langmem_ext.storage.schema import RUN_OF_WORD
+from langmem_ext.storage.statements import WRITE_COLUMNS
 
 # -- what a thread has -------------------------------------------------------------------------------------------------------------------
 
@@ -12,7 +13,7 @@ SELECT_CHECKPOINTS = (
     "SELECT namespace, id, parent, label, shape, pattern, length(id) + length(body)"
     " FROM checkpoint WHERE thread = :thread ORDER BY namespace, id"
 )
-SELECT_WRITES = "SELECT namespace, checkpoint, task, shape, body FROM pending_write WHERE thread = :thread"
+SELECT_WRITES = f"SELECT {WRITE_COLUMNS} FROM pending_write WHERE thread = :thread"
 SELECT_ITEM_WORDS = "SELECT DISTINCT shape FROM item WHERE key >= :low AND key < :high AND shape IS NOT NULL"
 SELECT_WORDS = "SELECT number, length(body) FROM word WHERE thread = :thread ORDER BY number"
 SELECT_NAMESPACES = "SELECT number FROM namespace WHERE thread = :thread"
@@ -78,20 +79,21 @@ COPY_THREAD_ROW = (
     " FROM (SELECT * FROM thread WHERE number = :source) AS source WHERE thread.number = :target"
 )
 COPY_ROWS: Final = (
-    "INSERT INTO item (key, message_id, role, name, text, tool_call_id, created_at, tokens, rest, shape)"
-    " SELECT key + :shift, message_id, role, name, text, tool_call_id, created_at, tokens, rest, shape"
+    "INSERT INTO item (key, message_id, role, name, text, tool_call_id, created_at, tokens, rest, shape, crc)"
+    " SELECT key + :shift, message_id, role, name, text, tool_call_id, created_at, tokens, rest, shape, crc + :apart"
     " FROM item WHERE key >= :low AND key < :high",
-    "INSERT INTO value (key, body) SELECT key + :shift, body FROM value WHERE key >= :low AND key < :high",
-    "INSERT INTO namespace (thread, number, name) SELECT :target, number, name FROM namespace WHERE thread = :source",
-    "INSERT INTO word (thread, number, body) SELECT :target, number, body FROM word WHERE thread = :source",
-    "INSERT INTO checkpoint (thread, namespace, id, parent, step, label, shape, pattern, body)"
-    " SELECT :target, namespace, id, parent, step, label, shape, pattern, body FROM checkpoint WHERE thread = :source",
-    "INSERT INTO pending_write (thread, namespace, checkpoint, task, shape, body)"
-    " SELECT :target, namespace, checkpoint, task, shape, body FROM pending_write WHERE thread = :source",
+    "INSERT INTO value (key, body, crc) SELECT key + :shift, body, crc + :apart FROM value WHERE key >= :low AND key < :high",
+    "INSERT INTO namespace (thread, number, name, crc) SELECT :target, number, name, crc + :apart FROM namespace WHERE thread = :source",
+    "INSERT INTO word (thread, number, body, crc) SELECT :target, number, body, crc + :apart FROM word WHERE thread = :source",
+    "INSERT INTO checkpoint (thread, namespace, id, parent, step, label, shape, pattern, body, crc)"
+    " SELECT :target, namespace, id, parent, step, label, shape, pattern, body, crc + :apart FROM checkpoint WHERE thread = :source",
+    "INSERT INTO pending_write (thread, namespace, checkpoint, task, shape, body, crc)"
+    " SELECT :target, namespace, checkpoint, task, shape, body, crc + :apart FROM pending_write WHERE thread = :source",
 )
 # Metadata that says which thread it is of, as the agent server's does.
-RENAME_LABELS = (
-    "UPDATE word SET body = CAST(json_set(CAST(body AS TEXT), '$.thread_id', :target_id) AS BLOB)"
+SELECT_LABELS_OF = (
+    "SELECT number, body, crc, CAST(json_set(CAST(body AS TEXT), '$.thread_id', :target_id) AS BLOB) FROM word"
     " WHERE thread = :target AND number IN (SELECT label FROM checkpoint WHERE thread = :target)"
     " AND CASE WHEN json_valid(CAST(body AS TEXT)) THEN json_extract(CAST(body AS TEXT), '$.thread_id') = :source_id END"
 )
+RENAME_LABEL = "UPDATE word SET body = :body, crc = :crc WHERE thread = :thread AND number = :number"

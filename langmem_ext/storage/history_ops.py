@@ -17,7 +17,8 @@ from langmem_ext.storage.effects import Op, fetch, fetch_one
 from langmem_ext.storage.header import Header, ValueRef, longest_list, next_version
 from langmem_ext.storage.ids import encode_id, following_id
 from langmem_ext.storage.index import Indexes, ThreadIndex
-from langmem_ext.storage.message_ops import Writer, read_body, read_messages, resolve
+from langmem_ext.storage.lookup_ops import read_body
+from langmem_ext.storage.message_ops import Writer, read_messages, resolve
 from langmem_ext.storage.thread_ops import find_thread
 from langmem_ext.types import Codec, Snapshot, ThreadKey
 
@@ -97,8 +98,7 @@ def _head(index: ThreadIndex) -> Op[tuple[bytes, Header, int | None] | None]:
     row = yield from fetch_one(sql.SELECT_LATEST_CHECKPOINT, thread=index.number, namespace=0)
     if row is None:
         return None
-    header = index.headers.get((0, row[0])) or (yield from header_of(index, 0, row))
-    return row[0], header, row[2]
+    return row[0], (yield from header_of(index, 0, row)), row[2]
 
 
 def _list_of(index: ThreadIndex, codec: Codec, header: Header, channel: str) -> Op[ValueRef]:

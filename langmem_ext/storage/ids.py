@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import lru_cache
 
 from langmem_ext.errors import DamagedRow, InvalidInput
@@ -51,6 +52,15 @@ def decode_id(raw: bytes) -> str:
     if len(raw) == _UUID_LENGTH:
         return _spelled(raw)
     return raw.rstrip(b"\0").decode("utf-8", "surrogatepass")
+
+
+def readable(raw: object) -> str:
+    """An id for people, whatever stands where it should."""
+    if not isinstance(raw, bytes):
+        return repr(raw)
+    with suppress(ValueError):
+        return decode_id(raw)
+    return raw.hex()
 
 
 def _spelled(raw: bytes) -> str:

@@ -15,17 +15,18 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, Final, Protocol, TypeAlias
 
-from langmem_ext.errors import DamagedRow, LangmemExtError, MissingExtra
+from langmem_ext.errors import DamagedRow, MissingExtra
 from langmem_ext.messages.manifest import NUMBERS, Runs, checked, length_of, ranges_of
+from langmem_ext.storage import checks
 from langmem_ext.storage import inspect_statements as sql
-from langmem_ext.storage.checkpoint_ops import header_of, read_word, read_writes
+from langmem_ext.storage.checkpoint_ops import header_of, read_writes
 from langmem_ext.storage.compression import expand, expand_text, require
 from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Op, Row, fetch, fetch_one
 from langmem_ext.storage.findings import Findings
 from langmem_ext.storage.header import Header, ValueRef
-from langmem_ext.storage.ids import decode_id, encode_id
+from langmem_ext.storage.ids import decode_id, encode_id, readable
 from langmem_ext.storage.index import ThreadIndex
-from langmem_ext.storage.message_ops import read_value
+from langmem_ext.storage.lookup_ops import read_value, read_word
 from langmem_ext.storage.statements import row_key
 from langmem_ext.types import Snapshot
 
@@ -68,8 +69,8 @@ class Contents(Protocol):
 
     hidden: int
 
-    def read_item(self, row: Row) -> Reading:
-        """An item, from its row."""
+    def read_item(self, row: Row, keys: bytes | None) -> Reading:
+        """An item, from its row and the word that its shape names."""
 
     def read_value(self, body: bytes) -> int:
         """How many messages a value refers to."""
@@ -159,9 +160,11 @@ def require_zstd() -> Op[None]:
 def read_namespaces(thread: Examined, contents: Contents, at: Cursor, limit: int) -> Op[Cursor | None]:
     """Look at a page of namespaces."""
     rows = yield from fetch(sql.SELECT_NAMESPACE_PAGE, **thread.rows(at), limit=limit)
-    for number, name in rows:
+    for number, name, check in rows:
         thread.namespaces.add(number)
-        if not isinstance(name, str) or not 0 < number < NUMBERS:
+        if check != checks.check_of(thread.number, number, name):
+            thread.damaged("namespace", f"namespace {thread.number}/{number}", checks.CHANGED)
+        elif not isinstance(name, str) or not 0 < number < NUMBERS:
             thread.damaged("namespace", f"namespace {thread.number}/{number}", "it is no name")
     return rows[-1][:1] if len(rows) == limit else None
 
@@ -204,12 +207,13 @@ def _read_checkpoint(thread: Examined, contents: Contents, space: int, row: Row)
 def read_pending(thread: Examined, contents: Contents, at: Cursor, limit: int) -> Op[Cursor | None]:
     """Look at a page of pending writes."""
     rows = yield from fetch(sql.SELECT_WRITE_PAGE, **thread.rows(at), limit=limit)
-    for space, checkpoint, task, shape, body in rows:
+    for row in rows:
+        space, checkpoint, task, *_ = row
         try:
             if encode_id(decode_id(task)) != task or encode_id(decode_id(checkpoint)) != checkpoint:
                 raise DamagedRow("an id is none")
             thread.written[space, checkpoint] = None
-            for entry in (yield from read_writes(thread.index, shape, body)):
+            for entry in (yield from read_writes(thread.index, row)):
                 _need(thread, contents, checkpoint, f"a pending write to {entry.channel!r}", entry.value)
         except Exception as error:
             place = f"pending_write {thread.number}/{space}/{readable(checkpoint)}/{readable(task)}"
@@ -232,8 +236,10 @@ def _need(thread: Examined, contents: Contents, checkpoint: bytes, what: str, re
 def read_words(thread: Examined, contents: Contents, at: Cursor, limit: int) -> Op[Cursor | None]:
     """Look at a page of words."""
     rows = yield from fetch(sql.SELECT_WORD_PAGE, **thread.rows(at), limit=limit)
-    for number, body in rows:
-        if not isinstance(body, bytes):
+    for number, body, check in rows:
+        if check != checks.check_of(thread.number, number, body):
+            thread.damaged("word", f"word {thread.number}/{number}", checks.CHANGED)
+        elif not isinstance(body, bytes):
             thread.damaged("word", f"word {thread.number}/{number}", "it is no word")
     return rows[-1][:1] if len(rows) == limit else None
 
@@ -241,9 +247,10 @@ def read_words(thread: Examined, contents: Contents, at: Cursor, limit: int) -> 
 def read_values(thread: Examined, contents: Contents, at: Cursor, limit: int) -> Op[Cursor | None]:
     """Look at a page of values."""
     rows = yield from fetch(sql.SELECT_VALUE_PAGE, **thread.range(at), limit=limit)
-    for count, (key, body) in enumerate(rows, start=1):
+    for count, (key, body, check) in enumerate(rows, start=1):
         number = thread.number_of(key)
         try:
+            checks.verify(check, thread.number, number, body)
             thread.values[number] = contents.read_value(expand(body))
         except Exception as error:
             thread.broken.add(("value", number))
@@ -260,7 +267,7 @@ def read_items(thread: Examined, contents: Contents, at: Cursor, limit: int) -> 
         number = thread.number_of(row[0])
         place = f"item {thread.number}:{number}"
         try:
-            reading = contents.read_item(row[:-1])
+            reading = yield from read_item(thread.index, contents, row)
         except Exception as error:
             thread.broken.add(("item", number))
             thread.damaged("item", place, error.__cause__ or error, affected(thread, item=number))
@@ -275,6 +282,12 @@ def read_items(thread: Examined, contents: Contents, at: Cursor, limit: int) -> 
         if count % PAUSE_EVERY == 0:
             yield PAUSE
     return rows[-1][:1] if len(rows) == limit else None
+
+
+def read_item(index: ThreadIndex, contents: Contents, row: Row) -> Op[Reading]:
+    """An item, from its row (`statements.ITEM_COLUMNS`)."""
+    keys = None if row[8] is None else (yield from read_word(index, row[8]))
+    return contents.read_item(row, keys)
 
 
 def _compare(thread: Examined, row: Row, reading: Reading, place: str) -> None:
@@ -314,14 +327,6 @@ def affected(thread: Examined, *, item: int | None = None, value: int | None = N
         in_runs = item is not None and any(start <= item < end for start, end in ranges_of(need.runs))
         if in_runs or (value is not None and value in need.rows):
             yield from map(readable, checkpoints)
-
-
-def readable(raw: Any) -> str:
-    """An id for people, whatever stands where it should."""
-    try:
-        return decode_id(raw)
-    except (LangmemExtError, ValueError, TypeError, AttributeError):
-        return raw.hex() if isinstance(raw, bytes) else repr(raw)
 
 
 # -- tables ------------------------------------------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from langmem_ext.storage.statements import CHECKPOINT_COLUMNS, ITEM_COLUMNS
+from langmem_ext.storage.statements import CHECKPOINT_COLUMNS, ITEM_COLUMNS, WRITE_COLUMNS
 
 INTEGRITY_CHECK = "PRAGMA integrity_check(100)"
 SELECT_COUNTER_NAME = "SELECT value FROM setting WHERE name = 'token_counter'"
@@ -40,22 +40,20 @@ ADOPT_THREAD = (
 
 # -- what a thread has -------------------------------------------------------------------------------------------------------------------
 
-# What is compared stands after what decodes an item. A row with neither role nor rest is a bare text, and no message.
-SELECT_ITEM_PAGE = f"SELECT {ITEM_COLUMNS}, tokens FROM item WHERE key > :after AND key < :high ORDER BY key LIMIT :limit"
-SELECT_ITEM = f"SELECT {ITEM_COLUMNS}, tokens FROM item WHERE key = :key"
-REPAIR_ITEM = "UPDATE item SET name = :name, text = :text, tool_call_id = :tool_call_id, tokens = :tokens WHERE key = :key"
+SELECT_ITEM_PAGE = f"SELECT {ITEM_COLUMNS} FROM item WHERE key > :after AND key < :high ORDER BY key LIMIT :limit"
+REPAIR_ITEM = "UPDATE item SET name = :name, text = :text, tool_call_id = :tool_call_id, tokens = :tokens, crc = :crc WHERE key = :key"
 NEXT_ITEM = "SELECT key FROM item WHERE key > :after AND key < :high ORDER BY key LIMIT 1"
-SELECT_VALUE_PAGE = "SELECT key, body FROM value WHERE key > :after AND key < :high ORDER BY key LIMIT :limit"
+SELECT_VALUE_PAGE = "SELECT key, body, crc FROM value WHERE key > :after AND key < :high ORDER BY key LIMIT :limit"
 NEXT_VALUE = "SELECT key FROM value WHERE key > :after AND key < :high ORDER BY key LIMIT 1"
-SELECT_WORD_PAGE = "SELECT number, body FROM word WHERE thread = :thread AND number > :first ORDER BY number LIMIT :limit"
+SELECT_WORD_PAGE = "SELECT number, body, crc FROM word WHERE thread = :thread AND number > :first ORDER BY number LIMIT :limit"
 NEXT_WORD = "SELECT number FROM word WHERE thread = :thread AND number > :first ORDER BY number LIMIT 1"
-SELECT_NAMESPACE_PAGE = "SELECT number, name FROM namespace WHERE thread = :thread AND number > :first ORDER BY number LIMIT :limit"
+SELECT_NAMESPACE_PAGE = "SELECT number, name, crc FROM namespace WHERE thread = :thread AND number > :first ORDER BY number LIMIT :limit"
 NEXT_NAMESPACE = "SELECT number FROM namespace WHERE thread = :thread AND number > :first ORDER BY number LIMIT 1"
 _AFTER_CHECKPOINT = "thread = :thread AND (namespace, id) > (:first, :second) ORDER BY namespace, id"
 SELECT_CHECKPOINT_PAGE = f"SELECT namespace, {CHECKPOINT_COLUMNS} FROM checkpoint WHERE {_AFTER_CHECKPOINT} LIMIT :limit"
 NEXT_CHECKPOINT = f"SELECT namespace, id FROM checkpoint WHERE {_AFTER_CHECKPOINT} LIMIT 1"
 _AFTER_WRITE = "thread = :thread AND (namespace, checkpoint, task) > (:first, :second, :third) ORDER BY namespace, checkpoint, task"
-SELECT_WRITE_PAGE = f"SELECT namespace, checkpoint, task, shape, body FROM pending_write WHERE {_AFTER_WRITE} LIMIT :limit"
+SELECT_WRITE_PAGE = f"SELECT {WRITE_COLUMNS} FROM pending_write WHERE {_AFTER_WRITE} LIMIT :limit"
 NEXT_WRITE = f"SELECT namespace, checkpoint, task FROM pending_write WHERE {_AFTER_WRITE} LIMIT 1"
 SELECT_ITEM_TOTALS = (
     "SELECT count(CASE WHEN role IS NOT NULL OR rest IS NOT NULL THEN 1 END),"

@@ -6,6 +6,7 @@ from typing import Final
 
 from langmem_ext.errors import DamagedRow, LangmemExtError
 from langmem_ext.messages.skeleton import join_keys
+from langmem_ext.storage import checks
 from langmem_ext.storage import statements as sql
 from langmem_ext.storage.compression import MARK, expand, expand_text
 from langmem_ext.storage.effects import Row
@@ -15,14 +16,29 @@ from langmem_ext.types import Codec, ItemRow, Snapshot
 _TEXTS: Final = frozenset({str, type(None)})
 
 
-def decode_item(row: Row, codec: Codec) -> tuple[Snapshot, str | None]:
-    """The exact bytes and the id of an item, from its row.
+def require_item(row: Row) -> None:
+    """See that an item's row is as it was written.
+
+    Raises:
+        DamagedRow: It is not.
+    """
+    if row[9] != checks.item_check(row):
+        raise _damaged(row, checks.CHANGED)
+
+
+def decode_item(row: Row, keys: bytes | None, codec: Codec) -> tuple[Snapshot, str | None]:
+    """The exact bytes and the id of an item, from its row, which matches its check.
+
+    Args:
+        row: Its row (`statements.ITEM_COLUMNS`).
+        keys: The word that its shape names.
+        codec: Makes the bytes.
 
     Raises:
         DamagedRow: The row does not decode.
     """
     try:
-        _, raw_id, role, name, text, tool_call_id, rest = whole_item(row)
+        raw_id, role, name, text, tool_call_id, rest = whole_item(row, keys)
         message_id = None if raw_id is None else decode_id(raw_id)
         if not _TEXTS.issuperset((type(name), type(text), type(tool_call_id))):
             raise ValueError("a text of it is none")
@@ -30,21 +46,25 @@ def decode_item(row: Row, codec: Codec) -> tuple[Snapshot, str | None]:
     except LangmemExtError:
         raise
     except Exception as error:
-        number = row[0] & (1 << sql.KEY_BITS) - 1
-        raise DamagedRow(
-            f"message {number} of thread number {row[0] >> sql.KEY_BITS} is damaged ({error}): other threads stay readable;"
-            " restore this one from a copy, or delete it"
-        ) from error
+        raise _damaged(row, error) from error
 
 
-def whole_item(row: Row) -> Row:
-    """An item's row (`statements.ITEM_COLUMNS`) with its rest in one piece, and nothing of it compressed.
+def _damaged(row: Row, why: object) -> DamagedRow:
+    number = row[0] & (1 << sql.KEY_BITS) - 1
+    return DamagedRow(
+        f"message {number} of thread number {row[0] >> sql.KEY_BITS} is damaged ({why}): other threads stay readable;"
+        " restore this one from a copy, or delete it"
+    )
+
+
+def whole_item(row: Row, keys: bytes | None) -> Row:
+    """Id, role, name, text, tool call's id and rest of an item, its rest in one piece, and nothing of it compressed.
 
     Raises:
-        ValueError: The word with its keys is missing, or does not belong to it; what is compressed is damaged (also zstd's own errors).
+        ValueError: The word with its keys does not belong to it; what is compressed is damaged (also zstd's own errors).
         MissingExtra: Something of it is compressed, and there is no zstd.
     """
-    *columns, text, tool_call_id, rest, shape, keys = row
+    _, message_id, role, name, text, tool_call_id, _, rest, shape, *_ = row
     if type(text) is bytes:
         text = expand_text(text)
     if type(rest) is bytes and MARK in rest[:2]:
@@ -53,4 +73,4 @@ def whole_item(row: Row) -> Row:
         if keys is None:
             raise ValueError(f"word {shape} is missing")
         rest = join_keys(keys, rest)
-    return (*columns, text, tool_call_id, rest)
+    return message_id, role, name, text, tool_call_id, rest

@@ -10,20 +10,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from operator import itemgetter
 from typing import Any, Final
 
-from langmem_ext.errors import DamagedRow, MissingExtra
+from langmem_ext.errors import DamagedRow
 from langmem_ext.messages.identity import is_text
 from langmem_ext.messages.manifest import Runs, numbers_of, ranges_of, runs_of
 from langmem_ext.messages.skeleton import split_keys
+from langmem_ext.storage import checks
 from langmem_ext.storage import statements as sql
-from langmem_ext.storage.compounds import read_compound
-from langmem_ext.storage.compression import expand, shrink, shrink_text
-from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Batch, Op, fetch
-from langmem_ext.storage.header import ValueRef
+from langmem_ext.storage.compression import shrink, shrink_text
+from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Batch, Op, Row, fetch, fetch_one
 from langmem_ext.storage.ids import encode_id
 from langmem_ext.storage.index import KnownList, ThreadIndex
-from langmem_ext.storage.item_rows import decode_item
+from langmem_ext.storage.item_rows import decode_item, require_item
+from langmem_ext.storage.lookup_ops import read_word
 from langmem_ext.storage.thread_ops import ThreadRow
 from langmem_ext.types import Codec, ItemRow, Snapshot
 
@@ -37,6 +38,10 @@ SPLIT_BYTES: Final = 24
 
 MAX_WORDS: Final = 512
 """Words of a thread from which on patterns are no longer interned: some applications have task paths that name data."""
+
+
+_CHECKED: Final = itemgetter("key", "message_id", "role", "name", "text", "tool_call_id", "created_at", "rest", "shape")
+"""The columns of an item that its check covers."""
 
 
 @dataclass(slots=True)
@@ -66,19 +71,42 @@ class Writer:
         number = self.thread.next_item
         self.thread.next_item = self.index.items_end = number + 1
         columns = self._columns(number, packed)
-        self.items.append(self._stored(columns) | {"created_at": self.now // 1000})
+        self.items.append(_sealed(self._stored(columns) | {"created_at": self.now // 1000}))
         self._learn(number, packed, columns["tokens"])
         return number
 
     def complete_item(self, number: int, packed: Snapshot) -> Op[bool]:
         """Let a bare text become the message that holds it; False if it has become another's meanwhile."""
-        yield from self.flush()
         columns = self._columns(number, packed)
         del columns["text"]
-        if not (yield from fetch(sql.COMPLETE_ITEM, **self._stored(columns))):
+        row = yield from self._item(number)
+        if row is None or row[2] is not None or row[7] is not None:
+            return False
+        sealed = _sealed(self._stored(columns) | {"text": row[4], "created_at": row[6]})
+        if not (yield from fetch(sql.COMPLETE_ITEM, **sealed)):
             return False
         self._learn(number, packed, columns["tokens"])
         return True
+
+    def name_item(self, number: int, packed: Snapshot, message_id: str) -> Op[bool]:
+        """Let an item without an id have one, with which it is `packed`; False if it has got one meanwhile."""
+        encoded = encode_id(message_id)
+        row = yield from self._item(number)
+        if row is None or row[1] is not None:
+            return False
+        check = checks.item_check((row[0], encoded, *row[2:]))
+        if not (yield from fetch(sql.NAME_ITEM, key=row[0], message_id=encoded, crc=check)):
+            return False
+        self.index.learn_item(number, packed, message_id)
+        return True
+
+    def _item(self, number: int) -> Op[Row | None]:
+        """An item's row, which is about to be changed: what is damaged must not get a check that says otherwise."""
+        yield from self.flush()
+        row = yield from fetch_one(sql.SELECT_ITEM, key=sql.row_key(self.thread.number, number))
+        if row is not None:
+            require_item(row)
+        return row
 
     def _learn(self, number: int, packed: Snapshot, tokens: int) -> None:
         """From here on the index knows an item as its row is, and the thread counts it if it is a message."""
@@ -131,7 +159,9 @@ class Writer:
         """Queue a new value row; its number."""
         number = self.thread.next_value
         self.thread.next_value = number + 1
-        self.values.append({"key": sql.row_key(self.thread.number, number), "body": shrink(body) if self.compress else body})
+        stored = shrink(body) if self.compress else body
+        check = checks.check_of(self.thread.number, number, stored)
+        self.values.append({"key": sql.row_key(self.thread.number, number), "body": stored, "crc": check})
         return number
 
     def caught(self, bare: Snapshot, number: int) -> None:
@@ -145,7 +175,8 @@ class Writer:
         if number is None:
             number = self.thread.next_word
             self.thread.next_word = self.index.words_end = number + 1
-            self.words.append({"thread": self.thread.number, "number": number, "body": body})
+            check = checks.check_of(self.thread.number, number, body)
+            self.words.append({"thread": self.thread.number, "number": number, "body": body, "crc": check})
             self.index.learn_word(number, body)
         return number
 
@@ -161,27 +192,53 @@ class Writer:
                 queue.clear()
 
 
+def _sealed(columns: dict[str, Any]) -> dict[str, Any]:
+    """An item's columns with their check."""
+    columns["crc"] = checks.item_check(_CHECKED(columns))
+    return columns
+
+
 def catch_up(index: ThreadIndex, thread: ThreadRow, codec: Codec) -> Op[None]:
-    """Read the newest rows that this process has not seen."""
+    """Read the newest rows that this process has not seen. A damaged one is passed over, and named where it is needed."""
     if index.items_end < thread.next_item:
         first = max(index.items_end, thread.next_item - CATCH_UP)
-        yield from load_items(index, codec, first, thread.next_item)
+        yield from load_items(index, codec, first, thread.next_item, damaged=True)
         index.items_end = thread.next_item
     if index.words_end < thread.next_word:
         first = max(index.words_end, thread.next_word - CATCH_UP)
-        for number, body in (yield from fetch(sql.SELECT_WORDS_FROM, thread=thread.number, first=first)):
-            if isinstance(body, bytes):  # another is damaged, and named where it is needed
+        for number, body, check in (yield from fetch(sql.SELECT_WORDS_FROM, thread=thread.number, first=first)):
+            if isinstance(body, bytes) and check == checks.check_of(thread.number, number, body):
                 index.learn_word(number, body)
         index.words_end = thread.next_word
 
 
-def load_items(index: ThreadIndex, codec: Codec, first: int, end: int) -> Op[None]:
-    """Read a range of items into the index."""
+def load_items(index: ThreadIndex, codec: Codec, first: int, end: int, *, damaged: bool = False) -> Op[None]:
+    """Read a range of items into the index.
+
+    Args:
+        index: The thread's.
+        codec: Makes messages of rows.
+        first: Its first number.
+        end: The number behind its last.
+        damaged: Whether to pass over damaged rows.
+
+    Raises:
+        DamagedRow: A row is damaged, and must not be.
+    """
     low = sql.row_key(index.number, first)
     rows = yield from fetch(sql.SELECT_ITEMS, low=low, high=low + end - first)
+    words = index.bodies
     for count, row in enumerate(rows, start=1):
         number = row[0] - sql.row_key(index.number, 0)
-        packed, message_id = decode_item(row, codec)
+        shape = row[8]
+        try:
+            require_item(row)
+            keys = None if shape is None else words.get(shape) or (yield from read_word(index, shape))
+            packed, message_id = decode_item(row, keys, codec)
+        except DamagedRow:
+            if not damaged:
+                raise
+            continue
         index.learn_item(number, packed, message_id)
         if count % PAUSE_EVERY == 0:
             yield PAUSE
@@ -235,10 +292,7 @@ def _admit(writer: Writer, packed: Snapshot) -> Op[int]:
     bare = codec.renamed(packed, None)
     unnamed = index.by_content.get(bare)
     if unnamed is not None and ~unnamed in index.unnamed:
-        yield from writer.flush()
-        key = sql.row_key(writer.thread.number, ~unnamed)
-        if (yield from fetch(sql.NAME_ITEM, key=key, message_id=encode_id(message_id))):
-            index.learn_item(~unnamed, packed, message_id)
+        if (yield from writer.name_item(~unnamed, packed, message_id)):
             writer.caught(bare, ~unnamed)
             return ~unnamed
         # Another process gave it an id meanwhile: this one, or another.
@@ -309,52 +363,3 @@ def _reload_named(index: ThreadIndex, codec: Codec, numbers: list[int], nameless
     for position, number in enumerate(numbers):
         if number in index.unnamed and (position not in nameless or number in index.texts):
             yield from load_items(index, codec, number, number + 1)
-
-
-def read_value(index: ThreadIndex, ref: ValueRef, place: tuple[int, str] | None = None) -> Op[bytes | None]:
-    """A value's body, wherever it stands; None for a plain list of messages. `place` is the namespace and channel whose value it is.
-
-    Raises:
-        DamagedRow: A row is missing, or its rows do not belong together.
-    """
-    if ref.row is None:
-        return ref.body
-    if ref.deltas is None:
-        return (yield from read_body(index, ref.row))
-    known = index.compounds.get(place) if place is not None else None
-    if known is not None and known.rows() == ref.rows():
-        return known.body
-    rows = []
-    for number in ref.rows():
-        rows.append((number, (yield from read_body(index, number))))
-    try:
-        compound = read_compound(rows)
-    except Exception as error:
-        raise DamagedRow(
-            f"the values {ref.rows()} of thread number {index.number} are damaged ({error}): other threads stay readable;"
-            " fork from an earlier checkpoint, or delete the thread"
-        ) from error
-    if place is not None:
-        index.learn_compound(place, compound)
-    return compound.body
-
-
-def read_body(index: ThreadIndex, number: int) -> Op[bytes]:
-    """A value row's body.
-
-    Raises:
-        DamagedRow: It is missing, or does not decompress.
-        MissingExtra: It is compressed, and there is no zstd.
-    """
-    rows = yield from fetch(sql.SELECT_VALUE, key=sql.row_key(index.number, number))
-    if not rows or not isinstance(rows[0][0], bytes):
-        raise DamagedRow(f"value {number} of thread number {index.number} is missing: restore the thread from a copy, or delete it")
-    try:
-        return expand(rows[0][0])
-    except MissingExtra:
-        raise
-    except Exception as error:
-        raise DamagedRow(
-            f"value {number} of thread number {index.number} is damaged ({error}): other threads stay readable;"
-            " fork from an earlier checkpoint, or delete the thread"
-        ) from error

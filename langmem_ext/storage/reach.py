@@ -15,9 +15,9 @@ from langmem_ext.errors import DamagedRow
 from langmem_ext.messages.manifest import ranges_of
 from langmem_ext.storage import forget_statements as sql
 from langmem_ext.storage.checkpoint_ops import PRECEDING, WriteEntry, header_of, read_writes
-from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Op, fetch, fetch_one
+from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Op, Row, fetch, fetch_one
 from langmem_ext.storage.header import Header, ValueRef
-from langmem_ext.storage.ids import decode_id
+from langmem_ext.storage.ids import decode_id, readable
 from langmem_ext.storage.index import ThreadIndex
 from langmem_ext.storage.statements import SELECT_CHECKPOINT
 
@@ -56,12 +56,13 @@ class CheckpointRow:
 
 @dataclass(frozen=True, slots=True)
 class WriteRow:
-    """One task's pending writes."""
+    """One task's pending writes, and the whole row (`statements.WRITE_COLUMNS`)."""
 
     place: Place
     task: bytes
     shape: int | None
     body: bytes
+    row: Row
 
 
 @dataclass(slots=True)
@@ -105,8 +106,9 @@ class Reach:
             words = (label, shape) if pattern is None else (label, shape, pattern)
             before = (space, bytes(raw))
             self.rows[before] = CheckpointRow(parent, implied, words, size)
-        for space, checkpoint, task, shape, body in (yield from fetch(sql.SELECT_WRITES, thread=self.number)):
-            self.writes.append(WriteRow((space, bytes(checkpoint)), bytes(task), shape, bytes(body)))
+        for row in (yield from fetch(sql.SELECT_WRITES, thread=self.number)):
+            space, checkpoint, task, shape, body, _ = row
+            self.writes.append(WriteRow((space, bytes(checkpoint)), bytes(task), shape, bytes(body), row))
 
     def header(self, place: Place) -> Op[Header]:
         """A checkpoint's header."""
@@ -176,24 +178,24 @@ class Reach:
             self.namespaces.add(write.place[0])
             if write.shape is not None:
                 self.words.add(write.shape)
-            for entry in (yield from entries_of(self.index, write.task, write.shape, write.body)):
+            for entry in (yield from entries_of(self.index, write.row)):
                 self._need(entry.value)
             if count % PAUSE_EVERY == 0:
                 yield PAUSE
 
 
-def entries_of(index: ThreadIndex, task: bytes, shape: int | None, body: bytes) -> Op[list[WriteEntry]]:
-    """The entries of a task's pending writes.
+def entries_of(index: ThreadIndex, row: Row) -> Op[list[WriteEntry]]:
+    """The entries of a task's pending writes, from their row (`statements.WRITE_COLUMNS`).
 
     Raises:
-        DamagedRow: They do not decode.
+        DamagedRow: They are not as they were written, or do not decode.
     """
     try:
-        return (yield from read_writes(index, shape, body))
+        return (yield from read_writes(index, row))
     except Exception as error:
         raise DamagedRow(
-            f"the pending writes of task {decode_id(task)} of thread number {index.number} are damaged ({error}): restore the thread from a"
-            " copy, or delete it"
+            f"the pending writes of task {readable(row[2])} of thread number {index.number} are damaged ({error}): restore the thread"
+            " from a copy, or delete it"
         ) from error
 
 

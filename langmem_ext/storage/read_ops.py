@@ -11,12 +11,13 @@ from typing import Any
 
 from langmem_ext.errors import DamagedRow
 from langmem_ext.storage import statements as sql
-from langmem_ext.storage.checkpoint_ops import WriteEntry, header_of, read_word, read_writes
+from langmem_ext.storage.checkpoint_ops import WriteEntry, header_of, read_writes
 from langmem_ext.storage.effects import Op, Row, fetch, fetch_one
 from langmem_ext.storage.header import Header, ValueRef
-from langmem_ext.storage.ids import decode_id, encode_id
+from langmem_ext.storage.ids import decode_id, encode_id, readable
 from langmem_ext.storage.index import Indexes, ThreadIndex
-from langmem_ext.storage.message_ops import read_messages, read_value
+from langmem_ext.storage.lookup_ops import find_namespace, learn_namespaces, read_value, read_word
+from langmem_ext.storage.message_ops import read_messages
 from langmem_ext.storage.thread_ops import find_thread
 from langmem_ext.types import Codec, DeltaHistory, PackedValue, StoredCheckpoint, StoredWrite, ThreadKey
 
@@ -53,7 +54,7 @@ def _look_up(
     if thread is None:
         return None
     reader = _Reader(key.id, indexes.of(thread.number, thread.generation, codec), codec)
-    space = yield from _find_namespace(reader.index, namespace)
+    space = yield from find_namespace(reader.index, namespace)
     if space is None:
         return None
     where = {"thread": thread.number, "namespace": space}
@@ -64,20 +65,9 @@ def _look_up(
     return None if row is None else (reader, space, row)
 
 
-def _find_namespace(index: ThreadIndex, name: str) -> Op[int | None]:
-    if name not in index.namespaces:
-        row = yield from fetch_one(sql.SELECT_NAMESPACE, thread=index.number, name=name)
-        if row is None:
-            return None
-        index.learn_namespace(name, row[0])
-    return index.namespaces[name]
-
-
 def _assemble(reader: _Reader, namespace: str, space: int, row: Row, write_rows: Sequence[Row]) -> Op[StoredCheckpoint]:
     checkpoint, parent, step, label, *_ = row
-    header = reader.index.headers.get((space, checkpoint))
-    if header is None:
-        header = yield from header_of(reader.index, space, row)
+    header = yield from header_of(reader.index, space, row)
     values: dict[str, PackedValue] = {}
     for channel, ref in header.values.items():
         values[channel] = yield from _read_value(reader, ref, (space, channel))
@@ -121,15 +111,16 @@ def _read_value(reader: _Reader, ref: ValueRef, place: tuple[int, str] | None = 
 def _read_writes(reader: _Reader, rows: Sequence[Row], channels: set[str] | None = None) -> Op[list[StoredWrite]]:
     """Pending writes in LangGraph's order: by task path, task id and index. With `channels`, only those of these channels."""
     found: list[tuple[str, WriteEntry]] = []
-    for task, shape, body in rows:
-        task_id = decode_id(task)
+    for row in rows:
         try:
-            found += [(task_id, entry) for entry in (yield from read_writes(reader.index, shape, body))]
+            entries = yield from read_writes(reader.index, row)
+            task_id = decode_id(row[2])
         except Exception as error:
             raise DamagedRow(
-                f"the pending writes of task {task_id} in thread {reader.thread_id!r} are damaged ({error}): other threads stay readable;"
-                " fork from an earlier checkpoint, or delete the thread"
+                f"the pending writes of task {readable(row[2])} in thread {reader.thread_id!r} are damaged ({error}): other threads stay"
+                " readable; fork from an earlier checkpoint, or delete the thread"
             ) from error
+        found += [(task_id, entry) for entry in entries]
     found.sort(key=lambda pair: (pair[1].path, pair[0], pair[1].index))
     writes: list[StoredWrite] = []
     for task_id, entry in found:
@@ -184,9 +175,7 @@ def list_page(
     for thread, thread_id, generation, space, *row in rows:
         if thread not in readers:
             readers[thread] = _Reader(thread_id, indexes.of(thread, generation, codec), codec)
-            for number, name in (yield from fetch(sql.SELECT_NAMESPACES, thread=thread)):
-                if name not in readers[thread].index.namespaces:
-                    readers[thread].index.learn_namespace(name, number)
+            learn_namespaces(readers[thread].index, (yield from fetch(sql.SELECT_NAMESPACES, thread=thread)))
         reader = readers[thread]
         namespace = next((name for name, number in reader.index.namespaces.items() if number == space), None)
         if namespace is None:
@@ -243,7 +232,7 @@ def get_delta_history(
         row = yield from fetch_one(sql.SELECT_CHECKPOINT, **where, id=at)
         if row is None:
             break
-        header: Header = reader.index.headers.get((space, at)) or (yield from header_of(reader.index, space, row))
+        header: Header = yield from header_of(reader.index, space, row)
         writes = yield from fetch(sql.SELECT_WRITES, **where, checkpoint=at)
         for write in reversed((yield from _read_writes(reader, writes, open_channels))):
             history[write.channel].writes.append(write)

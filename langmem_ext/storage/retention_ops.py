@@ -74,8 +74,8 @@ def _is_asked(number: int, meaning: Meaning) -> Op[bool]:
     if newest is None:
         return False
     index = ThreadIndex(number)
-    for task, shape, body in (yield from fetch(SELECT_WRITES_OF, thread=number, namespace=0, checkpoint=newest)):
-        for entry in (yield from entries_of(index, task, shape, body)):
+    for row in (yield from fetch(SELECT_WRITES_OF, thread=number, namespace=0, checkpoint=newest)):
+        for entry in (yield from entries_of(index, row)):
             if entry.channel == meaning.interrupt_channel:
                 return True
     return False

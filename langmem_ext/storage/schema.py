@@ -5,6 +5,7 @@ Invariants:
 - Rows of `item`, `value` and `word` are never changed (but for an item that gets its id late) nor renumbered.
 - `thread.next_*` are the counters of its rows; `thread.items` and `thread.tokens` count its items. They are written with the rows.
 - `thread.generation` moves whenever a row that others may remember is replaced or deleted: what was remembered of the thread is void then.
+- Every row but a thread's holds a check of itself (`storage.checks`); who changes a row writes it anew.
 - A released migration is never edited; a later one follows it.
 """
 
@@ -67,13 +68,13 @@ _M001_TABLES = (
     "CREATE INDEX thread_by_owner ON thread (owner) WHERE owner IS NOT NULL",
     # A subgraph's checkpoint namespace; the root is number 0 and has no row.
     """CREATE TABLE namespace (
-        thread INTEGER NOT NULL, number INTEGER NOT NULL, name TEXT NOT NULL, PRIMARY KEY (thread, number)
+        thread INTEGER NOT NULL, number INTEGER NOT NULL, name TEXT NOT NULL, crc INTEGER NOT NULL, PRIMARY KEY (thread, number)
     ) WITHOUT ROWID""",
     # What repeats. Of checkpoints: the names of a graph's channels and nodes (shape), what a step has in common with the same step of
     # another turn (pattern), metadata (label, as JSON text). Of pending writes: task path, indexes and channels (shape). Of messages: the
     # keys of their metadata (shape).
     """CREATE TABLE word (
-        thread INTEGER NOT NULL, number INTEGER NOT NULL, body BLOB NOT NULL, PRIMARY KEY (thread, number)
+        thread INTEGER NOT NULL, number INTEGER NOT NULL, body BLOB NOT NULL, crc INTEGER NOT NULL, PRIMARY KEY (thread, number)
     ) WITHOUT ROWID""",
     # Which labels are of a run: only these are in it.
     f"CREATE INDEX word_by_run ON word ({RUN_OF_WORD}) WHERE {RUN_OF_WORD} IS NOT NULL",
@@ -91,9 +92,10 @@ _M001_TABLES = (
         created_at INTEGER NOT NULL,
         tokens INTEGER NOT NULL,
         rest BLOB,
-        shape INTEGER
+        shape INTEGER,
+        crc INTEGER NOT NULL
     )""",
-    "CREATE TABLE value (key INTEGER PRIMARY KEY, body BLOB NOT NULL)",
+    "CREATE TABLE value (key INTEGER PRIMARY KEY, body BLOB NOT NULL, crc INTEGER NOT NULL)",
     # parent: empty for the row before it, by id; so a row is put in between, or deleted, only after the following one's parent is named.
     """CREATE TABLE checkpoint (
         thread INTEGER NOT NULL,
@@ -105,6 +107,7 @@ _M001_TABLES = (
         shape INTEGER NOT NULL,
         pattern INTEGER,
         body BLOB NOT NULL,
+        crc INTEGER NOT NULL,
         PRIMARY KEY (thread, namespace, id)
     ) WITHOUT ROWID""",
     """CREATE TABLE pending_write (
@@ -114,6 +117,7 @@ _M001_TABLES = (
         task BLOB NOT NULL,
         shape INTEGER,
         body BLOB NOT NULL,
+        crc INTEGER NOT NULL,
         PRIMARY KEY (thread, namespace, checkpoint, task)
     ) WITHOUT ROWID""",
     "CREATE TABLE setting (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",

@@ -46,33 +46,31 @@ DELETE_THREAD = (
 
 # -- namespaces and words ----------------------------------------------------------------------------------------------------------------
 
-SELECT_NAMESPACES = "SELECT number, name FROM namespace WHERE thread = :thread ORDER BY number"
-SELECT_NAMESPACE = "SELECT number FROM namespace WHERE thread = :thread AND name = :name"
-INSERT_NAMESPACE = "INSERT INTO namespace (thread, number, name) VALUES (:thread, :number, :name)"
-SELECT_WORDS_FROM = "SELECT number, body FROM word WHERE thread = :thread AND number >= :first ORDER BY number"
-SELECT_WORD = "SELECT body FROM word WHERE thread = :thread AND number = :number"
-INSERT_WORD = "INSERT INTO word (thread, number, body) VALUES (:thread, :number, :body)"
+SELECT_NAMESPACES = "SELECT number, name, crc FROM namespace WHERE thread = :thread ORDER BY number"
+SELECT_NAMESPACE = "SELECT number, name, crc FROM namespace WHERE thread = :thread AND name = :name"
+INSERT_NAMESPACE = "INSERT INTO namespace (thread, number, name, crc) VALUES (:thread, :number, :name, :crc)"
+SELECT_WORDS_FROM = "SELECT number, body, crc FROM word WHERE thread = :thread AND number >= :first ORDER BY number"
+SELECT_WORD = "SELECT body, crc FROM word WHERE thread = :thread AND number = :number"
+INSERT_WORD = "INSERT INTO word (thread, number, body, crc) VALUES (:thread, :number, :body, :crc)"
 
 # -- items and values --------------------------------------------------------------------------------------------------------------------
 
-ITEM_COLUMNS = (
-    "key, message_id, role, name, text, tool_call_id, rest, shape,"
-    f" (SELECT body FROM word WHERE word.thread = item.key >> {KEY_BITS} AND word.number = item.shape)"
-)
+ITEM_COLUMNS = "key, message_id, role, name, text, tool_call_id, created_at, rest, shape, crc, tokens"
 SELECT_ITEMS = f"SELECT {ITEM_COLUMNS} FROM item WHERE key >= :low AND key < :high ORDER BY key"
+SELECT_ITEM = f"SELECT {ITEM_COLUMNS} FROM item WHERE key = :key"
 INSERT_ITEM = (
-    "INSERT INTO item (key, message_id, role, name, text, tool_call_id, created_at, tokens, rest, shape)"
-    " VALUES (:key, :message_id, :role, :name, :text, :tool_call_id, :created_at, :tokens, :rest, :shape)"
+    "INSERT INTO item (key, message_id, role, name, text, tool_call_id, created_at, tokens, rest, shape, crc)"
+    " VALUES (:key, :message_id, :role, :name, :text, :tool_call_id, :created_at, :tokens, :rest, :shape, :crc)"
 )
 COMPLETE_ITEM = (
     "UPDATE item SET message_id = :message_id, role = :role, name = :name, tool_call_id = :tool_call_id, tokens = :tokens, rest = :rest,"
-    " shape = :shape"
+    " shape = :shape, crc = :crc"
     " WHERE key = :key AND role IS NULL AND rest IS NULL RETURNING key"
 )
 FIND_ITEM = "SELECT key FROM item WHERE key >= :low AND key < :high AND message_id = :message_id"
-NAME_ITEM = "UPDATE item SET message_id = :message_id WHERE key = :key AND message_id IS NULL RETURNING key"
-INSERT_VALUE = "INSERT INTO value (key, body) VALUES (:key, :body)"
-SELECT_VALUE = "SELECT body FROM value WHERE key = :key"
+NAME_ITEM = "UPDATE item SET message_id = :message_id, crc = :crc WHERE key = :key AND message_id IS NULL RETURNING key"
+INSERT_VALUE = "INSERT INTO value (key, body, crc) VALUES (:key, :body, :crc)"
+SELECT_VALUE = "SELECT body, crc FROM value WHERE key = :key"
 
 # -- checkpoints and pending writes ------------------------------------------------------------------------------------------------------
 
@@ -82,14 +80,15 @@ PARENT = (
     " AND earlier.namespace = checkpoint.namespace AND earlier.id < checkpoint.id) ELSE checkpoint.parent END"
 )
 """A checkpoint's parent. An empty one is the row before it, by id, in its namespace."""
-CHECKPOINT_COLUMNS = f"id, {PARENT}, step, label, shape, pattern, body"
+CHECKPOINT_COLUMNS = f"id, {PARENT}, step, label, shape, pattern, body, crc"
 INSERT_CHECKPOINT = (
-    "INSERT INTO checkpoint (thread, namespace, id, parent, step, label, shape, pattern, body)"
-    " VALUES (:thread, :namespace, :id, :parent, :step, :label, :shape, :pattern, :body)"
+    "INSERT INTO checkpoint (thread, namespace, id, parent, step, label, shape, pattern, body, crc)"
+    " VALUES (:thread, :namespace, :id, :parent, :step, :label, :shape, :pattern, :body, :crc)"
     " ON CONFLICT (thread, namespace, id) DO NOTHING RETURNING 1"
 )
 REPLACE_CHECKPOINT = (
-    "UPDATE checkpoint SET parent = :parent, step = :step, label = :label, shape = :shape, pattern = :pattern, body = :body"
+    "UPDATE checkpoint SET parent = :parent, step = :step, label = :label, shape = :shape, pattern = :pattern, body = :body,"
+    " crc = :crc"
     " WHERE thread = :thread AND namespace = :namespace AND id = :id"
 )
 # Before a row is put in between, or deleted: the row after it has a parent that must be named.
@@ -102,22 +101,24 @@ SELECT_LATEST_CHECKPOINT = (
     f"SELECT {CHECKPOINT_COLUMNS} FROM checkpoint WHERE thread = :thread AND namespace = :namespace ORDER BY id DESC LIMIT 1"
 )
 SELECT_LATEST_ID = "SELECT max(id) FROM checkpoint WHERE thread = :thread AND namespace = :namespace"
-SELECT_WRITES = "SELECT task, shape, body FROM pending_write WHERE thread = :thread AND namespace = :namespace AND checkpoint = :checkpoint"
+WRITE_COLUMNS = "namespace, checkpoint, task, shape, body, crc"
+SELECT_WRITES = f"SELECT {WRITE_COLUMNS} FROM pending_write WHERE thread = :thread AND namespace = :namespace AND checkpoint = :checkpoint"
 INSERT_WRITES = (
-    "INSERT INTO pending_write (thread, namespace, checkpoint, task, shape, body)"
-    " VALUES (:thread, :namespace, :checkpoint, :task, :shape, :body)"
+    "INSERT INTO pending_write (thread, namespace, checkpoint, task, shape, body, crc)"
+    " VALUES (:thread, :namespace, :checkpoint, :task, :shape, :body, :crc)"
     " ON CONFLICT (thread, namespace, checkpoint, task) DO NOTHING RETURNING 1"
 )
 SELECT_TASK_WRITES = (
-    "SELECT shape, body FROM pending_write WHERE thread = :thread AND namespace = :namespace AND checkpoint = :checkpoint AND task = :task"
+    f"SELECT {WRITE_COLUMNS} FROM pending_write"
+    " WHERE thread = :thread AND namespace = :namespace AND checkpoint = :checkpoint AND task = :task"
 )
 UPDATE_WRITES = (
-    "UPDATE pending_write SET shape = :shape, body = :body"
+    "UPDATE pending_write SET shape = :shape, body = :body, crc = :crc"
     " WHERE thread = :thread AND namespace = :namespace AND checkpoint = :checkpoint AND task = :task"
 )
 SELECT_CHECKPOINT_PAGE = (
     f"SELECT checkpoint.thread, thread.id, thread.generation, checkpoint.namespace, checkpoint.id, {PARENT}, checkpoint.step,"
-    " checkpoint.label, checkpoint.shape, checkpoint.pattern, checkpoint.body"
+    " checkpoint.label, checkpoint.shape, checkpoint.pattern, checkpoint.body, checkpoint.crc"
     " FROM checkpoint JOIN thread ON thread.number = checkpoint.thread"
     " LEFT JOIN word ON word.thread = checkpoint.thread AND word.number = checkpoint.label{where}"
     " ORDER BY checkpoint.id DESC, checkpoint.thread, checkpoint.namespace LIMIT :limit"

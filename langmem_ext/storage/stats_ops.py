@@ -17,12 +17,12 @@ from typing import Final, TypeAlias
 from langmem_ext.errors import LangmemExtError
 from langmem_ext.messages.manifest import ranges_of
 from langmem_ext.storage import stats_statements as sql
-from langmem_ext.storage.checkpoint_ops import header_of, read_word, read_writes
+from langmem_ext.storage.checkpoint_ops import header_of, read_writes
 from langmem_ext.storage.compression import original_length
 from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Op, fetch, fetch_one
 from langmem_ext.storage.header import Header, ValueRef, Versions
 from langmem_ext.storage.index import ThreadIndex
-from langmem_ext.storage.message_ops import read_value
+from langmem_ext.storage.lookup_ops import read_value, read_word
 from langmem_ext.storage.statements import row_key
 
 Place: TypeAlias = tuple[int, bytes, bytes]
@@ -153,7 +153,7 @@ def measure_checkpoints(thread: Measured, after: tuple[int, bytes], limit: int) 
     rows = yield from fetch(sql.SELECT_CHECKPOINTS, thread=thread.number, namespace=after[0], after=after[1], limit=limit)
     for count, (space, *row) in enumerate(rows, start=1):
         thread.checkpoints += 1
-        thread.bytes += len(row[0]) + len(row[1] or b"") // 4 + len(row[-1]) + ROW
+        thread.bytes += len(row[0]) + len(row[1] or b"") // 4 + len(row[6]) + ROW
         try:
             header: Header = yield from header_of(thread.index, space, tuple(row))
             yield from _measure_wholes(thread, header.values.values())
@@ -173,10 +173,10 @@ def measure_writes(thread: Measured, after: Place, limit: int) -> Op[Place | Non
     space, checkpoint, task = after
     where = {"thread": thread.number, "namespace": space, "after": checkpoint, "task": task}
     rows = yield from fetch(sql.SELECT_WRITES, **where, limit=limit)
-    for count, (_, at, of, shape, body) in enumerate(rows, start=1):
-        thread.bytes += len(at) + len(of) + len(body) + ROW
+    for count, row in enumerate(rows, start=1):
+        thread.bytes += sum(map(len, (row[1], row[2], row[4]))) + ROW
         try:
-            entries = yield from read_writes(thread.index, shape, body)
+            entries = yield from read_writes(thread.index, row)
             yield from _measure_wholes(thread, [entry.value for entry in entries])
             for entry in entries:
                 own = len(entry.channel) + len(entry.path) + thread.size_of(entry.value)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from langmem_ext.storage.compression import HEAD_BYTES
-from langmem_ext.storage.statements import CHECKPOINT_COLUMNS
+from langmem_ext.storage.statements import CHECKPOINT_COLUMNS, WRITE_COLUMNS
 
 COUNT_ROWS = (
     "SELECT (SELECT count(*) FROM thread), (SELECT count(*) FROM checkpoint), (SELECT count(*) FROM pending_write),"
@@ -33,7 +33,7 @@ SELECT_CHECKPOINTS = (
     " WHERE thread = :thread AND (namespace, id) > (:namespace, :after) ORDER BY namespace, id LIMIT :limit"
 )
 SELECT_WRITES = (
-    "SELECT namespace, checkpoint, task, shape, body FROM pending_write"
+    f"SELECT {WRITE_COLUMNS} FROM pending_write"
     " WHERE thread = :thread AND (namespace, checkpoint, task) > (:namespace, :after, :task)"
     " ORDER BY namespace, checkpoint, task LIMIT :limit"
 )

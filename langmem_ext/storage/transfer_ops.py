@@ -13,6 +13,7 @@ from langmem_ext.storage.checkpoint_ops import put_checkpoint, put_writes, read_
 from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Op, fetch, fetch_one
 from langmem_ext.storage.ids import decode_id
 from langmem_ext.storage.index import Indexes
+from langmem_ext.storage.lookup_ops import learn_namespaces
 from langmem_ext.storage.thread_ops import find_thread
 from langmem_ext.types import Codec, PackedCheckpoint, PackedWrite, ThreadKey
 
@@ -80,14 +81,16 @@ def stored(key: ThreadKey, *, indexes: Indexes, codec: Codec) -> Op[Places]:
     if thread is None:
         return {}
     index = indexes.of(thread.number, thread.generation, codec)
-    names = {0: ""} | dict((yield from fetch(statements.SELECT_NAMESPACES, thread=thread.number)))
+    learn_namespaces(index, (yield from fetch(statements.SELECT_NAMESPACES, thread=thread.number)))
+    names = {number: name for name, number in index.namespaces.items()}
     rows = yield from fetch(sql.STORED_CHECKPOINTS, thread=thread.number)
     places: Places = {(names[space], decode_id(checkpoint)): set() for space, checkpoint in rows}
     rows = yield from fetch(sql.STORED_WRITES, thread=thread.number)
-    for count, (space, checkpoint, task, shape, body) in enumerate(rows, start=1):
+    for count, row in enumerate(rows, start=1):
+        space, checkpoint, task, *_ = row
         at = places.get((names[space], decode_id(checkpoint)))
         if at is not None:
-            at.update((decode_id(task), entry.index) for entry in (yield from read_writes(index, shape, body)))
+            at.update((decode_id(task), entry.index) for entry in (yield from read_writes(index, row)))
         if count % PAUSE_EVERY == 0:
             yield PAUSE
     return places

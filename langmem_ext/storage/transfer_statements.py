@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from langmem_ext.storage.statements import WRITE_COLUMNS
+
 # -- the source, which is only read ------------------------------------------------------------------------------------------------------
 
 TABLES = "SELECT name FROM sqlite_master WHERE type = 'table'"
@@ -21,5 +23,5 @@ WRITES = (
 # -- the target --------------------------------------------------------------------------------------------------------------------------
 
 STORED_CHECKPOINTS = "SELECT namespace, id FROM checkpoint WHERE thread = :thread"
-STORED_WRITES = "SELECT namespace, checkpoint, task, shape, body FROM pending_write WHERE thread = :thread"
+STORED_WRITES = f"SELECT {WRITE_COLUMNS} FROM pending_write WHERE thread = :thread"
 SIZE = "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()"

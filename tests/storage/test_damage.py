@@ -16,6 +16,7 @@ from uuid import uuid4
 import ormsgpack
 import pytest
 from conftest import SOAK
+from forged import reseal
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
 from langgraph.graph import START, StateGraph, add_messages
 from langgraph.types import Command, interrupt
@@ -243,9 +244,12 @@ def forged(tmp_path: Path) -> Path:
     return path
 
 
-def change(path: Path, statement: str, *values: Any) -> None:
+def change(path: Path, statement: str, *values: Any, sealed: bool = True) -> None:
+    """Change rows; `sealed`: with a check that matches, as one who forges writes them."""
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute(statement, values).rowcount
+        if sealed:
+            reseal(connection)
         connection.commit()
 
 
@@ -326,9 +330,10 @@ ROWS = {
 }
 
 
+@pytest.mark.parametrize("sealed", [True, False], ids=["forged", "damaged"])
 @pytest.mark.parametrize("row", ROWS)
-def test_a_forged_row_is_an_error_that_names_its_checkpoint(row: str, forged: Path) -> None:
-    change(forged, *ROWS[row])
+def test_a_forged_row_is_an_error_that_names_its_checkpoint(row: str, sealed: bool, forged: Path) -> None:
+    change(forged, *ROWS[row], sealed=sealed)
     assert_named(forged)
 
 

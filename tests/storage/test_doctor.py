@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from forged import reseal
 from hypothesis import given
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.serde.base import SerializerProtocol
@@ -91,10 +92,13 @@ def db(tmp_path: Path) -> Path:
     return path
 
 
-def change(path: Path, *statements: str) -> None:
+def change(path: Path, *statements: str, sealed: bool = True) -> None:
+    """Change rows; `sealed`: with a check that matches, as if they had been written so."""
     with closing(sqlite3.connect(path)) as connection:
         for statement in statements:
             assert connection.execute(statement).rowcount, statement
+        if sealed:
+            reseal(connection)
         connection.commit()
 
 
@@ -111,7 +115,7 @@ DRIFT = {
     "a counter that is none": ("UPDATE thread SET next_item = 'many' WHERE number = 1", "counter"),
     "a generation that is none": ("UPDATE thread SET generation = -1 WHERE number = 1", "counter"),
     "a token count": ("UPDATE item SET tokens = 99 WHERE key = (1 << 32) + 2", "column"),
-    "words without a thread": ("INSERT INTO word VALUES (77, 0, x'00')", "orphan"),
+    "words without a thread": ("INSERT INTO word VALUES (77, 0, x'00', 0)", "orphan"),
 }
 
 
@@ -169,10 +173,11 @@ DAMAGE = {
 }
 
 
+@pytest.mark.parametrize("sealed", [True, False], ids=["forged", "damaged"])
 @pytest.mark.parametrize("damage", DAMAGE)
-def test_what_is_damaged_is_named_and_stays(damage: str, db: Path) -> None:
+def test_what_is_damaged_is_named_and_stays(damage: str, sealed: bool, db: Path) -> None:
     statement, kind, place, checkpoints = DAMAGE[damage]
-    change(db, statement)
+    change(db, statement, sealed=sealed)
     report = examine(str(db), fix=True)
     found = [finding for finding in report.findings if finding.severity == "damaged"]
     assert [(finding.kind, finding.place, finding.thread, set(finding.checkpoints)) for finding in found] == [
@@ -199,11 +204,11 @@ def test_a_message_of_a_lost_thread_comes_back_with_a_thread(db: Path) -> None:
 def test_what_is_no_fault_is_a_note(db: Path) -> None:
     change(
         db,
-        "INSERT INTO item SELECT key + 50, message_id, role, name, text, tool_call_id, created_at, tokens, rest, shape FROM item"
+        "INSERT INTO item SELECT key + 50, message_id, role, name, text, tool_call_id, created_at, tokens, rest, shape, 0 FROM item"
         " WHERE key = 1 << 32",
         "UPDATE thread SET next_item = 51, items = items + 1, tokens = (SELECT sum(tokens) FROM item WHERE key >> 32 = 1) WHERE number = 1",
         "DELETE FROM checkpoint WHERE thread = 2 AND step = 1",
-        "INSERT INTO pending_write SELECT thread, namespace, x'7800', task, shape, body FROM pending_write WHERE thread = 2",
+        "INSERT INTO pending_write SELECT thread, namespace, x'7800', task, shape, body, 0 FROM pending_write WHERE thread = 2",
     )
     report = examine(str(db))
     assert report.ok

@@ -235,7 +235,7 @@ def test_statements_and_bytes_per_turn_do_not_grow_with_the_thread(path: Path) -
     driver.close()
     assert max(statements[10:]) <= statements[10] + 1
     growth = [later - earlier for earlier, later in zip(pages, pages[1:], strict=False)]
-    assert max(growth) <= min(growth) * 1.15
+    assert max(growth) <= min(growth) * 1.15 + 1  # pages come whole, and more than one table grows
 
 
 def test_a_conversation_of_short_messages_takes_less_than_twice_its_own_bytes(saver: DeltaSaver, path: Path) -> None:

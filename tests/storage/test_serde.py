@@ -124,9 +124,10 @@ def test_a_forged_row_in_the_database_is_inert_too() -> None:
 
 
 def _overwrite_values(body: bytes) -> Any:
-    from langmem_ext.storage.effects import fetch  # noqa: PLC0415  # the only test that writes a row by hand
+    from langmem_ext.storage.checks import check_of  # noqa: PLC0415  # the only test that writes a row by hand
+    from langmem_ext.storage.effects import fetch  # noqa: PLC0415
 
-    yield from fetch("UPDATE value SET body = :body", body=body)
+    yield from fetch("UPDATE value SET body = :body, crc = :crc", body=body, crc=check_of(1, 0, body))
 
 
 def test_strict_restores_only_what_is_listed(caplog: pytest.LogCaptureFixture) -> None:

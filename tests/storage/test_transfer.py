@@ -21,6 +21,7 @@ from uuid import uuid4
 import ormsgpack
 import pytest
 from comparison import Names, assert_same
+from forged import reseal
 from hypothesis import given, settings
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, RemoveMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
@@ -672,7 +673,7 @@ def test_a_comparison_finds_what_is_not_the_same(source: Path, target: str) -> N
     import_checkpoints(source, target)
     with closing(sqlite3.connect(target)) as connection:
         connection.execute("UPDATE item SET text = 'never said' WHERE text = 'hello 0'")
-        connection.commit()
+        reseal(connection)
     with pytest.raises(StorageError, match=r"of thread 'a' \(namespace ''\) is not as in the source: its checkpoint differs"):
         import_checkpoints(source, target, verify=True)
 

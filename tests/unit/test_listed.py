@@ -12,6 +12,7 @@ from langgraph.checkpoint.base import CheckpointTuple, empty_checkpoint
 
 from langmem_ext import DeltaSaver
 from langmem_ext.errors import DamagedRow
+from langmem_ext.storage.checks import check_of
 from langmem_ext.storage.effects import Statement
 
 CONFIG: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
@@ -75,4 +76,4 @@ def test_a_state_that_does_not_decode_is_named_when_it_is_looked_at(saver: Delta
 
 def _spoil() -> Any:
 
-    yield Statement("UPDATE value SET body = x'c1'", {})
+    yield Statement("UPDATE value SET body = :body, crc = :crc", {"body": b"\x91", "crc": check_of(1, 0, b"\x91")})

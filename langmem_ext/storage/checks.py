@@ -1,0 +1,57 @@
+"""A row's check: the number by which a reader sees that the row is as it was written.
+
+SQLite has no checksums: a flipped bit in the middle of a text is another letter there, and one in a reference is another message. So every
+row that a thread has holds a CRC-32, and whoever reads the row to use it compares.
+
+Invariants:
+- It covers where the row stands within its thread, and its columns as they are stored, compressed or not, with their types.
+- The thread's number is added to it. So a row that comes to stand in another thread does not match there, and a copy's check is its
+  original's and the difference of their threads.
+- A checkpoint's parent is covered as it is meant, not as it stands: naming one that was implied leaves the check as it is, and a row that
+  vanishes is noticed by the one that followed it.
+- It does not cover what is derived from other columns and read by nobody who restores a message: an item's tokens. The doctor compares.
+
+It tells what has been damaged, not what has been forged: who can write a row can write its check.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+from zlib import crc32
+
+from langmem_ext.messages.identity import pack
+from langmem_ext.storage.effects import Row
+
+CHANGED: Final = "it is not as it was written"
+"""What is said of a row whose check does not match."""
+
+_HALF: Final = 1 << 31
+"""Taken off, so that half of all checks are negative and none needs more than the four bytes that it is."""
+
+_NUMBER: Final = (1 << 32) - 1
+
+
+def check_of(thread: int, *columns: Any) -> int:
+    """The check of a row.
+
+    Args:
+        thread: The thread's number.
+        columns: What tells the row from others of its table and thread, and its columns, in the order of `storage.schema`.
+    """
+    return crc32(pack(columns)) + thread - _HALF
+
+
+def item_check(row: Row) -> int:
+    """The check of an item, from its key and columns (`statements.ITEM_COLUMNS`, up to its shape)."""
+    key: int = row[0]
+    return crc32(pack((key & _NUMBER, *row[1:9]))) + (key >> 32) - _HALF
+
+
+def verify(check: object, thread: int, *columns: Any) -> None:
+    """See that a row matches its check.
+
+    Raises:
+        ValueError: It does not.
+    """
+    if check != check_of(thread, *columns):
+        raise ValueError(CHANGED)

@@ -1,0 +1,114 @@
+"""Operations that look up what rows refer to by number: values, words, namespaces. Every row is compared with its check."""
+
+from __future__ import annotations
+
+from langmem_ext.errors import DamagedRow, MissingExtra
+from langmem_ext.storage import checks
+from langmem_ext.storage import statements as sql
+from langmem_ext.storage.compounds import read_compound
+from langmem_ext.storage.compression import expand
+from langmem_ext.storage.effects import Op, Rows, fetch_one
+from langmem_ext.storage.header import ValueRef
+from langmem_ext.storage.index import ThreadIndex
+
+
+def read_value(index: ThreadIndex, ref: ValueRef, place: tuple[int, str] | None = None) -> Op[bytes | None]:
+    """A value's body, wherever it stands; None for a plain list of messages. `place` is the namespace and channel whose value it is.
+
+    Raises:
+        DamagedRow: A row is missing, or its rows do not belong together.
+    """
+    if ref.row is None:
+        return ref.body
+    if ref.deltas is None:
+        return (yield from read_body(index, ref.row))
+    known = index.compounds.get(place) if place is not None else None
+    if known is not None and known.rows() == ref.rows():
+        return known.body
+    rows = []
+    for number in ref.rows():
+        rows.append((number, (yield from read_body(index, number))))
+    try:
+        compound = read_compound(rows)
+    except Exception as error:
+        raise DamagedRow(
+            f"the values {ref.rows()} of thread number {index.number} are damaged ({error}): other threads stay readable;"
+            " fork from an earlier checkpoint, or delete the thread"
+        ) from error
+    if place is not None:
+        index.learn_compound(place, compound)
+    return compound.body
+
+
+def read_body(index: ThreadIndex, number: int) -> Op[bytes]:
+    """A value row's body.
+
+    Raises:
+        DamagedRow: It is missing, not as it was written, or does not decompress.
+        MissingExtra: It is compressed, and there is no zstd.
+    """
+    row = yield from fetch_one(sql.SELECT_VALUE, key=sql.row_key(index.number, number))
+    if row is None or not isinstance(row[0], bytes):
+        raise DamagedRow(f"value {number} of thread number {index.number} is missing: restore the thread from a copy, or delete it")
+    body, check = row
+    try:
+        checks.verify(check, index.number, number, body)
+        return expand(body)
+    except MissingExtra:
+        raise
+    except Exception as error:
+        raise DamagedRow(
+            f"value {number} of thread number {index.number} is damaged ({error}): other threads stay readable;"
+            " fork from an earlier checkpoint, or delete the thread"
+        ) from error
+
+
+def read_word(index: ThreadIndex, number: int) -> Op[bytes]:
+    """A word's body.
+
+    Raises:
+        DamagedRow: It is missing, or not as it was written.
+    """
+    body = index.bodies.get(number)
+    if body is None:
+        row = yield from fetch_one(sql.SELECT_WORD, thread=index.number, number=number)
+        if row is None or not isinstance(row[0], bytes):
+            raise DamagedRow(f"word {number} of thread number {index.number} is missing: restore the thread from a copy, or delete it")
+        body, check = row
+        if check != checks.check_of(index.number, number, body):
+            raise DamagedRow(
+                f"word {number} of thread number {index.number} is damaged ({checks.CHANGED}): other threads stay readable;"
+                " restore this one from a copy, or delete it"
+            )
+        index.learn_word(number, body)
+    return body
+
+
+def find_namespace(index: ThreadIndex, name: str) -> Op[int | None]:
+    """A namespace's number within its thread; None if there is none.
+
+    Raises:
+        DamagedRow: Its row is not as it was written.
+    """
+    if name not in index.namespaces:
+        row = yield from fetch_one(sql.SELECT_NAMESPACE, thread=index.number, name=name)
+        if row is None:
+            return None
+        learn_namespaces(index, [row])
+    return index.namespaces[name]
+
+
+def learn_namespaces(index: ThreadIndex, rows: Rows) -> None:
+    """Remember namespaces, by their rows.
+
+    Raises:
+        DamagedRow: A row is not as it was written.
+    """
+    for number, name, check in rows:
+        if name not in index.namespaces:
+            if check != checks.check_of(index.number, number, name):
+                raise DamagedRow(
+                    f"namespace {number} of thread number {index.number} is damaged ({checks.CHANGED}): other threads stay readable;"
+                    " restore this one from a copy, or delete it"
+                )
+            index.learn_namespace(name, number)
