@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import cast
 
 import pytest
+from blocking import no_blocking_calls
 from hypothesis import HealthCheck, Phase, settings
 from savers import BACKENDS, MODES, Backend, Mode
 
@@ -37,6 +40,17 @@ def mode(request: pytest.FixtureRequest) -> Mode:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder for the databases of a run."""
     return tmp_path_factory.mktemp("databases")
+
+
+@pytest.fixture(autouse=True)
+def event_loops_are_never_blocked(request: pytest.FixtureRequest) -> Iterator[None]:
+    """In tests with an event loop, a blocking call of something async of the package raises."""
+    called = getattr(request.node, "callspec", None)
+    if not inspect.iscoroutinefunction(getattr(request.node, "obj", None)) and (called is None or called.params.get("mode") != "async"):
+        yield
+        return
+    with no_blocking_calls():
+        yield
 
 
 SLOW = (

@@ -15,7 +15,6 @@ from uuid import uuid4
 
 import ormsgpack
 import pytest
-from conftest import SOAK
 from forged import reseal
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
 from langgraph.graph import START, StateGraph, add_messages
@@ -31,6 +30,7 @@ from langmem_ext import (
     examine,
 )
 
+SOAK = os.environ.get("LANGMEM_EXT_SOAK") == "1"
 OPTIONS = ormsgpack.OPT_NON_STR_KEYS
 THREADS = ("alpha", "beta", "gamma")
 
