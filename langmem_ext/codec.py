@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gc
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, Literal, TypeAlias
 
@@ -24,10 +24,12 @@ from langmem_ext.messages.identity import (
     FIELD_CODES,
     FIELDS,
     UNPACK_OPTIONS,
+    array_count,
     fields_of,
     id_of,
     is_standard,
     is_text,
+    map_head,
     message_of,
     opaque,
     pack,
@@ -102,7 +104,9 @@ class MessageCodec:
         body = pack(marked, default)
         if len(body) < PARTS_BYTES or messages:
             return PackedValue(body=body, messages=messages)
-        return PackedValue(body=body, pieces=_pieces(marked, default), count=len(marked) if type(marked) is list else None)
+        if type(value) is list:
+            return PackedValue(body=body, count=array_count(body))
+        return PackedValue(body=body, pieces=_pieces(body) if type(value) is dict and len(value) >= PARTS_KEYS else None)
 
     def load_value(self, packed: PackedValue, place: Place | None = None) -> Any:
         """A fresh object; `place` is where it stands."""
@@ -277,11 +281,17 @@ def codec_of(serde: SerializerProtocol, templates: TemplateCache | None = None) 
     return MessageCodec(serde.policy, templates) if isinstance(serde, DataSerializer) else ForeignCodec(serde, templates)
 
 
-def _pieces(value: Any, default: Callable[[Any], Any]) -> dict[bytes, bytes] | None:
-    """Packed value by packed key of a dict with texts for keys; None for every other value."""
-    if type(value) is not dict or len(value) < PARTS_KEYS or set(map(type, value)) != {str}:
+def _pieces(body: bytes) -> dict[bytes, bytes] | None:
+    """Packed value by packed key of a packed dict, if its keys are texts.
+
+    Taken from the bytes, not from the dict: another thread may change that while it is being packed.
+    """
+    fields = unpack(body, opaque)
+    if set(map(type, fields)) != {str}:
         return None
-    return {pack(key): pack(item, default) for key, item in value.items()}
+    pieces = {pack(key): pack(item) for key, item in fields.items()}
+    whole = b"".join([map_head(len(pieces)), *(piece for pair in pieces.items() for piece in pair)])
+    return pieces if whole == body else None
 
 
 def _restore_bytearray(code: int, data: bytes) -> Any:

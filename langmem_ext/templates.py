@@ -224,11 +224,11 @@ def _copies(classes: Sequence[Any], fields: Sequence[dict[str, Any]]) -> list[di
 
 
 def _messages(classes: Sequence[Any], fields: Sequence[dict[str, Any]]) -> list[Any]:
-    """Messages that own these fields. They share the sets of their field names, which are complete and so never added to."""
+    """Messages that own these fields."""
     messages = list(map(_new, classes))
     for setter, values in (
         (_set_fields, fields),
-        (_set_names, map(_FIELD_SETS.__getitem__, classes)),
+        (_set_names, map(set.copy, map(_FIELD_SETS.__getitem__, classes))),
         (_set_extra, [{} for _ in fields]),
         (_set_private, repeat(None)),
     ):

@@ -233,6 +233,12 @@ def array_head(count: int) -> bytes:
     return bytes([0x90 | count]) if count < 16 else b"\xdc" + count.to_bytes(2) if count < 1 << 16 else b"\xdd" + count.to_bytes(4)
 
 
+def array_count(packed: bytes) -> int:
+    """How many elements a packed list has."""
+    first = packed[0]
+    return first & 0x0F if first < 0xA0 else int.from_bytes(packed[1:3] if first == 0xDC else packed[1:5])
+
+
 def map_head(count: int) -> bytes:
     """What stands before the keys and values of a packed dict."""
     return bytes([0x80 | count]) if count < 16 else b"\xde" + count.to_bytes(2) if count < 1 << 16 else b"\xdf" + count.to_bytes(4)

@@ -300,7 +300,7 @@ def _store_manifest(writer: Writer, runs: Runs, place: tuple[int, str]) -> tuple
     if not beginning:
         return None
     if beginning != known:
-        row = writer.add_row(encode_runs(beginning))
+        row = writer.add_value(encode_runs(beginning))
         writer.index.learn_manifest(place, row, beginning)
     return row, len(beginning)
 
@@ -315,7 +315,11 @@ def _store_compound(writer: Writer, value: Compound, place: tuple[int, str], who
         if stored is not None and not whole:
             return None
         stored, delta = value, plan_base(value)
-    compound = apply_delta(stored, value, delta, writer.add_row(delta.body))
+        # A value that was stored lately is found again: two that take turns, or one in two channels.
+        row = writer.add_value(delta.body)
+    else:
+        row = writer.add_row(delta.body)
+    compound = apply_delta(stored, value, delta, row)
     writer.index.learn_compound(place, compound)
     return compound.rows()
 

@@ -27,8 +27,8 @@ HEADERS: Final = 128
 VALUES: Final = 64
 """How many of the values stored last are remembered."""
 
-LISTS: Final = 8
-"""How many lists of messages of a thread are remembered: a channel or two, of the graph and of the subgraph that runs."""
+LISTS: Final = 64
+"""How many lists of messages, and how many large values, of a thread are remembered: its channels, and those of its subgraphs."""
 
 HEADER_BYTES: Final = 2000
 """What a header costs in memory, about."""

@@ -126,6 +126,10 @@ class SqliteDriver:
             return job.outcome()
         self._queue.add(job)
         with self._lock:
+            # The main thread carries out its own operation alone: a signal's handler may raise in it, wherever it is.
+            if not job.done and threading.current_thread() is threading.main_thread():
+                self._queue.withdraw(job)
+                self._run_group([job], "BEGIN IMMEDIATE")
             while not job.done:
                 self._run_group(self._queue.take(), "BEGIN IMMEDIATE")
         return job.outcome()
@@ -143,6 +147,7 @@ class SqliteDriver:
             try:
                 worker.submit(self._drain)
             except RuntimeError as error:
+                self._draining = False
                 self._queue.withdraw(job)
                 raise self._is_closed() from error
         return await future

@@ -24,6 +24,10 @@ from langgraph.checkpoint.base.id import uuid6
 from langgraph.checkpoint.memory import InMemorySaver
 from savers import BACKENDS, Backend, Calls, Saver, Shelf, open_saver, run_without_loop
 
+from langmem_ext.storage.effects import PAUSE, Op
+from langmem_ext.storage.group import Job
+from langmem_ext.storage.sqlite import SqliteDriver
+
 TURNS = 8
 
 
@@ -262,3 +266,21 @@ def assert_nobody_holds_the_lock(url: str) -> None:
     with closing(sqlite3.connect(url, timeout=0)) as connection:
         connection.execute("BEGIN IMMEDIATE")
         connection.rollback()
+
+
+def test_the_main_thread_carries_out_nobody_elses_operations(tmp_path: Path) -> None:
+    """A signal's handler may raise in the main thread at any place: that must meet its own operation alone."""
+
+    def nothing() -> Op[str]:
+        yield PAUSE
+        return "done"
+
+    with closing(SqliteDriver(str(tmp_path / "t.db"))) as driver:
+        waiting = Job(nothing())
+        driver._queue.add(waiting)
+        assert driver.run(nothing(), write=True) == "done"
+        assert not waiting.done
+        with ThreadPoolExecutor(1) as pool:
+            assert pool.submit(driver.run, nothing(), write=True).result() == "done"
+        assert waiting.done
+        assert waiting.outcome() == "done"

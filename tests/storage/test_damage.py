@@ -32,6 +32,7 @@ from langmem_ext import (
 
 SOAK = os.environ.get("LANGMEM_EXT_SOAK") == "1"
 OPTIONS = ormsgpack.OPT_NON_STR_KEYS
+SOAK = os.environ.get("LANGMEM_EXT_SOAK") == "1"
 THREADS = ("alpha", "beta", "gamma")
 
 

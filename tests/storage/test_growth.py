@@ -200,6 +200,17 @@ def test_a_checkpoint_of_a_longer_list_is_no_longer(ids: bool, saver: DeltaSaver
     assert sizes[1] <= 2 * sizes[0] + 4
 
 
+@pytest.mark.parametrize("channels", [1, 20])
+def test_large_values_that_take_turns_or_do_not_change_are_stored_once(channels: int, saver: DeltaSaver, path: Path) -> None:
+    states: list[Any] = [{f"{side} {number}": long(number, side) for number in range(30)} for side in ("left", "right")]
+    config: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
+    for turn in range(12):
+        config = saver.put(config, *_checkpoint({f"c{n}": {**states[turn % 2], "which": n} for n in range(channels)}))
+    with closing(sqlite3.connect(path)) as connection:
+        [(size,)] = connection.execute("SELECT sum(length(body)) FROM value")
+    assert size < channels * 2.5 * len(str(states[0]))
+
+
 def test_nothing_of_a_deleted_thread_is_remembered(saver: DeltaSaver) -> None:
     graph = chat(saver)
     for thread in ("t", "other"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from langchain_core.messages import HumanMessage
 
 from langmem_ext.codec import codec_of
-from langmem_ext.messages.identity import unpack
+from langmem_ext.messages.identity import opaque, unpack
 from langmem_ext.serde import DataSerializer
 from langmem_ext.storage.compounds import FANOUT, MAX_PARTS, Compound, apply_delta, plan_base, plan_delta, read_compound
 
@@ -158,3 +159,35 @@ def test_a_list_that_grows_costs_what_it_grew_by() -> None:
 )
 def test_what_is_small_or_not_of_plain_keys_is_stored_whole(value: Any) -> None:
     assert Compound.of(CODEC.pack_value(value)) is None
+
+
+class Meddling:
+    """Is packed by Python code, as a model is: what runs meanwhile may change the dict or list that holds it."""
+
+    def __init__(self, meddle: Callable[[], None]) -> None:
+        self.meddle = meddle
+
+    def model_dump(self) -> dict[str, Any]:
+        self.meddle()
+        return {"plain": "x" * 200}
+
+
+def test_a_list_that_grows_while_it_is_packed_has_as_many_elements_as_were_packed() -> None:
+    value: list[Any] = ["x" * 100 for _ in range(15)]
+    value.append(Meddling(lambda: value.append("late")))
+    packed = CODEC.pack_value(value)
+    assert packed.body is not None
+    assert packed.count == len(unpack(packed.body, opaque))
+    state = Compound.of(packed)
+    assert state is not None
+    assert read_compound([(0, plan_base(state).body)]).body == packed.body
+
+
+def test_a_dict_that_changes_while_it_is_packed_is_stored_as_it_was_packed() -> None:
+    value: dict[str, Any] = {f"key {number}": "x" * 200 for number in range(20)}
+    value["last"] = Meddling(lambda: value.update({"key 3": "changed"}))
+    packed = CODEC.pack_value(value)
+    assert packed.body is not None
+    state = Compound.of(packed)
+    assert state is not None
+    assert read_compound([(0, plan_base(state).body)]).body == packed.body
