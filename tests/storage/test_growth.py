@@ -244,7 +244,7 @@ def test_statements_and_bytes_per_turn_do_not_grow_with_the_thread(path: Path) -
         if turn % 50 == 49:
             pages.append(driver._connection.execute("PRAGMA page_count").fetchone()[0])
     driver.close()
-    assert max(statements[10:]) <= statements[10] + 1
+    assert max(statements[100:]) <= max(statements[10:100])
     growth = [later - earlier for earlier, later in zip(pages, pages[1:], strict=False)]
     assert max(growth) <= min(growth) * 1.15 + 1  # pages come whole, and more than one table grows
 
