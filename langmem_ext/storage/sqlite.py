@@ -14,6 +14,7 @@ import random
 import sqlite3
 import threading
 import time
+import weakref
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
@@ -92,6 +93,8 @@ class SqliteDriver:
             if self._owned:
                 self._connection.close()
             raise
+        # A driver that nobody closes closes its connection when it goes, or the interpreter does: Python 3.13 warns of one left open.
+        self._close_connection = weakref.finalize(self, self._connection.close) if self._owned else None
         on_disk = bool(self.path) and self.path != ":memory:"
         self._leases = FileLeases(f"{self.path}-lock") if on_disk else Leases()
 
@@ -315,8 +318,8 @@ class SqliteDriver:
         with self._lock:
             if not self._closed:
                 self._closed = True
-                if self._owned:
-                    self._connection.close()
+                if self._close_connection is not None:
+                    self._close_connection()
 
     async def aclose(self) -> None:
         """Async twin of `close`."""

@@ -1,0 +1,199 @@
+"""Promise: nothing async blocks its event loop. Each async method and function of the storage runs where a blocking call raises."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from blockbuster import BlockingError
+from langchain_core.messages import AIMessage, HumanMessage
+from langgraph.checkpoint.base import uuid6
+from langgraph.checkpoint.memory import InMemorySaver
+from moved import sqlite_saver
+
+import langmem_ext
+from langmem_ext import (
+    DeltaSaver,
+    MessageLog,
+    Retention,
+    ThreadChatMessageHistory,
+    acopy_saver,
+    aexamine,
+    aimport_checkpoints,
+    astats,
+)
+
+CONFIG: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
+KEEP = Retention(keep_last=3, ttl=timedelta(days=1), max_bytes=100_000)
+
+
+def checkpoint(number: int) -> Any:
+    return {
+        "v": 4,
+        "id": str(uuid6()),
+        "ts": "2026-01-01T00:00:00+00:00",
+        "channel_values": {"messages": [HumanMessage(f"text {n} " * 50, id=f"m{n}") for n in range(number)], "table": {"n": number}},
+        "channel_versions": {"messages": f"{number:032}.0.1", "table": f"{number:032}.0.1"},
+        "versions_seen": {},
+        "updated_channels": None,
+    }
+
+
+def filled(saver: Any, count: int = 40) -> Any:
+    """A saver with a thread of a few pages; the config of its newest checkpoint."""
+    at = CONFIG
+    for number in range(count):
+        one = checkpoint(number)
+        at = saver.put(at, one, {"source": "loop", "step": number, "parents": {}, "run_id": f"r{number}"}, one["channel_versions"])
+        saver.put_writes(at, [("messages", [AIMessage(f"answer {number}")])], str(uuid6()))
+    return at
+
+
+class Place:
+    """A database with a thread in it, and what is at hand to work on it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.url = str(folder / "memory.db")
+        self.old = folder / "old.sqlite"
+        self.saver = DeltaSaver.open(self.url, retention=KEEP)
+        self.head = filled(self.saver)
+        self.history = ThreadChatMessageHistory("h", self.saver)
+        self.history.add_messages([HumanMessage("one"), AIMessage("two")])
+        with sqlite_saver(self.old) as old:
+            filled(old, 8)
+
+
+async def listed(place: Place) -> None:
+    assert [one async for one in place.saver.alist(CONFIG)]
+    assert [one async for one in place.saver.alist(None, filter={"step": 39})]
+
+
+async def put(place: Place) -> None:
+    for number in range(40):  # the retention has its turn
+        one = checkpoint(number)
+        await place.saver.aput(CONFIG, one, {"source": "loop", "step": number, "parents": {}}, one["channel_versions"])
+
+
+async def leased(place: Place) -> None:
+    async with place.saver.alease("t"):
+        with pytest.raises(langmem_ext.ThreadBusy):
+            async with place.saver.alease("t", wait=0.05):
+                pass
+
+
+async def opened(place: Place) -> None:
+    async with DeltaSaver.from_conn_string(place.url) as saver:
+        await saver.setup()
+        assert await saver.aget_tuple(CONFIG)
+
+
+async def imported(place: Place) -> None:
+    assert (await aimport_checkpoints(place.old, f"{place.url}-new", verify=True)).checkpoints == 8
+    assert (await aimport_checkpoints(place.old, place.saver, threads=[])).checkpoints == 0
+
+
+async def copied(place: Place) -> None:
+    await acopy_saver(place.saver, target := InMemorySaver())
+    await acopy_saver(target, other := DeltaSaver(":memory:"))
+    await other.aclose()
+    with sqlite_saver(place.old) as old:
+        await acopy_saver(old, InMemorySaver())
+
+
+async def examined(place: Place) -> None:
+    for source in (place.saver, place.saver.log, place.url):
+        assert (await aexamine(source)).ok
+    assert (await aexamine(place.url, fix=True)).ok
+
+
+async def measured(place: Place) -> None:
+    for source in (place.saver, place.url):
+        assert (await astats(source)).threads == 2
+
+
+async def remembered(place: Place) -> None:
+    await place.history.aadd_messages([HumanMessage("three")])
+    assert len(await place.history.aget_messages()) == 3
+    await place.history.aclear()
+
+
+async def operated(place: Place) -> None:
+    def two() -> Any:
+        yield from ()
+        return 2
+
+    assert await place.saver.log.arun(two(), write=True) == await place.saver.log.arun(two(), write=False) == 2
+
+
+CALLS: dict[str, Callable[[Place], Awaitable[Any]]] = {
+    "DeltaSaver.aput": put,
+    "DeltaSaver.aput_writes": lambda place: place.saver.aput_writes(place.head, [("messages", [HumanMessage("late")])], str(uuid6())),
+    "DeltaSaver.aget_tuple": lambda place: place.saver.aget_tuple(CONFIG),
+    "DeltaSaver.alist": listed,
+    "DeltaSaver.aget_delta_channel_history": lambda place: place.saver.aget_delta_channel_history(config=place.head, channels=["messages"]),
+    "DeltaSaver.adelete_thread": lambda place: place.saver.adelete_thread("t"),
+    "DeltaSaver.adelete_for_runs": lambda place: place.saver.adelete_for_runs(["r1", "r39"]),
+    "DeltaSaver.acopy_thread": lambda place: place.saver.acopy_thread("t", "copy"),
+    "DeltaSaver.aprune": lambda place: place.saver.aprune(["t"], keep_last=2),
+    "DeltaSaver.asweep": lambda place: place.saver.asweep(),
+    "DeltaSaver.acompact": lambda place: place.saver.acompact(full=True),
+    "DeltaSaver.aclose": lambda place: place.saver.aclose(),
+    "DeltaSaver.alease": leased,
+    "DeltaSaver.from_conn_string": opened,
+    "MessageLog.arun": operated,
+    "MessageLog.acompact": lambda place: place.saver.log.acompact(),
+    "MessageLog.aclose": lambda place: place.saver.log.aclose(),
+    "ThreadChatMessageHistory.aget_messages": remembered,
+    "ThreadChatMessageHistory.aadd_messages": remembered,
+    "ThreadChatMessageHistory.aclear": remembered,
+    "acopy_saver": copied,
+    "aexamine": examined,
+    "aimport_checkpoints": imported,
+    "astats": measured,
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+async def test_it_never_blocks_its_event_loop(name: str, tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    ticks = 0
+
+    async def tick() -> None:
+        nonlocal ticks
+        while True:
+            ticks += 1
+            await asyncio.sleep(0)
+
+    ticking = asyncio.create_task(tick())
+    await CALLS[name](place)
+    ticking.cancel()
+    await place.saver.aclose()
+    assert ticks > 1, "the event loop stood still"
+
+
+def test_everything_async_of_the_storage_is_called_here() -> None:
+    there = {
+        f"{owner.__name__}.{name}"
+        for owner in (DeltaSaver, MessageLog, ThreadChatMessageHistory)
+        for name, member in inspect.getmembers(owner)
+        if (inspect.iscoroutinefunction(member) or inspect.isasyncgenfunction(member)) and member.__module__.startswith("langmem_ext.")
+    }
+    # One is called in the tests of conversations.
+    functions = {name for name in langmem_ext.__all__ if inspect.iscoroutinefunction(getattr(langmem_ext, name))} - {"aconverse"}
+    assert {name for name in there | functions if "._" not in name} - CALLS.keys() == set()
+
+
+async def test_a_call_that_blocks_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def on_the_loop(function: Callable[[], Any]) -> Any:
+        return function()
+
+    with DeltaSaver(":memory:") as saver:
+        monkeypatch.setattr(saver.log.driver, "acall", on_the_loop)
+        assert saver.get_tuple(CONFIG) is None
+        with pytest.raises(BlockingError):
+            await saver.aget_tuple(CONFIG)

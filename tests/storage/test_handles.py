@@ -1,0 +1,161 @@
+"""Promise: what is opened is closed. No connection, file handle or thread is left behind, and no warning, whoever forgets to close."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import subprocess
+import sys
+import threading
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from langchain_core.messages import HumanMessage
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, MessagesState, StateGraph
+from moved import sqlite_saver
+
+from langmem_ext import (
+    DeltaSaver,
+    MessageLog,
+    Retention,
+    StorageError,
+    ThreadChatMessageHistory,
+    acopy_saver,
+    aexamine,
+    aimport_checkpoints,
+    astats,
+    copy_saver,
+    examine,
+    import_checkpoints,
+    stats,
+)
+
+CONFIG: Any = {"configurable": {"thread_id": "t"}}
+ROOT = Path(__file__).parents[2]
+
+
+def answer(state: MessagesState) -> Any:
+    return {"messages": [("ai", f"{len(state['messages'])} read")]}
+
+
+def graph_on(saver: Any) -> Any:
+    return StateGraph(MessagesState).add_node("answer", answer).add_edge(START, "answer").compile(checkpointer=saver)
+
+
+def use(folder: Path) -> None:
+    """Use all that there is, sync and async, and close it."""
+    path = str(folder / "memory.db")
+    with DeltaSaver.from_conn_string(path) as saver, saver.lease("t"):
+        graph_on(saver).invoke({"messages": [HumanMessage("hello")]}, CONFIG)
+        next(iter(saver.list(CONFIG)))  # left early
+        examine(saver)
+        copy_saver(saver, InMemorySaver())
+    history = ThreadChatMessageHistory("t", path)
+    assert history.messages
+    history.log.close()
+    with sqlite_saver(folder / "old.sqlite") as old:
+        graph_on(old).invoke({"messages": [HumanMessage("hello")]}, CONFIG)
+    import_checkpoints(folder / "old.sqlite", str(folder / "new.db"), verify=True)
+    examine(path)
+    stats(path)
+    asyncio.run(ause(folder))
+    for wrong in (str(folder / "no" / "such.db"), str(folder / "notes.txt")):
+        with pytest.raises(StorageError):
+            DeltaSaver.open(wrong)
+
+
+async def ause(folder: Path) -> None:
+    """The async half of it."""
+    path = str(folder / "memory.db")
+    saver = DeltaSaver.open(path, retention=Retention(keep_last=2))
+    async with saver.alease("t"):
+        await graph_on(saver).ainvoke({"messages": [HumanMessage("hello")]}, CONFIG)
+    async for _ in saver.alist(CONFIG):
+        break
+    cut = asyncio.ensure_future(saver.aget_tuple(CONFIG))
+    await asyncio.sleep(0)
+    cut.cancel()
+    await asyncio.gather(cut, return_exceptions=True)
+    await saver.aprune(["t"])
+    await saver.acompact(full=True)
+    await acopy_saver(saver, InMemorySaver())
+    await saver.aclose()
+    await aexamine(path)
+    await astats(path)
+    await aimport_checkpoints(folder / "old.sqlite", str(folder / "new.db"))
+    log = await asyncio.to_thread(MessageLog.open, path)
+    await log.aclose()
+
+
+def held() -> tuple[list[str], list[str]]:
+    """The files that this process has open, and its threads."""
+    gc.collect()
+    folder = Path("/proc/self/fd")
+    if not folder.exists():
+        return [""] * psutil.Process().num_fds(), sorted(one.name for one in threading.enumerate())
+    names: list[str] = []
+    for descriptor in folder.iterdir():
+        try:
+            names.append(os.readlink(descriptor))
+        except FileNotFoundError:  # the one that lists the folder
+            continue
+    return sorted(names), sorted(one.name for one in threading.enumerate())
+
+
+def test_what_was_used_and_closed_leaves_no_file_and_no_thread(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("no database " * 1000)
+    use(tmp_path)  # whatever is loaded for good
+    before = held()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(3):
+            use(tmp_path)
+    for _ in range(100):  # threads end a moment after they are told to
+        if (after := held()) == before:
+            return
+        time.sleep(0.05)
+    assert after == before
+
+
+FORGOTTEN = """
+import asyncio, gc, sys
+from langmem_ext import DeltaSaver, ThreadChatMessageHistory
+
+saver = DeltaSaver.open(sys.argv[1])
+history = ThreadChatMessageHistory("t", saver)
+history.add_user_message("hello")
+
+async def main():
+    async with saver.alease("t"):
+        print(len(await history.aget_messages()))
+
+def local():
+    DeltaSaver.open(sys.argv[1]).get_tuple({"configurable": {"thread_id": "t"}})
+    DeltaSaver.open(":memory:")
+
+asyncio.run(main())
+local()
+gc.collect()
+"""
+
+
+def test_whoever_forgets_to_close_gets_no_warning_and_leaves_a_whole_file(tmp_path: Path) -> None:
+    # From Python 3.13 on, sqlite3 warns of connections that nobody has closed.
+    path = tmp_path / "memory.db"
+    command = [sys.executable, "-X", "dev", "-W", "error::ResourceWarning", "-c", FORGOTTEN, str(path)]
+    ended = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=100)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "1\n", "")
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["memory.db", "memory.db-lock"]
+
+
+def test_a_driver_that_nobody_holds_any_more_closes_its_connection(tmp_path: Path) -> None:
+    path = str(tmp_path / "memory.db")
+    DeltaSaver.open(path).get_tuple(CONFIG)
+    gc.collect()
+    assert [name for name in held()[0] if name.startswith(path)] == []
