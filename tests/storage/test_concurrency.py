@@ -3,101 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-import multiprocessing
 import random
 import sqlite3
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from copy import deepcopy
-from dataclasses import dataclass
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
 import pytest
-from comparison import Names, assert_same
-from langchain_core.messages import AIMessage, HumanMessage
-from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import Checkpoint
-from langgraph.checkpoint.base.id import uuid6
+from comparison import Names
+from forgotten import assert_sound, rows
 from langgraph.checkpoint.memory import InMemorySaver
-from savers import BACKENDS, Backend, Calls, Saver, Shelf, open_saver, run_without_loop
+from savers import Backend, Calls, Mode, Shelf, run_without_loop
+from turns import Turn, assert_readable, config_of, store, turns
 
-from langmem_ext.storage.effects import PAUSE, Op
+from langmem_ext import HeadConflict, StorageError, ThreadNotFound
+from langmem_ext.storage.effects import PAUSE, Op, Statement
 from langmem_ext.storage.group import Job
 from langmem_ext.storage.sqlite import SqliteDriver
-
-TURNS = 8
-
-
-@dataclass(frozen=True)
-class Turn:
-    """One checkpoint and the writes of one task on it: the arguments of the two calls that store them."""
-
-    config: RunnableConfig
-    checkpoint: Any
-    metadata: Any
-    versions: dict[str, Any]
-    stored: RunnableConfig
-    writes: list[tuple[str, Any]]
-    task: str
-
-
-def config_of(thread: str, checkpoint_id: str | None = None) -> RunnableConfig:
-    place = {"thread_id": thread, "checkpoint_ns": ""}
-    return {"configurable": {**place, "checkpoint_id": checkpoint_id} if checkpoint_id else place}
-
-
-def turns(worker: str, thread: str, count: int = TURNS) -> Iterator[Turn]:
-    """Give the turns of one worker: a chain of checkpoints over a growing list of messages, one of whose ids all workers use."""
-    messages: list[Any] = [HumanMessage(f"by {worker}", id="shared")]
-    parent: str | None = None
-    for number in range(count):
-        messages = [*messages, AIMessage(f"{worker} {number}", id=f"{worker}-{number}", response_metadata={"n": [number, True]})]
-        version = f"{number + 1:032}.0.{abs(hash(worker)) % 10**9}"
-        checkpoint_id = str(uuid6())
-        checkpoint: Checkpoint = {
-            "v": 4,
-            "id": checkpoint_id,
-            "ts": "2024-05-06T07:08:09.000010+00:00",
-            "channel_values": {"messages": messages, "table": {f"key{n}": [worker, n, number] for n in range(9)}},
-            "channel_versions": {"messages": version, "table": version},
-            "versions_seen": {},
-            "updated_channels": ["messages", "table"],
-        }
-        metadata = {"source": "loop", "step": number, "parents": {}, "worker": worker}
-        writes = [("messages", [HumanMessage(f"{worker} says {number}")]), ("note", {"n": number}), ("value", (worker, number))]
-        task = f"{number:08x}-3333-5333-8333-333333333333"
-        stored = config_of(thread, checkpoint_id)
-        yield Turn(config_of(thread, parent), checkpoint, metadata, dict(checkpoint["channel_versions"]), stored, writes, task)
-        parent = checkpoint_id
-
-
-async def store(calls: Calls, saver: Saver, turn: Turn) -> Turn:
-    """Make the two calls of a turn, and give a copy of it when both have returned."""
-    copy = deepcopy(turn)
-    await calls.call(saver, "put", turn.config, turn.checkpoint, turn.metadata, turn.versions)
-    await calls.call(saver, "put_writes", turn.stored, turn.writes, turn.task, "~path")
-    return copy
-
-
-async def assert_readable(calls: Calls, saver: Saver, acknowledged: Sequence[Turn]) -> None:
-    """Check that everything acknowledged reads back as InMemorySaver gives it, and that there is nothing else."""
-    reference, names = InMemorySaver(), Names(keep=True)
-    for turn in acknowledged:
-        reference.put(turn.config, turn.checkpoint, turn.metadata, turn.versions)
-        reference.put_writes(turn.stored, turn.writes, turn.task, "~path")
-    for turn in acknowledged:
-        found = await calls.call(saver, "get_tuple", turn.stored)
-        assert_same(names.checkpoint(reference.get_tuple(turn.stored)), names.checkpoint(found), f"get_tuple of {turn.stored}")
-    for thread in sorted({turn.stored["configurable"]["thread_id"] for turn in acknowledged}):
-        expected = [names.checkpoint(found) for found in reference.list(config_of(thread))]
-        listed = [names.checkpoint(found) for found in await calls.collect(saver, "list", config_of(thread))]
-        assert_same(tuple(expected), tuple(listed), f"list of {thread}")
-        head = await calls.call(saver, "get_tuple", config_of(thread))
-        assert_same(names.checkpoint(reference.get_tuple(config_of(thread))), names.checkpoint(head), f"the newest of {thread}")
-
 
 # -- readers -------------------------------------------------------------------------------------------------------------------------------
 
@@ -189,25 +116,83 @@ async def test_what_twenty_tasks_were_told_is_stored_can_be_read(shared: bool, b
     await shelf.close()
 
 
-def in_another_process(url: str, worker: str, count: int) -> list[Turn]:
-    """Store a worker's turns, on a thread of its own and on one that all share, through a saver of this process."""
-    saver, calls = open_saver(url), Calls("sync")
-    own, shared = turns(worker, worker, count), turns(f"{worker} shared", "shared", count)
-    acknowledged = [run_without_loop(store(calls, saver, turn)) for pair in zip(own, shared, strict=True) for turn in pair]
+# -- failures ------------------------------------------------------------------------------------------------------------------------------
+
+
+class HalfDoneError(Exception):
+    """What an operation raises that has changed every thread."""
+
+
+def half(statement: str) -> Op[None]:
+    """An operation that fails when it has changed something."""
+    yield Statement("UPDATE thread SET title = 'half done'", {})
+    yield Statement(statement, {})
+    raise HalfDoneError
+
+
+async def fail(calls: Calls, saver: Any, turn: Turn, how: str) -> None:
+    """Have an operation fail, and the right caller told why."""
+    match how:
+        case "another owner's thread":
+            with pytest.raises(ThreadNotFound):
+                await calls.call(saver.for_owner("b"), "put", config_of("owned"), turn.checkpoint, turn.metadata, turn.versions)
+        case "a head that has moved":
+            first = "1ef00000-0000-6000-8000-000000000000"
+            guarded = {"configurable": {**turn.config["configurable"], "checkpoint_id": first, "expected_head": first}}
+            with pytest.raises(HeadConflict):
+                await calls.call(saver, "put", guarded, turn.checkpoint, turn.metadata, turn.versions)
+        case "a value that cannot be stored":
+            with pytest.raises(TypeError):
+                await calls.call(saver, "put_writes", turn.stored, [*turn.writes, ("bad", threading.Lock())], turn.task)
+        case "half done":
+            with pytest.raises(HalfDoneError):
+                await calls.call(saver.log, "run", half("SELECT 1"), write=True)
+        case "refused by the database":
+            with pytest.raises(StorageError):
+                await calls.call(saver.log, "run", half("INSERT INTO nowhere VALUES (1)"), write=True)
+
+
+FAILURES = (
+    "another owner's thread",
+    "a head that has moved",
+    "a value that cannot be stored",
+    "half done",
+    "refused by the database",
+)
+
+
+def test_an_operation_that_fails_takes_no_other_with_it(mode: Mode, backend: Backend, folder: Path) -> None:
+    shelf, calls = Shelf(backend, mode, folder), Calls(mode)
+    saver: Any = shelf.saver
+
+    async def work(number: int) -> AsyncIterator[Turn]:
+        failures = cycle(FAILURES[number % len(FAILURES) :] + FAILURES[: number % len(FAILURES)])
+        for turn in turns(f"w{number}", "shared" if number % 2 else f"w{number}"):
+            if turn.config["configurable"].get("checkpoint_id"):  # there is something that the failure may hurt
+                await fail(calls, saver, turn, next(failures))
+            yield await store(calls, saver, turn)
+
+    async def whole(number: int) -> list[Turn]:
+        return [turn async for turn in work(number)]
+
+    (owned,) = turns("a", "owned", 1)
+    acknowledged = [run_without_loop(store(Calls("sync"), saver.for_owner("a"), owned))]
+    if mode == "sync":
+        with ThreadPoolExecutor(8) as pool:
+            done = list(pool.map(lambda number: run_without_loop(whole(number)), range(8)))
+    else:
+
+        async def all_of_them() -> list[list[Turn]]:
+            return list(await asyncio.gather(*(whole(number) for number in range(20))))
+
+        done = asyncio.run(all_of_them())
+    acknowledged += [turn for turns_of_one in done for turn in turns_of_one]
+    run_without_loop(assert_readable(Calls("sync"), saver, acknowledged))
+    assert_sound(saver)
+    saver = run_without_loop(shelf.reopen()) if mode == "sync" else asyncio.run(shelf.reopen())
+    run_without_loop(assert_readable(Calls("sync"), saver, acknowledged))
+    assert list(rows(saver, "SELECT id FROM thread WHERE title = 'half done'")) == []
     saver.close()
-    return acknowledged
-
-
-@pytest.mark.parametrize("backend", [b for b in BACKENDS if b.survives_close], ids=lambda b: b.name, scope="session", indirect=True)
-def test_what_several_processes_were_told_is_stored_can_be_read(backend: Backend, folder: Path) -> None:
-    shelf = Shelf(backend, "sync", folder)
-    with multiprocessing.get_context("spawn").Pool(3) as pool:
-        done = pool.starmap(in_another_process, [(shelf.url, f"p{n}", 10) for n in range(3)])
-        pool.close()
-        pool.join()
-    acknowledged = [turn for turns_of_one in done for turn in turns_of_one]
-    run_without_loop(assert_readable(Calls("sync"), shelf.saver, acknowledged))
-    run_without_loop(shelf.close())
 
 
 # -- cancellation --------------------------------------------------------------------------------------------------------------------------
