@@ -1,0 +1,111 @@
+"""A process that is killed while it prunes, sweeps, copies or compacts.
+
+Run as a script it imports everything once, then reads one JSON command a line and prints one JSON answer a line. For each it forks a
+process that does the work, and kills it: before one of the steps that the database takes, or after a while.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import signal
+import sys
+import time
+import traceback
+from typing import Any
+
+from langmem_ext import DeltaSaver, MessageLog, Retention
+from langmem_ext.storage.effects import Effect, Rows
+from langmem_ext.storage.sqlite import SqliteDriver
+
+THREADS = [f"t{number}" for number in range(6)]
+RETENTION = Retention(keep_last=4)
+
+
+class DyingDriver(SqliteDriver):
+    """Kills its process at one of its steps: before a statement runs, before a COMMIT, or after it."""
+
+    dies_at: int | None = None
+    steps = 0
+
+    def _step(self) -> None:
+        if self.steps == self.dies_at:
+            os.kill(os.getpid(), signal.SIGKILL)
+        self.steps += 1
+
+    def execute(self, effect: Effect) -> Rows:
+        self._step()
+        return super().execute(effect)
+
+    def commit(self) -> None:
+        self._step()
+        super().commit()
+        self._step()
+
+
+def carry_out(saver: DeltaSaver, what: str) -> None:
+    """Do one of the works."""
+    match what:
+        case "prune":
+            saver.prune(THREADS, keep_last=3)
+        case "sweep":
+            saver.sweep()
+        case "copy":
+            for thread in THREADS:
+                saver.copy_thread(thread, f"{thread} copied")
+        case "delete":
+            for thread in THREADS[:3]:
+                saver.delete_thread(thread)
+        case "compact":
+            saver.compact()
+        case "compact fully":
+            saver.compact(full=True)
+
+
+def work(command: dict[str, Any]) -> dict[str, Any]:
+    """Open the database and do the work; how many steps it took, and how long."""
+    driver = DyingDriver(command["path"])
+    saver = DeltaSaver(MessageLog(driver), retention=RETENTION)
+    driver.steps, driver.dies_at = 0, command.get("dies_at")
+    began = time.monotonic()
+    carry_out(saver, command["what"])
+    return {"steps": driver.steps, "seconds": time.monotonic() - began}
+
+
+def run(command: dict[str, Any]) -> dict[str, Any]:
+    """Have a forked process do the work, and kill it where and when the command says."""
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            done = work(command)
+            os.write(write, json.dumps(done).encode())
+            code = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+    os.close(write)
+    if "after_s" in command:
+        time.sleep(command["after_s"])
+        os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    with os.fdopen(read) as answer:
+        done = json.loads(answer.read() or "{}")
+    return {"died": os.waitstatus_to_exitcode(status), **done}
+
+
+def main() -> None:
+    """Answer commands until the input ends."""
+    with_everything_imported = DeltaSaver.open(":memory:", retention=RETENTION)
+    with_everything_imported.close()
+    gc.freeze()  # a collection in a fork would copy every page
+    print(json.dumps({"ready": True}), flush=True)
+    for line in sys.stdin:
+        print(json.dumps(run(json.loads(line))), flush=True)
+
+
+if __name__ == "__main__":
+    main()

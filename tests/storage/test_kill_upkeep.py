@@ -1,0 +1,172 @@
+"""Promise: killed in the middle of forgetting, copying or compacting, a database is sound, what stays reads as before, and it can go on."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from comparison import Form, Names, assert_same
+from forgotten import Place, assert_clean, assert_sound, everything, newest
+from killed_upkeep import RETENTION, THREADS, carry_out
+from langchain_core.messages import AIMessage, HumanMessage
+from langgraph.graph import START, MessagesState, StateGraph
+
+from langmem_ext import DeltaSaver
+
+SOAK = os.environ.get("LANGMEM_EXT_SOAK") == "1"
+KILLS = 200 if SOAK else 8
+ROOT = Path(__file__).parents[2]
+
+UPKEEP = ("prune", "sweep", "copy", "delete", "compact", "compact fully")
+
+
+class Mortal:
+    """A process that has everything imported, and forks those that are killed."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, str(Path(__file__).with_name("killed_upkeep.py"))],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+        )
+        assert self._read() == {"ready": True}
+
+    def _read(self) -> Any:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        assert line, "the process that forks has died: see its error output"
+        return json.loads(line)
+
+    def run(self, **command: Any) -> Any:
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(command) + "\n")
+        self._process.stdin.flush()
+        return self._read()
+
+    def close(self) -> None:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        self._process.wait(20)
+        self._process.stdout.close()
+
+
+@pytest.fixture(scope="module")
+def mortal() -> Iterator[Mortal]:
+    mortal = Mortal()
+    yield mortal
+    mortal.close()
+
+
+def answer(state: MessagesState) -> Any:
+    number = len(state["messages"])
+    if number % 9 == 8:  # a message that later checkpoints hold otherwise
+        return {"messages": [HumanMessage("replaced", id=state["messages"][0].id), AIMessage("noted", id=f"a{number}")]}
+    return {"messages": [AIMessage(f"answer {number} " * 40, id=f"a{number}")]}
+
+
+def make(path: Path) -> None:
+    """A database with six threads, forks among them, and room for compaction to give back."""
+    with DeltaSaver.from_conn_string(str(path)) as saver:
+        graph = StateGraph(MessagesState).add_node("answer", answer).add_edge(START, "answer").compile(checkpointer=saver)
+        for thread in [*THREADS, "gone"]:
+            config: Any = {"configurable": {"thread_id": thread}}
+            for number in range(8):
+                graph.invoke({"messages": [HumanMessage(f"turn {number} of {thread} " * 20, id=f"h{number}")]}, config)
+            fork = list(saver.list(config))[9].config
+            graph.invoke({"messages": [HumanMessage("on a fork", id="f")]}, fork)
+        saver.delete_thread("gone")
+
+
+def forms(path: Path) -> dict[Place, Form | None]:
+    """All that can be read of a database, by a saver that has seen none of it; the doctor finds nothing wrong."""
+    with DeltaSaver.from_conn_string(str(path)) as saver:
+        assert_sound(saver)
+        return {place: Names(keep=True).checkpoint(found) for place, found in everything(saver).items()}
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The database that all of these tests begin with."""
+    path = tmp_path_factory.mktemp("whole") / "memory.db"
+    make(path)
+    return path
+
+
+def expected(what: str, before: dict[Place, Form | None]) -> set[Place]:
+    """The checkpoints that stay when the work is done; copies come to them."""
+    match what:
+        case "prune":
+            return newest(dict(before), 3)  # type: ignore[arg-type]
+        case "sweep":
+            return newest(dict(before), RETENTION.keep_last or 0)  # type: ignore[arg-type]
+        case "delete":
+            return {place for place in before if place[0] not in THREADS[:3]}
+    return set(before)
+
+
+def assert_what_stays_is_whole(what: str, path: Path, before: dict[Place, Form | None], note: str) -> None:
+    """Check a database whose process was killed, and let the work be done to its end."""
+    found = forms(path)
+    staying = expected(what, before)
+    by_thread = {thread: {place for place in found if place[0] == thread} for thread in {place[0] for place in [*found, *before]}}
+    for thread, places in by_thread.items():
+        source = thread.removesuffix(" copied")
+        was = {place for place in before if place[0] == source}
+        if source != thread:
+            assert {place[1:] for place in places} == {place[1:] for place in was}, f"{note}: half a copy"
+        else:
+            # Each thread is forgotten from in a transaction of its own.
+            assert places in (was, was & staying), f"{note}: half of thread {thread} has gone"
+    for place in found.keys() & before.keys():
+        assert_same(before[place], found[place], f"{note}: {place}")
+    with DeltaSaver.from_conn_string(str(path), serde=None) as saver:
+        saver = DeltaSaver(saver.log, retention=RETENTION)
+        if what == "copy":
+            for thread in THREADS:
+                if not by_thread.get(f"{thread} copied"):
+                    saver.copy_thread(thread, f"{thread} copied")
+        else:
+            carry_out(saver, what)
+        assert_clean(saver)
+        after = {place for place in everything(saver) if not place[0].endswith(" copied")}
+        assert after == staying, note
+
+
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("what", UPKEEP)
+def test_killed_in_the_middle_of_upkeep_a_database_is_whole_and_can_go_on(what: str, mortal: Mortal, whole: Path, tmp_path: Path) -> None:
+    before = forms(whole)
+    path = tmp_path / "memory.db"
+
+    def anew() -> str:
+        for old in tmp_path.iterdir():
+            old.unlink()
+        shutil.copy(whole, path)
+        return str(path)
+
+    undisturbed = mortal.run(what=what, path=anew())
+    assert undisturbed["died"] == 0
+    assert_what_stays_is_whole(what, path, before, "not killed")
+    chance = random.Random(None if SOAK else 20260102)
+    died = 0
+    for number in range(KILLS):
+        # Half of them at a statement or a COMMIT, half of them anywhere; opening is not counted to the length of the work.
+        where: dict[str, Any] = {"dies_at": chance.randrange(undisturbed["steps"])}
+        if number % 2 or not undisturbed["steps"]:
+            where = {"after_s": chance.uniform(0, undisturbed["seconds"] * 1.2 + 0.01)}
+        found = mortal.run(what=what, path=anew(), **where)
+        assert found["died"] in (0, -9)
+        died += found["died"] == -9
+        assert_what_stays_is_whole(what, path, before, f"kill {number} of {what}, {where}")
+    assert died >= KILLS / 3
