@@ -47,6 +47,11 @@ def item_check(row: Row) -> int:
     return crc32(pack((key & _NUMBER, *row[1:9]))) + (key >> 32) - _HALF
 
 
+def holds(check: object, thread: object, *columns: Any) -> bool:
+    """Whether a row matches its check, whatever stands in it."""
+    return isinstance(thread, int) and check == check_of(thread, *columns)
+
+
 def verify(check: object, thread: int, *columns: Any) -> None:
     """See that a row matches its check.
 

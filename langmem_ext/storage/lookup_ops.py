@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from langmem_ext.errors import DamagedRow, MissingExtra
 from langmem_ext.storage import checks
 from langmem_ext.storage import statements as sql
 from langmem_ext.storage.compounds import read_compound
 from langmem_ext.storage.compression import expand
-from langmem_ext.storage.effects import Op, Rows, fetch_one
+from langmem_ext.storage.effects import Op, Row, Rows, fetch, fetch_one
 from langmem_ext.storage.header import ValueRef
+from langmem_ext.storage.ids import readable
 from langmem_ext.storage.index import ThreadIndex
+
+AROUND: Final = 4
+"""Rows of pending writes that are read on each side of where a checkpoint's begin: most have one or two."""
 
 
 def read_value(index: ThreadIndex, ref: ValueRef, place: tuple[int, str] | None = None) -> Op[bytes | None]:
@@ -82,6 +88,43 @@ def read_word(index: ThreadIndex, number: int) -> Op[bytes]:
             )
         index.learn_word(number, body)
     return body
+
+
+def find_writes(index: ThreadIndex, space: int, checkpoint: bytes) -> Op[Rows]:
+    """The rows of a checkpoint's pending writes (`statements.WRITE_COLUMNS`).
+
+    Nothing refers to them: they are found by their keys, and a flipped bit in a key hides its row, or leads the search for another astray.
+    Wherever that happens the row stands beside what is found, or a search from the other side finds something else.
+
+    Raises:
+        DamagedRow: A row of them is not where it should be, or one beside them could be theirs.
+    """
+    place = (index.number, space, checkpoint)
+    where = {"thread": index.number, "namespace": space, "checkpoint": checkpoint}
+    limit = AROUND
+    while True:
+        rows = yield from fetch(sql.SELECT_WRITES, **where, limit=limit)
+        own = [row[2:] for row in rows if row[0] and row[1:4] == place]
+        again = [row[2:] for row in rows if not row[0] and row[1:4] == place]
+        if max(len(own), len(again)) < limit:
+            break
+        limit *= 16
+    astray = [row[1:] for row in rows if row[1:4] != place and not checks.holds(row[-1], *row[1:-1])]
+    if own == again[::-1] and not astray:
+        return own
+    for row in astray:
+        if checks.holds(row[-1], *place, *row[3:-1]) or not (yield from _is_of_a_checkpoint(row)):
+            raise DamagedRow(
+                f"the pending writes of checkpoint {readable(checkpoint)} of thread number {index.number}, or a row beside them, are"
+                " damaged: fork from another checkpoint, or delete the thread; `langmem-ext doctor` names the row"
+            )
+    return (yield from fetch(sql.SCAN_WRITES, **where))
+
+
+def _is_of_a_checkpoint(row: Row) -> Op[bool]:
+    """Whether a damaged row of pending writes belongs to a checkpoint that is stored: its key is whole then."""
+    thread, space, checkpoint = row[:3]
+    return (yield from fetch_one(sql.HAS_CHECKPOINT, thread=thread, namespace=space, checkpoint=checkpoint)) is not None
 
 
 def find_namespace(index: ThreadIndex, name: str) -> Op[int | None]:

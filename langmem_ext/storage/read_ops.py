@@ -16,7 +16,7 @@ from langmem_ext.storage.effects import Op, Row, fetch, fetch_one
 from langmem_ext.storage.header import Header, ValueRef
 from langmem_ext.storage.ids import decode_id, encode_id, readable
 from langmem_ext.storage.index import Indexes, ThreadIndex
-from langmem_ext.storage.lookup_ops import find_namespace, learn_namespaces, read_value, read_word
+from langmem_ext.storage.lookup_ops import find_namespace, find_writes, learn_namespaces, read_value, read_word
 from langmem_ext.storage.message_ops import read_messages
 from langmem_ext.storage.thread_ops import find_thread
 from langmem_ext.types import Codec, DeltaHistory, PackedValue, StoredCheckpoint, StoredWrite, ThreadKey
@@ -40,7 +40,7 @@ def get_checkpoint(
     if found is None:
         return None
     reader, space, row = found
-    writes = yield from fetch(sql.SELECT_WRITES, thread=reader.index.number, namespace=space, checkpoint=row[0])
+    writes = yield from find_writes(reader.index, space, row[0])
     stored = yield from _assemble(reader, namespace, space, row, writes)
     indexes.account(reader.index)
     return stored
@@ -180,7 +180,7 @@ def list_page(
         namespace = next((name for name, number in reader.index.namespaces.items() if number == space), None)
         if namespace is None:
             raise DamagedRow(f"namespace {space} of thread {thread_id!r} is missing: restore the thread from a copy, or delete it")
-        writes = yield from fetch(sql.SELECT_WRITES, thread=thread, namespace=space, checkpoint=row[0])
+        writes = yield from find_writes(reader.index, space, row[0])
         page.append((yield from _assemble(reader, namespace, space, tuple(row), writes)))
     for reader in readers.values():
         indexes.account(reader.index)
@@ -233,7 +233,7 @@ def get_delta_history(
         if row is None:
             break
         header: Header = yield from header_of(reader.index, space, row)
-        writes = yield from fetch(sql.SELECT_WRITES, **where, checkpoint=at)
+        writes = yield from find_writes(reader.index, space, at)
         for write in reversed((yield from _read_writes(reader, writes, open_channels))):
             history[write.channel].writes.append(write)
         for channel in open_channels & header.values.keys():

@@ -8,9 +8,9 @@ from langmem_ext.storage import forget_statements as sql
 from langmem_ext.storage.effects import Op, fetch, fetch_one
 from langmem_ext.storage.forget_ops import Policy, drop_thread, prune_thread
 from langmem_ext.storage.index import Indexes, ThreadIndex
+from langmem_ext.storage.lookup_ops import find_writes
 from langmem_ext.storage.reach import Meaning, entries_of
 from langmem_ext.storage.statements import SELECT_LATEST_ID
-from langmem_ext.storage.statements import SELECT_WRITES as SELECT_WRITES_OF
 from langmem_ext.types import Pruned, ThreadKey
 
 NEVER: int = 1 << 62
@@ -74,7 +74,7 @@ def _is_asked(number: int, meaning: Meaning) -> Op[bool]:
     if newest is None:
         return False
     index = ThreadIndex(number)
-    for row in (yield from fetch(SELECT_WRITES_OF, thread=number, namespace=0, checkpoint=newest)):
+    for row in (yield from find_writes(index, 0, newest)):
         for entry in (yield from entries_of(index, row)):
             if entry.channel == meaning.interrupt_channel:
                 return True

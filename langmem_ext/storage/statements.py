@@ -102,7 +102,17 @@ SELECT_LATEST_CHECKPOINT = (
 )
 SELECT_LATEST_ID = "SELECT max(id) FROM checkpoint WHERE thread = :thread AND namespace = :namespace"
 WRITE_COLUMNS = "namespace, checkpoint, task, shape, body, crc"
-SELECT_WRITES = f"SELECT {WRITE_COLUMNS} FROM pending_write WHERE thread = :thread AND namespace = :namespace AND checkpoint = :checkpoint"
+# Found from both sides, with what stands around them (`lookup_ops.find_writes`); and without any search, in the order of the file.
+SELECT_WRITES = (
+    f"SELECT * FROM (SELECT 0, thread, {WRITE_COLUMNS} FROM pending_write"
+    " WHERE (thread, namespace, checkpoint) <= (:thread, :namespace, :checkpoint)"
+    " ORDER BY thread DESC, namespace DESC, checkpoint DESC, task DESC LIMIT :limit) UNION ALL"
+    f" SELECT * FROM (SELECT 1, thread, {WRITE_COLUMNS} FROM pending_write"
+    " WHERE (thread, namespace, checkpoint) >= (:thread, :namespace, :checkpoint)"
+    " ORDER BY thread, namespace, checkpoint, task LIMIT :limit)"
+)
+SCAN_WRITES = f"SELECT {WRITE_COLUMNS} FROM pending_write WHERE +thread = :thread AND +namespace = :namespace AND +checkpoint = :checkpoint"
+HAS_CHECKPOINT = "SELECT 1 FROM checkpoint WHERE thread = :thread AND namespace = :namespace AND id = :checkpoint"
 INSERT_WRITES = (
     "INSERT INTO pending_write (thread, namespace, checkpoint, task, shape, body, crc)"
     " VALUES (:thread, :namespace, :checkpoint, :task, :shape, :body, :crc)"
