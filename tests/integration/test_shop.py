@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-import multiprocessing
+import json
+import os
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -121,8 +124,13 @@ async def test_the_tools_work_from_an_event_loop() -> None:
 
 def test_many_processes_may_act_at_once(database: Path) -> None:
     """They find no shop, make it together, and act once for the key that they share and once for each key of their own."""
-    with multiprocessing.get_context("spawn").Pool(3) as pool:
-        tickets = pool.map(open_tickets, range(3))
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    command = "import json, sys, test_shop; print(json.dumps(test_shop.open_tickets(int(sys.argv[1]))))"
+    workers = [
+        subprocess.Popen([sys.executable, "-c", command, str(worker)], stdout=subprocess.PIPE, env=environment, text=True)
+        for worker in range(3)
+    ]
+    tickets = [json.loads(worker.communicate(timeout=100)[0]) for worker in workers]
     shared = {first for first, _ in tickets}
     own = {second for _, second in tickets}
     assert len(shared) == 1
