@@ -23,7 +23,7 @@ def require_item(row: Row) -> None:
         DamagedRow: It is not.
     """
     if row[9] != checks.item_check(row):
-        raise _damaged(row, checks.CHANGED)
+        raise damaged_item(row, checks.CHANGED)
 
 
 def decode_item(row: Row, keys: bytes | None, codec: Codec) -> tuple[Snapshot, str | None]:
@@ -46,10 +46,11 @@ def decode_item(row: Row, keys: bytes | None, codec: Codec) -> tuple[Snapshot, s
     except LangmemExtError:
         raise
     except Exception as error:
-        raise _damaged(row, error) from error
+        raise damaged_item(row, error) from error
 
 
-def _damaged(row: Row, why: object) -> DamagedRow:
+def damaged_item(row: Row, why: object) -> DamagedRow:
+    """The error that names an item."""
     number = row[0] & (1 << sql.KEY_BITS) - 1
     return DamagedRow(
         f"message {number} of thread number {row[0] >> sql.KEY_BITS} is damaged ({why}): other threads stay readable;"

@@ -14,8 +14,8 @@ from langmem_ext.storage.header import ValueRef
 from langmem_ext.storage.ids import readable
 from langmem_ext.storage.index import ThreadIndex
 
-AROUND: Final = 4
-"""Rows of pending writes that are read on each side of where a checkpoint's begin: most have one or two."""
+AROUND: Final = 3
+"""Rows of pending writes that are read from each side, with what stands beside them: most checkpoints have one or two."""
 
 
 def read_value(index: ThreadIndex, ref: ValueRef, place: tuple[int, str] | None = None) -> Op[bytes | None]:
@@ -104,13 +104,13 @@ def find_writes(index: ThreadIndex, space: int, checkpoint: bytes) -> Op[Rows]:
     limit = AROUND
     while True:
         rows = yield from fetch(sql.SELECT_WRITES, **where, limit=limit)
-        own = [row[2:] for row in rows if row[0] and row[1:4] == place]
-        again = [row[2:] for row in rows if not row[0] and row[1:4] == place]
+        own, after = _until_another([row for row in rows if row[0]], place)
+        again, before = _until_another([row for row in rows if not row[0]], place)
         if max(len(own), len(again)) < limit:
             break
         limit *= 16
-    astray = [row[1:] for row in rows if row[1:4] != place and not checks.holds(row[-1], *row[1:-1])]
-    if own == again[::-1] and not astray:
+    astray = [row[1:] for row in (after, before) if row is not None and not checks.holds(row[-1], *row[1:-1])]
+    if not astray and own == again[::-1]:
         return own
     for row in astray:
         if checks.holds(row[-1], *place, *row[3:-1]) or not (yield from _is_of_a_checkpoint(row)):
@@ -119,6 +119,16 @@ def find_writes(index: ThreadIndex, space: int, checkpoint: bytes) -> Op[Rows]:
                 " damaged: fork from another checkpoint, or delete the thread; `langmem-ext doctor` names the row"
             )
     return (yield from fetch(sql.SCAN_WRITES, **where))
+
+
+def _until_another(rows: Rows, place: tuple[int, int, bytes]) -> tuple[list[Row], Row | None]:
+    """The rows that are a checkpoint's, and the first that is not."""
+    own: list[Row] = []
+    for row in rows:
+        if row[1:4] != place:
+            return own, row
+        own.append(row[2:])
+    return own, None
 
 
 def _is_of_a_checkpoint(row: Row) -> Op[bool]:

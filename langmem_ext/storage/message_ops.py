@@ -23,7 +23,7 @@ from langmem_ext.storage.compression import shrink, shrink_text
 from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Batch, Op, Row, fetch, fetch_one
 from langmem_ext.storage.ids import encode_id
 from langmem_ext.storage.index import KnownList, ThreadIndex
-from langmem_ext.storage.item_rows import decode_item, require_item
+from langmem_ext.storage.item_rows import damaged_item, decode_item, require_item
 from langmem_ext.storage.lookup_ops import read_word
 from langmem_ext.storage.thread_ops import ThreadRow
 from langmem_ext.types import Codec, ItemRow, Snapshot
@@ -228,11 +228,13 @@ def load_items(index: ThreadIndex, codec: Codec, first: int, end: int, *, damage
     low = sql.row_key(index.number, first)
     rows = yield from fetch(sql.SELECT_ITEMS, low=low, high=low + end - first)
     words = index.bodies
+    changed = checks.changed_items(rows, index.number)
     for count, row in enumerate(rows, start=1):
         number = row[0] - sql.row_key(index.number, 0)
         shape = row[8]
         try:
-            require_item(row)
+            if row[0] in changed:
+                raise damaged_item(row, checks.CHANGED)
             keys = None if shape is None else words.get(shape) or (yield from read_word(index, shape))
             packed, message_id = decode_item(row, keys, codec)
         except DamagedRow:
