@@ -123,9 +123,9 @@ def look(url: str) -> Iterator[tuple[str, Any]]:
             yield "all", error
 
 
-def check(url: str, expected: dict[str, Any]) -> tuple[int, int]:
-    """Look at a database; how many looks gave exactly what was stored, and how many a clear error."""
-    right, refused = 0, 0
+def check(url: str, expected: dict[str, Any]) -> tuple[int, int, list[str]]:
+    """Look at a database; how many looks gave exactly what was stored, how many a clear error, and which something else."""
+    right, refused, wrong = 0, 0, []
     for what, found in look(url):
         if isinstance(found, LangmemExtError):
             assert str(found)
@@ -134,11 +134,17 @@ def check(url: str, expected: dict[str, Any]) -> tuple[int, int]:
         if found == expected[what]:
             right += 1
             continue
+        wrong.append(what)
         words = repr(found)
         assert not [name for name in THREADS if name in words and name not in what and what != "all"], (
             f"{what} shows another thread's words"
         )
-    return right, refused
+    return right, refused, wrong
+
+
+def hides_a_row(path: Path) -> bool:
+    """Whether SQLite itself says that a row is not where it should be: what a search does not find, no check can tell."""
+    return "file" in {finding.kind for finding in examine(str(path)).findings}
 
 
 # -- truncated and flipped ---------------------------------------------------------------------------------------------------------------
@@ -171,7 +177,7 @@ def flipped(data: bytes, place: int) -> bytes:
 
 
 @pytest.mark.parametrize("part", range(4))
-def test_a_flipped_bit_is_a_clear_error_or_leaves_other_threads_and_the_rest_alone(
+def test_a_flipped_bit_changes_nothing_that_is_read_or_is_a_clear_error(
     part: int, whole: Path, expected: dict[str, Any], tmp_path: Path
 ) -> None:
     data = whole.read_bytes()
@@ -179,17 +185,43 @@ def test_a_flipped_bit_is_a_clear_error_or_leaves_other_threads_and_the_rest_alo
     print(f"seed {seed}")
     chance = random.Random(seed)
     path = tmp_path / "memory.db"
-    right = refused = 0
+    right = refused = hidden = 0
     for _ in range(250 if SOAK else 12):
-        path.write_bytes(flipped(data, chance.randrange(len(data) * 8)))
-        good, bad = check(str(path), expected)
-        right, refused = right + good, refused + bad
+        place = chance.randrange(len(data) * 8)
+        path.write_bytes(flipped(data, place))
+        good, bad, wrong = check(str(path), expected)
+        right, refused, hidden = right + good, refused + bad, hidden + bool(wrong)
+        assert not wrong or hides_a_row(path), f"{wrong} after a flip of bit {place}"
         examine_and_repair(path)
         remove(path)
         path.write_bytes(flipped(data, chance.randrange(len(data) * 8)))
         write_everywhere(path)
         remove(path)
     assert right > refused
+    assert hidden <= 2
+
+
+def keys_of_writes(path: Path) -> list[bytes]:
+    """How the keys of pending writes stand in the file: the checkpoint's id, and the task's."""
+    with closing(sqlite3.connect(path)) as connection:
+        return [row[0] + row[1] for row in connection.execute("SELECT checkpoint, task FROM pending_write ORDER BY random()")]
+
+
+def test_a_flipped_bit_in_the_key_of_pending_writes_hides_nothing(whole: Path, expected: dict[str, Any], tmp_path: Path) -> None:
+    data = whole.read_bytes()
+    path = tmp_path / "memory.db"
+    keys = keys_of_writes(whole)
+    refused = 0
+    chance = random.Random(1)
+    for key in keys if SOAK else keys[:12]:
+        start = data.index(key) * 8
+        for place in chance.sample(range(start, start + 8 * len(key)), 3):
+            path.write_bytes(flipped(data, place))
+            _, bad, wrong = check(str(path), expected)
+            assert wrong == [], f"bit {place}"
+            refused += bad > 0
+            remove(path)
+    assert refused >= 3 * min(len(keys), 12)
 
 
 def examine_and_repair(path: Path) -> None:
@@ -229,6 +261,100 @@ def at(thread: str, checkpoint_id: str | None) -> Any:
 def checkpoint(values: dict[str, Any]) -> Any:
     versions = dict.fromkeys(values, "1")
     return {"v": 4, "id": ID, "ts": "now", "channel_values": values, "channel_versions": versions, "versions_seen": {}}
+
+
+# -- changed columns ---------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def varied(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A thread with a row of every kind: metadata of messages, blocks, a value of its own, a namespace, pending writes."""
+    path = tmp_path_factory.mktemp("varied") / "memory.db"
+    blocks: Any = [{"type": "text", "text": "some words"}, {"type": "image_url", "image_url": {"url": "x"}}]
+    said = [
+        HumanMessage("hello", id="a", name="Ann"),
+        AIMessage(blocks, id="b", response_metadata={"model": "one", "finish": "stop", "more": list(range(9))}),
+        ToolMessage("found", id="c", tool_call_id="call"),
+    ]
+    with DeltaSaver.from_conn_string(str(path)) as saver:
+        for namespace in ("", "child:1"):
+            place: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": namespace}}
+            at_first = saver.put(place, checkpoint({"messages": said, "big": ["x"] * 50}), {"step": 1}, {"messages": "1", "big": "1"})
+            saver.put_writes(at_first, [("messages", [HumanMessage("more")]), ("big", ["y"] * 50)], "task")
+            second = {**checkpoint({"messages": said[:2]}), "id": f"{ID[:-1]}2"}
+            saver.put(at_first, second, {"step": 2}, {"messages": "2"})
+    return path
+
+
+def other(value: Any) -> Any:
+    """A value of the same kind that differs a little."""
+    if isinstance(value, bytes):
+        return bytes([value[0] ^ 1]) + value[1:] if value else b"\x01"
+    if isinstance(value, str):
+        return chr(ord(value[0]) ^ 1) + value[1:] if value else "x"
+    return 1 if value is None else value + 1
+
+
+DERIVED = {("item", "tokens")}
+"""Columns that nobody reads who restores a checkpoint; the doctor compares them."""
+
+
+@pytest.mark.parametrize("table", ["item", "value", "checkpoint", "pending_write", "word", "namespace"])
+def test_every_column_of_every_row_that_is_changed_is_noticed(table: str, varied: Path, tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    shutil.copy(varied, path)
+    with closing(sqlite3.connect(path)) as connection:
+        columns = [(name, primary) for _, name, _, _, _, primary in connection.execute(f"PRAGMA table_info({table})")]
+        where = " AND ".join(f"{name} = ?" for name, primary in columns if primary)
+        rows = connection.execute(f"SELECT * FROM {table}").fetchall()
+        assert rows
+        for row in rows:
+            key = [value for value, (_, primary) in zip(row, columns, strict=True) if primary]
+            for value, (name, primary) in zip(row, columns, strict=True):
+                if primary:
+                    continue
+                connection.execute(f"UPDATE {table} SET {name} = ? WHERE {where}", (other(value), *key))
+                connection.commit()
+                assert [one for one in examine(str(path)).findings if one.severity != "note"], (name, key)
+                if (table, name) not in DERIVED:
+                    with pytest.raises(DamagedRow), DeltaSaver.from_conn_string(str(path)) as saver:
+                        repr(list(saver.list(None)))
+                connection.execute(f"UPDATE {table} SET {name} = ? WHERE {where}", (value, *key))
+                connection.commit()
+    assert examine(str(path)).ok
+
+
+def test_a_checkpoint_that_vanishes_is_noticed_by_the_one_that_followed_it(varied: Path, tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    shutil.copy(varied, path)
+    change(path, "DELETE FROM checkpoint WHERE namespace = 0 AND step = 1", sealed=False)
+    with pytest.raises(DamagedRow, match=f"{ID[:-1]}2"):
+        read(path, "t")
+    assert {name for finding in examine(str(path)).findings for name in finding.checkpoints} == {f"{ID[:-1]}2"}
+
+
+def test_a_row_that_comes_to_stand_in_another_thread_is_no_row_of_it(forged: Path) -> None:
+    change(forged, "DELETE FROM item WHERE key = (2 << 32) + 1", sealed=False)
+    change(forged, "UPDATE item SET key = (2 << 32) + 1 WHERE key = (1 << 32) + 1", sealed=False)
+    with pytest.raises(DamagedRow, match="message 1 of thread number 2"):
+        read(forged, "whole")
+
+
+def test_a_thread_with_a_damaged_message_goes_on_from_before_it(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    said = [HumanMessage(f"{number}", id=f"m{number}") for number in range(4)]
+    with DeltaSaver.from_conn_string(str(path)) as saver:
+        first = saver.put(at("t", None), checkpoint({"messages": said[:2]}), {"step": 1}, {"messages": "1"})
+        second = saver.put(first, {**checkpoint({"messages": said}), "id": f"{ID[:-1]}2"}, {"step": 2}, {"messages": "2"})
+    change(path, "UPDATE item SET text = 'never said' WHERE text = '3'", sealed=False)
+    with DeltaSaver.from_conn_string(str(path)) as saver:
+        with pytest.raises(DamagedRow, match="message 3"):
+            saver.get_tuple(second)
+        forked = {**checkpoint({"messages": [*said[:2], HumanMessage("instead", id="new")]}), "id": f"{ID[:-1]}3"}
+        third = saver.put(first, forked, {"step": 2}, {"messages": "2"})
+        found = saver.get_tuple(third)
+        assert found is not None
+        assert [message.content for message in found.checkpoint["channel_values"]["messages"]] == ["0", "1", "instead"]
 
 
 # -- forged rows -------------------------------------------------------------------------------------------------------------------------
