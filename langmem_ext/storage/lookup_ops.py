@@ -90,6 +90,24 @@ def read_word(index: ThreadIndex, number: int) -> Op[bytes]:
     return body
 
 
+def find_checkpoint(index: ThreadIndex, space: int, checkpoint: bytes) -> Op[Row | None]:
+    """A checkpoint's row (`statements.CHECKPOINT_COLUMNS`); None if there is none.
+
+    Raises:
+        DamagedRow: It is not found where a damaged row stands, which may be it.
+    """
+    where = {"thread": index.number, "namespace": space, "id": checkpoint}
+    row = yield from fetch_one(sql.SELECT_CHECKPOINT, **where)
+    if row is None:
+        for beside in (yield from fetch(sql.SELECT_BESIDE_CHECKPOINT, **where)):
+            if not checks.holds(beside[-1], index.number, space, *beside[:-1]):
+                raise DamagedRow(
+                    f"checkpoint {readable(checkpoint)} of thread number {index.number} is not found, and where it would stand a row is"
+                    " damaged: `langmem-ext doctor` names it; fork from another checkpoint, or delete the thread"
+                )
+    return row
+
+
 def find_writes(index: ThreadIndex, space: int, checkpoint: bytes) -> Op[Rows]:
     """The rows of a checkpoint's pending writes (`statements.WRITE_COLUMNS`).
 

@@ -16,7 +16,7 @@ from langmem_ext.storage.effects import Op, Row, fetch, fetch_one
 from langmem_ext.storage.header import Header, ValueRef
 from langmem_ext.storage.ids import decode_id, encode_id, readable
 from langmem_ext.storage.index import Indexes, ThreadIndex
-from langmem_ext.storage.lookup_ops import find_namespace, find_writes, learn_namespaces, read_value, read_word
+from langmem_ext.storage.lookup_ops import find_checkpoint, find_namespace, find_writes, learn_namespaces, read_value, read_word
 from langmem_ext.storage.message_ops import read_messages
 from langmem_ext.storage.thread_ops import find_thread
 from langmem_ext.types import Codec, DeltaHistory, PackedValue, StoredCheckpoint, StoredWrite, ThreadKey
@@ -61,7 +61,7 @@ def _look_up(
     if checkpoint_id is None:
         row = yield from fetch_one(sql.SELECT_LATEST_CHECKPOINT, **where)
     else:
-        row = yield from fetch_one(sql.SELECT_CHECKPOINT, **where, id=encode_id(checkpoint_id))
+        row = yield from find_checkpoint(reader.index, space, encode_id(checkpoint_id))
     return None if row is None else (reader, space, row)
 
 
@@ -223,13 +223,12 @@ def get_delta_history(
     if found is None:
         return history
     reader, space, target = found
-    where = {"thread": reader.index.number, "namespace": space}
     open_channels = set(channels)
     at = target[1]
     passed: set[bytes] = set()
     while at is not None and open_channels and at not in passed:
         passed.add(at)
-        row = yield from fetch_one(sql.SELECT_CHECKPOINT, **where, id=at)
+        row = yield from find_checkpoint(reader.index, space, at)
         if row is None:
             break
         header: Header = yield from header_of(reader.index, space, row)

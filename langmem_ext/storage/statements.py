@@ -97,6 +97,12 @@ NAME_PRECEDING = (
     " (SELECT min(later.id) FROM checkpoint AS later WHERE later.thread = :thread AND later.namespace = :namespace AND later.id > :id)"
 )
 SELECT_CHECKPOINT = f"SELECT {CHECKPOINT_COLUMNS} FROM checkpoint WHERE thread = :thread AND namespace = :namespace AND id = :id"
+SELECT_BESIDE_CHECKPOINT = (
+    f"SELECT * FROM (SELECT {CHECKPOINT_COLUMNS} FROM checkpoint WHERE thread = :thread AND namespace = :namespace AND id < :id"
+    " ORDER BY id DESC LIMIT 1)"
+    f" UNION ALL SELECT * FROM (SELECT {CHECKPOINT_COLUMNS} FROM checkpoint WHERE thread = :thread AND namespace = :namespace AND id > :id"
+    " ORDER BY id LIMIT 1)"
+)
 SELECT_LATEST_CHECKPOINT = (
     f"SELECT {CHECKPOINT_COLUMNS} FROM checkpoint WHERE thread = :thread AND namespace = :namespace ORDER BY id DESC LIMIT 1"
 )

@@ -333,6 +333,28 @@ def test_a_checkpoint_that_vanishes_is_noticed_by_the_one_that_followed_it(varie
     assert {name for finding in examine(str(path)).findings for name in finding.checkpoints} == {f"{ID[:-1]}2"}
 
 
+def test_a_checkpoint_whose_id_has_changed_is_not_taken_for_none(whole: Path, tmp_path: Path) -> None:
+    data = whole.read_bytes()
+    path = tmp_path / "memory.db"
+    with closing(sqlite3.connect(whole)) as connection:
+        ids = [raw for (raw,) in connection.execute("SELECT id FROM checkpoint WHERE thread = 2 ORDER BY id")]
+    with DeltaSaver.from_conn_string(str(whole)) as saver:
+        names = [found.config["configurable"]["checkpoint_id"] for found in saver.list(config("beta"))][::-1]
+    for raw, name in list(zip(ids, names, strict=True))[::3]:
+        # Pending writes name it too; of the ids in the file, one stands in the checkpoint's row.
+        starts = [start for start in range(len(data)) if data.startswith(raw, start)]
+        refused = 0
+        for start in starts:
+            path.write_bytes(flipped(data, start * 8 + 127))
+            found: Any = "refused"
+            with DeltaSaver.from_conn_string(str(path)) as saver, suppress(DamagedRow):
+                found = saver.get_tuple(at("beta", name))
+            assert found is not None
+            refused += found == "refused"
+            remove(path)
+        assert refused >= 1
+
+
 def test_a_row_that_comes_to_stand_in_another_thread_is_no_row_of_it(forged: Path) -> None:
     change(forged, "DELETE FROM item WHERE key = (2 << 32) + 1", sealed=False)
     change(forged, "UPDATE item SET key = (2 << 32) + 1 WHERE key = (1 << 32) + 1", sealed=False)
