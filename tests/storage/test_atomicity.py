@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -125,7 +126,7 @@ OPERATIONS: dict[str, Callable[[DeltaSaver], object]] = {
 
 def dump(path: Path) -> list[str]:
     """Every row of the database but the clock's."""
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection:
         return [line for line in connection.iterdump() if "langmem_migration" not in line]
 
 
