@@ -186,7 +186,8 @@ def test_a_flipped_bit_changes_nothing_that_is_read_or_is_a_clear_error(
     chance = random.Random(seed)
     path = tmp_path / "memory.db"
     right = refused = hidden = 0
-    for _ in range(250 if SOAK else 12):
+    flips = 250 if SOAK else 12
+    for _ in range(flips):
         place = chance.randrange(len(data) * 8)
         path.write_bytes(flipped(data, place))
         good, bad, wrong = check(str(path), expected)
@@ -198,7 +199,7 @@ def test_a_flipped_bit_changes_nothing_that_is_read_or_is_a_clear_error(
         write_everywhere(path)
         remove(path)
     assert right > refused
-    assert hidden <= 2
+    assert hidden <= flips // 30  # 6 of 1,000, measured
 
 
 def keys_of_writes(path: Path) -> list[bytes]:
