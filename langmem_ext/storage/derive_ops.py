@@ -22,7 +22,7 @@ from langmem_ext.storage.index import ThreadIndex
 from langmem_ext.storage.inspect_ops import NEXT_STEP, Contents, Examined, read_item
 from langmem_ext.storage.lookup_ops import read_value
 from langmem_ext.storage.reach import merged
-from langmem_ext.storage.statements import DELETE_THREAD, KEY_BITS, SELECT_ITEM, SELECT_LATEST_CHECKPOINT, row_key
+from langmem_ext.storage.statements import DELETE_THREAD, KEY_BITS, SELECT_LATEST_CHECKPOINT, row_key
 
 NEW_GENERATION: Final = 1 << 31
 """Where nobody knows which generation a thread has reached, it goes on from here: nobody remembers this one."""
@@ -126,11 +126,11 @@ def repair_thread(number: int, keys: Sequence[int], contents: Contents, waiting_
     """
     index = ThreadIndex(number)
     for count, key in enumerate(keys, start=1):
-        row = yield from fetch_one(SELECT_ITEM, key=key)
+        row = yield from fetch_one(sql.SELECT_ITEM, key=key)
         if row is not None:
             reading = yield from read_item(index, contents, row)
-            columns = {"name": row[3], "text": row[4], "tool_call_id": row[5], "tokens": row[10]} | dict(reading.columns)
-            check = checks.item_check((*row[:3], columns["name"], columns["text"], columns["tool_call_id"], *row[6:]))
+            columns = {"name": row[3], "text": row[4], "tool_call_id": row[5], "tokens": row[-1]} | dict(reading.columns)
+            check = checks.item_check((*row[:3], columns["name"], columns["text"], columns["tool_call_id"], *row[6:-1]))
             yield from fetch(sql.REPAIR_ITEM, **columns, key=key, crc=check)
         if count % PAUSE_EVERY == 0:
             yield PAUSE

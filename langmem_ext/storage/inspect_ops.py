@@ -285,9 +285,9 @@ def read_items(thread: Examined, contents: Contents, at: Cursor, limit: int) -> 
 
 
 def read_item(index: ThreadIndex, contents: Contents, row: Row) -> Op[Reading]:
-    """An item, from its row (`statements.ITEM_COLUMNS`)."""
+    """An item, from its row and its token count (`inspect_statements.SELECT_ITEM`)."""
     keys = None if row[8] is None else (yield from read_word(index, row[8]))
-    return contents.read_item(row, keys)
+    return contents.read_item(row[:-1], keys)
 
 
 def _compare(thread: Examined, row: Row, reading: Reading, place: str) -> None:

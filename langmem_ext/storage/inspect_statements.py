@@ -40,7 +40,9 @@ ADOPT_THREAD = (
 
 # -- what a thread has -------------------------------------------------------------------------------------------------------------------
 
-SELECT_ITEM_PAGE = f"SELECT {ITEM_COLUMNS} FROM item WHERE key > :after AND key < :high ORDER BY key LIMIT :limit"
+# What is compared stands after what decodes an item.
+SELECT_ITEM_PAGE = f"SELECT {ITEM_COLUMNS}, tokens FROM item WHERE key > :after AND key < :high ORDER BY key LIMIT :limit"
+SELECT_ITEM = f"SELECT {ITEM_COLUMNS}, tokens FROM item WHERE key = :key"
 REPAIR_ITEM = "UPDATE item SET name = :name, text = :text, tool_call_id = :tool_call_id, tokens = :tokens, crc = :crc WHERE key = :key"
 NEXT_ITEM = "SELECT key FROM item WHERE key > :after AND key < :high ORDER BY key LIMIT 1"
 SELECT_VALUE_PAGE = "SELECT key, body, crc FROM value WHERE key > :after AND key < :high ORDER BY key LIMIT :limit"

@@ -65,7 +65,7 @@ def whole_item(row: Row, keys: bytes | None) -> Row:
         ValueError: The word with its keys does not belong to it; what is compressed is damaged (also zstd's own errors).
         MissingExtra: Something of it is compressed, and there is no zstd.
     """
-    _, message_id, role, name, text, tool_call_id, _, rest, shape, *_ = row
+    _, message_id, role, name, text, tool_call_id, _, rest, shape, _ = row
     if type(text) is bytes:
         text = expand_text(text)
     if type(rest) is bytes and MARK in rest[:2]:

@@ -225,12 +225,12 @@ def load_items(index: ThreadIndex, codec: Codec, first: int, end: int, *, damage
     Raises:
         DamagedRow: A row is damaged, and must not be.
     """
-    low = sql.row_key(index.number, first)
-    rows = yield from fetch(sql.SELECT_ITEMS, low=low, high=low + end - first)
+    start = sql.row_key(index.number, 0)
+    rows = yield from fetch(sql.SELECT_ITEMS, low=start + first, high=start + end)
     words = index.bodies
     changed = checks.changed_items(rows, index.number)
     for count, row in enumerate(rows, start=1):
-        number = row[0] - sql.row_key(index.number, 0)
+        number = row[0] - start
         shape = row[8]
         try:
             if row[0] in changed:

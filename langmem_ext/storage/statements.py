@@ -55,7 +55,7 @@ INSERT_WORD = "INSERT INTO word (thread, number, body, crc) VALUES (:thread, :nu
 
 # -- items and values --------------------------------------------------------------------------------------------------------------------
 
-ITEM_COLUMNS = "key, message_id, role, name, text, tool_call_id, created_at, rest, shape, crc, tokens"
+ITEM_COLUMNS = "key, message_id, role, name, text, tool_call_id, created_at, rest, shape, crc"
 SELECT_ITEMS = f"SELECT {ITEM_COLUMNS} FROM item WHERE key >= :low AND key < :high ORDER BY key"
 SELECT_ITEM = f"SELECT {ITEM_COLUMNS} FROM item WHERE key = :key"
 INSERT_ITEM = (

@@ -49,7 +49,7 @@ def test_every_column_of_an_item_counts_and_its_key(position: int) -> None:
 
 def test_items_that_have_changed_are_told_from_those_that_have_not() -> None:
     rows = [(7 << 32 | number, *ITEM[1:]) for number in range(100)]
-    sealed = [(*row, checks.item_check(row), 4) for row in rows]
+    sealed = [(*row, checks.item_check(row)) for row in rows]
     assert checks.changed_items(sealed, 7) == set()
     assert checks.changed_items(sealed, 6) == {row[0] for row in rows}
     sealed[50] = (*sealed[50][:4], "another text", *sealed[50][5:])
