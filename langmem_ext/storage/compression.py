@@ -1,8 +1,8 @@
 """Compressed columns. Each says by itself that it is one, so a database may hold both kinds, and reading asks for no option.
 
 A compressed column is a BLOB of `MARK`, a byte that names the format, and a zstd frame without its magic number. No msgpack begins with
-the mark, and a text that is not compressed is no BLOB. The frame tells the length of what it holds and carries a checksum of it: a flipped
-bit is an error, not another text.
+the mark, and a text that is not compressed is no BLOB. The frame tells the length of what it holds. It carries no checksum of its own: its
+row has a check (`storage.checks`), which a reader compares before it expands anything. A frame that has one is read too.
 
 The format's byte also names the dictionary: what conversations, programs and data say everywhere, which is what makes a short message
 shrink. A released dictionary is never changed; another one gets another byte. It is made of no conversation: a dictionary of a thread's own
@@ -179,7 +179,7 @@ class _Zstandard:
     def __init__(self, zstandard: Any, dictionary: bytes) -> None:
         shared = zstandard.ZstdCompressionDict(dictionary, dict_type=zstandard.DICT_TYPE_FULLDICT)
         shared.precompute_compress(level=LEVEL)
-        options = {"compression_level": LEVEL, "write_content_size": True, "write_checksum": True, "write_dict_id": False}
+        options = {"compression_level": LEVEL, "write_content_size": True, "write_checksum": False, "write_dict_id": False}
         parameters = zstandard.ZstdCompressionParameters(**options)
         self._compress = zstandard.ZstdCompressor(compression_params=parameters, dict_data=shared).compress
         self._decompress = zstandard.ZstdDecompressor(dict_data=shared).decompress
@@ -200,7 +200,7 @@ class _StandardLibrary:
         self._zstd = zstd
         self._dictionary = zstd.ZstdDict(dictionary).as_digested_dict
         names = zstd.CompressionParameter
-        options = {names.compression_level: LEVEL, names.checksum_flag: 1, names.dict_id_flag: 0}
+        options = {names.compression_level: LEVEL, names.checksum_flag: 0, names.dict_id_flag: 0}
         self._compressor = zstd.ZstdCompressor(options=options, zstd_dict=self._dictionary)
 
     def compress(self, body: bytes) -> bytes:
