@@ -15,6 +15,7 @@ from langmem_ext.messages.manifest import NUMBERS, ranges_of
 from langmem_ext.storage import checks
 from langmem_ext.storage import inspect_statements as sql
 from langmem_ext.storage.checkpoint_ops import header_of
+from langmem_ext.storage.compression import expand_text, shrink_text
 from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Op, fetch, fetch_one
 from langmem_ext.storage.header import Header, longest_list
 from langmem_ext.storage.ids import readable
@@ -130,6 +131,7 @@ def repair_thread(number: int, keys: Sequence[int], contents: Contents, waiting_
         if row is not None:
             reading = yield from read_item(index, contents, row)
             columns = {"name": row[3], "text": row[4], "tool_call_id": row[5], "tokens": row[-1]} | dict(reading.columns)
+            columns["text"] = _as_stored(columns["text"], row[4])
             check = checks.item_check((*row[:3], columns["name"], columns["text"], columns["tool_call_id"], *row[6:-1]))
             yield from fetch(sql.REPAIR_ITEM, **columns, key=key, crc=check)
         if count % PAUSE_EVERY == 0:
@@ -141,6 +143,13 @@ def repair_thread(number: int, keys: Sequence[int], contents: Contents, waiting_
     generation = stored["generation"] + 1 if _is_counter(stored["generation"]) else NEW_GENERATION
     yield from fetch(sql.REPAIR_THREAD, **right, generation=generation, thread=number)
     return True
+
+
+def _as_stored(text: Any, stored: Any) -> Any:
+    """A text as its column is to hold it: compressed if it was, and what says the same already stays to the byte."""
+    if not isinstance(stored, bytes) or text is None or text is stored:
+        return text
+    return stored if expand_text(stored) == text else shrink_text(text)
 
 
 # -- references --------------------------------------------------------------------------------------------------------------------------

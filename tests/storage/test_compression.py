@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
 import pytest
+from forged import reseal
 from forgotten import assert_clean, everything
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,6 +28,7 @@ from langgraph.graph import START, StateGraph, add_messages
 from moved import assert_moved
 from programs import programs
 from puts import call_lists
+from samples import ShoutedMessage
 from savers import COMPRESSED, Backend, Mode, Shelf
 from test_conformance import conform
 from test_equivalence import compare, compare_calls, explore
@@ -430,16 +432,42 @@ def test_a_forged_frame_is_a_damaged_row_that_is_named(forgery: str, whole: Path
             replaced(whole, column, key, content)
 
 
-def test_a_repair_reads_and_keeps_what_is_compressed(whole: Path) -> None:
+def test_a_repair_leaves_what_is_compressed_as_it_stands(whole: Path) -> None:
+    before = cells(whole)
     with closing(sqlite3.connect(whole)) as connection:
         connection.execute("UPDATE item SET tokens = 99999")
         connection.commit()
+    assert any(is_compressed(content) for column, _, content in before if column == "text")
     with opened(whole) as saver:
         expected = everything(saver)
     assert examine(str(whole), fix=True).ok
     assert examine(str(whole)).findings == ()
+    assert cells(whole) == before
     with opened(whole) as saver:
         assert everything(saver) == expected
+
+
+def test_a_text_that_is_derived_again_is_compressed_where_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    with opened(path, compress=True) as saver:
+        build(saver).update_state(config(), {"messages": [ShoutedMessage(TEXT)]}, as_node="answer")
+    with opened(path) as saver:
+        build(saver).update_state(config(), {"messages": [ShoutedMessage(TEXT)]}, as_node="answer")
+    before = texts(path)
+    assert [is_compressed(text) for text in before] == [True, False]
+    drifted = [shrink_text(TEXT + "What it never said."), TEXT + "What it never said."]
+    with closing(sqlite3.connect(path)) as connection:
+        for old, new in zip(before, drifted, strict=True):
+            connection.execute("UPDATE item SET text = ? WHERE text = ?", (new, old))
+        reseal(connection)
+    assert [finding.kind for finding in examine(str(path)).findings] == ["column", "column"]
+    assert examine(str(path), fix=True).ok
+    assert examine(str(path)).findings == ()
+    assert texts(path) == before
+
+
+def texts(path: Path) -> list[Any]:
+    return [content for column, _, content in cells(path) if column == "text"]
 
 
 # -- without zstd ------------------------------------------------------------------------------------------------------------------------
