@@ -1,7 +1,7 @@
 """Score the parameter extractors on a file of asks: an agent's question, the user's next message, the value it gives.
 
 Reads any of four layouts of such files (one JSON object per line), told apart by their fields. A row's parameters are made from slot names,
-descriptions and possible values alone, never from the gold value. Run it: `python benchmarks/asks.py PATH --per-type`.
+descriptions and possible values alone, never from the gold value. Run it: `python -m benchmarks.asks PATH --per-type`.
 """
 
 from __future__ import annotations

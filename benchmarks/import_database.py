@@ -21,7 +21,7 @@ from typing import Any
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.graph import START, MessagesState, StateGraph
 
-from benchmarks.graphs import thread
+from benchmarks.conversations import thread
 from benchmarks.machine import load, machine, versions
 from benchmarks.text import SHORT, humans, replies
 from langmem_ext import DeltaSaver, ImportReport, import_checkpoints

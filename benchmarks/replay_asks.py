@@ -1,6 +1,6 @@
 """Every row of an asks file as a real conversation: the graph asks, all is closed, and another process takes the user's answer.
 
-    python benchmarks/replay_asks.py PATH [--limit N] [--json]
+    python -m benchmarks.replay_asks PATH [--limit N] [--json]
 
 Each row gets a catalog of its own: one intent that needs what the row's question asks for, the types inferred from names, descriptions and
 possible values alone, the row's wording as the prompt. All rows share one database file, a thread each. First every thread runs to its
@@ -34,11 +34,11 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
-from asks import NOW, Row, Verdict, judge, params_of, rows
 from langchain_core.messages import BaseMessage, HumanMessage
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from pydantic import JsonValue
 
+from benchmarks.asks import NOW, Row, Verdict, judge, params_of, rows
 from langmem_ext import DeltaSaver
 from langmem_ext.storage.sqlite import Synchronous
 from langmem_ext.waiting.catalog import IntentCatalog

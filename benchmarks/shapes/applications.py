@@ -15,7 +15,7 @@ from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.types import Send
 
 from benchmarks.contenders import CONTENDERS, Opened
-from benchmarks.graphs import Talk, conversation, thread
+from benchmarks.conversations import Talk, conversation, thread
 from benchmarks.lanes import Figures, Step, Work
 from benchmarks.manifests import manifest_runs
 from benchmarks.shape import Aim, Shape

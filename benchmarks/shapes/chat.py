@@ -8,7 +8,7 @@ from itertools import accumulate
 from pathlib import Path
 
 from benchmarks.contenders import CONTENDERS
-from benchmarks.graphs import Talk, conversation
+from benchmarks.conversations import Talk, conversation
 from benchmarks.lanes import Figures, Step, Work
 from benchmarks.shape import Aim, Shape
 from benchmarks.text import LONG, MIXED, SHORT, Lengths, dialogue, humans, raw_bytes, replies

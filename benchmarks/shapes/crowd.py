@@ -20,7 +20,7 @@ from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from benchmarks.contenders import CONTENDERS, Opened
-from benchmarks.graphs import conversation, thread
+from benchmarks.conversations import conversation, thread
 from benchmarks.lanes import Figures, Step, Work
 from benchmarks.shape import Aim, Shape
 from benchmarks.text import SHORT, dialogue, humans, replies

@@ -12,7 +12,7 @@ from typing import Any
 from langgraph.checkpoint.base import BaseCheckpointSaver
 
 from benchmarks.contenders import CONTENDERS, Opened, sqlite_size
-from benchmarks.graphs import Talk, conversation, thread
+from benchmarks.conversations import Talk, conversation, thread
 from benchmarks.lanes import Step, Work
 from benchmarks.shape import Aim, Shape
 from benchmarks.text import SHORT, humans, replies

@@ -11,10 +11,9 @@ from typing import Any
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+from benchmarks import asks, replay_asks
 
-import asks
-import replay_asks
+ROOT = Path(__file__).parents[2]
 
 
 def row(slot: str, description: str, prompt: str, said: str, gold: str = "", **more: Any) -> dict[str, Any]:
@@ -73,8 +72,8 @@ def rows_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def report(rows_file: Path) -> dict[str, Any]:
     """What the script prints, run by itself."""
-    command = [sys.executable, replay_asks.__file__, str(rows_file), "--json", "--processes-every", "7"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=100)
+    command = [sys.executable, "-m", "benchmarks.replay_asks", str(rows_file), "--json", "--processes-every", "7"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=100)
     assert done.returncode == 0, done.stderr
     return dict(json.loads(done.stdout))
 

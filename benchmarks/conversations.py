@@ -1,4 +1,4 @@
-"""The graphs that the benchmarks run."""
+"""The conversations that the benchmarks have: a graph, its thread, and turns of it."""
 
 from __future__ import annotations
 
