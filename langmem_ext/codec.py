@@ -25,7 +25,9 @@ from langmem_ext.messages.identity import (
     FIELDS,
     UNPACK_OPTIONS,
     array_count,
+    column_id,
     fields_of,
+    has_texts,
     id_of,
     is_standard,
     is_text,
@@ -163,9 +165,9 @@ class MessageCodec:
         text = text_of(fields.get("content"))
         if is_text(packed):
             return ItemRow(None, None, None, text, None, None)
-        message_id, name = fields.get("id"), fields.get("name")
-        if not is_standard(packed):
-            return ItemRow(message_id, None, name, text.replace("\0", ""), None, packed)
+        message_id, name = column_id(fields), fields.get("name")
+        if not is_standard(packed) or message_id != fields["id"] or not has_texts(fields):
+            return ItemRow(message_id, None, name if type(name) is str else None, text.replace("\0", ""), None, packed)
         code = CODE_OF_TYPE[fields["type"]]
         rest = split_content(fields["content"], text)
         defaults = DEFAULTS[code]

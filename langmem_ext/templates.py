@@ -30,6 +30,7 @@ from langmem_ext.messages.identity import (
     Snapshot,
     array_head,
     fields_of,
+    has_texts,
     is_standard,
     pack,
     snapshot,
@@ -41,7 +42,7 @@ Place: TypeAlias = tuple[str, str, str]
 """Thread id, namespace and channel: where a list stands."""
 
 Template: TypeAlias = tuple[type[BaseMessage] | None, dict[str, Any]]
-"""A message's class, None if it is not one of LangChain's, and its plain fields, `{}` if it is rich."""
+"""A message's class, None if it is not one of LangChain's or must be validated, and its plain fields, `{}` if it is rich."""
 
 TEMPLATE_BYTES: Final = 700
 """What a template costs in memory beyond its texts, about."""
@@ -177,10 +178,11 @@ def _template_of(packed: Snapshot) -> Template:
     for name, kind in _CONTAINERS[cls]:
         value = fields.get(name)
         if value or type(value) is not kind:
-            return cls, {}
+            return (cls if has_texts(fields) else None), {}
     kinds = list(map(type, fields.values()))
-    plain = kinds.count(str) + kinds.count(type(None)) + len(_CONTAINERS[cls]) == len(kinds)
-    return cls, fields if plain else {}
+    if kinds.count(str) + kinds.count(type(None)) + len(_CONTAINERS[cls]) == len(kinds):
+        return cls, fields
+    return (cls if has_texts(fields) else None), {}
 
 
 def _unchanged(messages: Sequence[BaseMessage], known: Templates) -> list[bool]:

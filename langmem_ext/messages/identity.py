@@ -7,6 +7,9 @@ gives (a tuple comes back as a list).
 
 Three forms: a map, for LangChain's own classes, whose `type` field names the class; `[module, class, fields]` for every other class; and a
 string, for a long text that came in before the message that will hold it.
+
+Nothing validates a field that is set in place (`message.id = 5`). What then stands where a text should is in the snapshot as it is, and in
+no column; such a message is validated when it is read, as LangGraph does with all.
 """
 
 from __future__ import annotations
@@ -92,6 +95,7 @@ FIELDS: Final = tuple(tuple(cls.model_fields) for cls in CLASSES)
 _FORM: Final = {cls: (len(cls.model_fields), cls.model_fields["type"].default) for cls in CLASSES}
 CLASS_OF_TYPE: Final = {kind: CLASSES[code] for kind, code in CODE_OF_TYPE.items()}
 _FIELD_SET: Final = {cls: frozenset(cls.model_fields) for cls in CLASSES}
+_TEXTS: Final = frozenset({str, type(None)})
 
 # What langgraph's own serializer passes, so that equal values give equal bytes here and there. The name is not exported by it.
 PACK_OPTIONS: Final = (
@@ -127,7 +131,7 @@ def snapshot(message: BaseMessage, default: Default) -> Snapshot:
             return _packb(fields, None, PACK_OPTIONS)
         except ormsgpack.MsgpackEncodeError:
             # A value beyond plain data (a date, a model in `artifact`): stored as pydantic dumps it, like every LangGraph saver does.
-            return _packb(message.model_dump(), default, PACK_OPTIONS)
+            return _packb(message.model_dump(warnings=False), default, PACK_OPTIONS)
     return _packb([cls.__module__, cls.__name__, message.model_dump()], default, PACK_OPTIONS)
 
 
@@ -173,20 +177,33 @@ def fields_of(packed: Snapshot) -> dict[str, Any]:
     return fields
 
 
+def has_texts(fields: dict[str, Any]) -> bool:
+    """Whether texts stand in a message's unpacked fields wherever a column waits for one."""
+    return (
+        type(fields["id"]) in _TEXTS
+        and type(fields["name"]) in _TEXTS
+        and type(fields["content"]) in (str, list)
+        and type(fields.get("tool_call_id", "")) is str
+        and type(fields.get("role", "")) is str
+    )
+
+
 def message_of(packed: Snapshot, ext_hook: ExtHook, rebuild: Callable[[str, str, dict[str, Any]], Any]) -> Any:
     """A fresh message, sharing nothing with any other.
 
-    No validation runs: the bytes were taken from a message that had passed it.
+    No validation runs, as a rule: the bytes were taken from a message that had passed it.
 
     Args:
         packed: The snapshot.
         ext_hook: Restores the values that `default` packed.
-        rebuild: Builds an instance of a class that is not LangChain's from its module, name and fields.
+        rebuild: Builds, from its module, name and fields, an instance of a class that is not LangChain's, or one that must be validated.
     """
     fields = _unpackb(packed, ext_hook=ext_hook, option=UNPACK_OPTIONS)
     if type(fields) is not dict:
         return rebuild(*fields) if type(fields) is list else fields
     cls = CLASS_OF_TYPE[fields["type"]]
+    if not has_texts(fields):
+        return rebuild(cls.__module__, cls.__name__, fields)
     message = _new(cls)
     _set(message, "__dict__", fields)
     _set(message, "__pydantic_fields_set__", set(_FIELD_SET[cls]))
@@ -196,9 +213,14 @@ def message_of(packed: Snapshot, ext_hook: ExtHook, rebuild: Callable[[str, str,
 
 
 def id_of(packed: Snapshot) -> str | None:
-    """The message's id; None where it has none yet."""
-    message_id: str | None = fields_of(packed).get("id")
-    return message_id
+    """The message's id; None where it has none yet, or one that no column can hold."""
+    return column_id(fields_of(packed))
+
+
+def column_id(fields: dict[str, Any]) -> str | None:
+    """`id_of` of a message with these fields."""
+    message_id = fields.get("id")
+    return message_id if type(message_id) is str and "\0" not in message_id else None
 
 
 def renamed(packed: Snapshot, message_id: str | None) -> Snapshot:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import BaseMessage, HumanMessage
 from langchain_core.messages.utils import count_tokens_approximately
+
+from langmem_ext.messages.text import text_of
 
 COUNTER: Final = "langchain-core/approximate"
 """Name of the counter, stored with the database: who reads a count knows what it is worth."""
@@ -13,4 +15,8 @@ COUNTER: Final = "langchain-core/approximate"
 
 def approximate_tokens(message: BaseMessage) -> int:
     """About how many tokens a message costs a model, by langchain-core's own approximation."""
-    return int(count_tokens_approximately([message]))
+    try:
+        return int(count_tokens_approximately([message]))
+    except Exception:
+        # Something else was set in place of a text (`message.name = 5`): what there is of text counts.
+        return int(count_tokens_approximately([HumanMessage(text_of(message.content))]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 from datetime import date
 from typing import Any
+from uuid import UUID
 
 import pytest
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, ChatMessage, HumanMessage, SystemMessage, ToolMessage
@@ -26,6 +27,18 @@ class Receipt(BaseModel):
 
 class Colour(enum.Enum):
     RED = "red"
+
+
+class Shade(enum.StrEnum):
+    DARK = "dark"
+
+
+class Level(enum.IntEnum):
+    HIGH = 7
+
+
+class Word(str):
+    pass
 
 
 class Shouted(HumanMessage):
@@ -83,6 +96,53 @@ def test_a_message_comes_back_as_langgraph_reads_it_from_memory_and_from_its_row
         assert repr(found) == repr(expected)
         assert found.model_fields_set == expected.model_fields_set
     assert again == packed.messages[0]
+    assert codec.tokens_of(packed.messages[0]) > 0
+
+
+def with_field(field: str, value: Any) -> BaseMessage:
+    """A message with a field set in place, which nothing validates."""
+    messages = {"role": ChatMessage("aye", role="r", id="1"), "tool_call_id": ToolMessage("x", tool_call_id="c", id="1")}
+    message = messages.get(field, AIMessage("x", id="1", name="n"))
+    setattr(message, field, value)
+    return message
+
+
+NO_TEXTS = [
+    5,
+    0,
+    True,
+    False,
+    1.5,
+    None,
+    b"x",
+    [],
+    [1],
+    {"t": 1},
+    Shade.DARK,
+    Level.HIGH,
+    Colour.RED,
+    Word("w"),
+    UUID(int=5),
+    date(2024, 1, 2),
+]
+
+
+@pytest.mark.filterwarnings("ignore:Pydantic serializer warnings", "ignore:Deserializing unregistered type")
+@pytest.mark.parametrize("value", [*NO_TEXTS, "nul \0", "", "\ud800"], ids=repr)
+@pytest.mark.parametrize("field", ["id", "name", "role", "tool_call_id", "content", "type"])
+def test_whatever_was_set_in_place_of_a_text_comes_back_as_langgraph_reads_it(field: str, value: Any, codec: MessageCodec) -> None:
+    message = with_field(field, value)
+    expected = as_langgraph_reads(message)
+    packed = codec.pack_value([message])
+    row = codec.item_row(packed.messages[0])
+    assert {type(text) for text in (row.message_id, row.name, row.text, row.tool_call_id)} <= {str, type(None)}
+    for read in (packed, PackedValue(messages=[codec.snapshot_of(row)])):
+        [found] = codec.load_value(read)
+        assert type(found) is type(expected)
+        assert {name: (type(held), held) for name, held in vars(found).items()} == {
+            name: (type(held), held) for name, held in vars(expected).items()
+        }
+        assert found.model_fields_set == expected.model_fields_set
     assert codec.tokens_of(packed.messages[0]) > 0
 
 
