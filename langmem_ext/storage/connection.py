@@ -76,8 +76,9 @@ def storage_error(error: sqlite3.Error | UnicodeDecodeError, path: str) -> Stora
 
 
 def is_busy(error: sqlite3.Error) -> bool:
-    """Whether another process holds a lock that is needed."""
-    return "locked" in str(error) or (getattr(error, "sqlite_errorname", "") or "").startswith("SQLITE_BUSY")
+    """Whether another connection holds a lock that is needed. By SQLite's code: its words may be those of an application's trigger."""
+    # Extended codes (a snapshot that is too old, a shared cache) say more in their upper bits. What Python itself raises has no code.
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
 def connect(path: str, read_only: bool) -> sqlite3.Connection:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import multiprocessing
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -23,9 +24,11 @@ from langmem_ext import (
     MessageLog,
     NotADatabase,
     SchemaTooNew,
+    StorageError,
     StorageUnavailable,
     ThreadChatMessageHistory,
 )
+from langmem_ext.storage.connection import is_busy
 
 CONFIG: Any = {"configurable": {"thread_id": "t"}}
 
@@ -340,3 +343,67 @@ def test_a_checkpoint_comes_back_with_exactly_the_keys_that_it_was_put_with() ->
         found = saver.get_tuple(CONFIG)
         assert found is not None
         assert found.checkpoint == bare
+
+
+# -- who holds it ------------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_lock_of_another_connection_is_told_by_sqlites_code(tmp_path: Path) -> None:
+    path = str(tmp_path / "t.db")
+    shared = f"file:{uuid4().hex}?mode=memory&cache=shared"
+    with (
+        closing(sqlite3.connect(path, isolation_level=None, timeout=0)) as one,
+        closing(sqlite3.connect(path, isolation_level=None, timeout=0)) as other,
+        closing(sqlite3.connect(shared, uri=True, isolation_level=None, timeout=0)) as first,
+        closing(sqlite3.connect(shared, uri=True, isolation_level=None, timeout=0)) as second,
+    ):
+        one.execute("PRAGMA journal_mode = WAL")
+        one.execute("CREATE TABLE t (x)")
+        other.execute("BEGIN")
+        other.execute("SELECT * FROM t").fetchall()
+        one.execute("BEGIN IMMEDIATE")
+        busy = error_of(other, "INSERT INTO t VALUES (1)")
+        one.execute("INSERT INTO t VALUES (2)")
+        one.execute("COMMIT")
+        too_old = error_of(other, "INSERT INTO t VALUES (1)")
+        first.execute("CREATE TABLE t (x)")
+        first.execute("BEGIN IMMEDIATE")
+        first.execute("INSERT INTO t VALUES (1)")
+        locked = error_of(second, "SELECT * FROM t")
+        wrong = error_of(one, "SELECT * FROM locked")
+    assert [error.sqlite_errorname for error in (busy, too_old, locked)] == [
+        "SQLITE_BUSY",
+        "SQLITE_BUSY_SNAPSHOT",
+        "SQLITE_LOCKED_SHAREDCACHE",
+    ]
+    assert all(map(is_busy, (busy, too_old, locked)))
+    assert not is_busy(wrong)
+    assert not is_busy(sqlite3.ProgrammingError("locked by Python itself"))
+
+
+def error_of(connection: sqlite3.Connection, statement: str) -> sqlite3.Error:
+    with pytest.raises(sqlite3.Error) as raised:
+        connection.execute(statement)
+    return raised.value
+
+
+def test_the_words_of_an_applications_trigger_are_not_taken_for_another_programs_lock(tmp_path: Path) -> None:
+    with DeltaSaver.from_conn_string(str(tmp_path / "t.db")) as saver:
+        say(saver)
+        with closing(sqlite3.connect(tmp_path / "t.db")) as connection:
+            connection.execute("CREATE TRIGGER stop BEFORE INSERT ON item BEGIN SELECT RAISE(ABORT, 'this account is locked'); END")
+        with pytest.raises(StorageError, match=r"refused an operation \(this account is locked\)") as refused:
+            say(saver)
+        assert not isinstance(refused.value, StorageUnavailable)
+
+
+def test_who_waits_in_vain_for_another_programs_lock_is_told_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("langmem_ext.storage.sqlite.LOCK_DEADLINE_S", 0.0)
+    with DeltaSaver.from_conn_string(str(tmp_path / "t.db")) as saver, closing(sqlite3.connect(tmp_path / "t.db")) as other:
+        say(saver)
+        saver.log.driver._connection.execute("PRAGMA busy_timeout = 0")
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StorageUnavailable, match="locked by another program"):
+            say(saver)
+        other.rollback()
+        assert len(say(saver)) == 4
