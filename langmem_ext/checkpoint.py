@@ -156,7 +156,8 @@ class DeltaSaver(ForgettingSaver):
 
         Raises:
             ThreadNotFound: The thread belongs to another owner.
-            HeadConflict: The config names an `expected_head`, and another writer has moved the thread's head.
+            HeadConflict: The config names an `expected_head`, and the newest checkpoint is not the one that this one follows; or, where the
+                config names none to follow, not the expected one.
             InvalidThreadId: The config names no thread.
         """
         op, stored = self._put(config, checkpoint, metadata, new_versions)

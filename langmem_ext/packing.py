@@ -79,6 +79,8 @@ def pack_checkpoint(
         details=codec.pack_plain(details) if details else None,
         waiting_for=waiting.encode("utf-8", "replace").decode() if isinstance(waiting, str) else None,
         follows_head=follows_head(config),
+        # A turn names the head that it began with in all of its puts; its own checkpoints have become the head since.
+        expected_head=config["configurable"].get("checkpoint_id") or config["configurable"].get(EXPECTED_HEAD) or None,
     )
 
 

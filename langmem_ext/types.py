@@ -42,7 +42,8 @@ class PackedCheckpoint:
         step: The metadata's step, or None.
         details: The rest of its metadata, encoded.
         waiting_for: Name of the parameter that it waits for, or None.
-        follows_head: Whether its parent must be the newest checkpoint.
+        follows_head: Whether it must follow the newest checkpoint, and that must be `expected_head`.
+        expected_head: Id of the checkpoint that must be the newest; None: there must be none.
     """
 
     id: str
@@ -61,6 +62,7 @@ class PackedCheckpoint:
     details: bytes | None
     waiting_for: str | None = None
     follows_head: bool = False
+    expected_head: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,7 +46,7 @@ def put_checkpoint(key: ThreadKey, namespace: str, packed: PackedCheckpoint, *, 
 
     Raises:
         ThreadNotFound: The thread belongs to another owner.
-        HeadConflict: It must follow the newest checkpoint, and its parent is not that.
+        HeadConflict: It must follow the newest checkpoint, and another than the expected one is that.
     """
     writer = yield from open_writer(key, packed.parent or "", packed.id, now=now, indexes=indexes, codec=codec)
     space = yield from ensure_namespace(writer, namespace)
@@ -196,11 +196,11 @@ def read_writes(index: ThreadIndex, row: Row) -> Op[list[WriteEntry]]:
 
 
 def _require_head(key: ThreadKey, writer: Writer, packed: PackedCheckpoint) -> Op[None]:
-    """Refuse a checkpoint that does not follow the root's newest one; the same again is its own."""
+    """Refuse a checkpoint if the root's newest one is not the expected one; the same again is its own."""
     [(newest,)] = yield from fetch(sql.SELECT_LATEST_ID, thread=writer.thread.number, namespace=0)
     found = None if newest is None else decode_id(newest)
-    if found not in (packed.parent, packed.id):
-        raise HeadConflict(key.id, packed.parent, found)
+    if found not in (packed.expected_head, packed.id):
+        raise HeadConflict(key.id, packed.expected_head, found)
 
 
 # -- parts -------------------------------------------------------------------------------------------------------------------------------

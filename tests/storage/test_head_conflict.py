@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command, interrupt
-from savers import SyncAsAsync
+from savers import MODES, Calls, Mode, SyncAsAsync
 
 from langmem_ext import DeltaSaver, HeadConflict
 
@@ -97,3 +97,24 @@ async def test_the_second_of_two_puts_on_one_parent_is_refused_in_both_modes(sav
         with pytest.raises(HeadConflict):
             await calls.aput(guarded, empty_checkpoint(), {}, {})
         await calls.adelete_thread("t")
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_a_put_that_names_no_parent_is_stored_if_the_head_is_the_expected_one(saver: DeltaSaver, mode: Mode) -> None:
+    calls = Calls(mode)
+
+    async def put(expected: str | None) -> str:
+        stored = await calls.call(saver, "put", config(checkpoint_ns="", expected_head=expected), empty_checkpoint(), {}, {})
+        return str(stored["configurable"]["checkpoint_id"])
+
+    with pytest.raises(HeadConflict, match="newest checkpoint is none, not nope as expected") as refused:
+        await put("nope")
+    assert (refused.value.expected, refused.value.found) == ("nope", None)
+    assert list(saver.list(None)) == []
+    first = await put("")
+    for expected in ("", None, "nope"):
+        with pytest.raises(HeadConflict) as refused:
+            await put(expected)
+        assert (refused.value.expected, refused.value.found) == (expected or None, first)
+    second = await put(first)
+    assert [found.config["configurable"]["checkpoint_id"] for found in saver.list(None)] == [second, first]
