@@ -11,6 +11,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # Two: the tests start processes of their own.
 WORKERS ?= 2
 
+COMMANDS := $(addprefix tests/integration/,test_cli.py test_doctor_command.py test_import_command.py)
+
 .DEFAULT_GOAL := help
 .PHONY: help demo chat test lowest check fix bench soak clean
 
@@ -26,8 +28,8 @@ chat: $(INSTALLED) ## Talk to the order desk.
 test: $(DEVELOPED) ## Run the tests.
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -q
 
-lowest: $(LOWEST)/.installed ## Test the storage with the oldest versions of everything that it claims to work with.
-	$(LOWEST)/bin/python -m pytest -p no:anyio -n $(WORKERS) --dist worksteal -q tests/storage tests/unit
+lowest: $(LOWEST)/.installed ## Test the storage and the commands with the oldest versions of everything that they claim to work with.
+	$(LOWEST)/bin/python -m pytest -p no:anyio -n $(WORKERS) --dist worksteal -q tests/storage tests/unit $(COMMANDS)
 
 check: $(DEVELOPED) ## Check format, style, types and layers.
 	$(BIN)/ruff format --check
@@ -70,5 +72,5 @@ $(LOWEST)/.installed: pyproject.toml tests/lowest.txt
 	@rm -rf $(LOWEST)
 	@$(PYTHON) -m venv $(LOWEST)
 	@$(LOWEST)/bin/python -m pip --disable-pip-version-check --quiet install --upgrade 'pip>=25.1'
-	@$(LOWEST)/bin/python -m pip --disable-pip-version-check --quiet install --constraint tests/lowest.txt --editable '.[all]' --group storage
+	@$(LOWEST)/bin/python -m pip --disable-pip-version-check --quiet install --constraint tests/lowest.txt --editable '.[all]' --group lowest
 	@touch $@

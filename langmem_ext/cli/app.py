@@ -59,7 +59,9 @@ def chat(
     ] = "memory.db",
     model: Annotated[
         str | None,
-        typer.Option(help="A chat model that reads what the rules leave open, like openai:gpt-5-mini.", envvar="LANGMEM_EXT_MODEL"),
+        typer.Option(
+            help="A chat model that reads what the rules leave open, like openai:gpt-5-mini.", envvar="LANGMEM_EXT_MODEL", metavar="MODEL"
+        ),
     ] = None,
     graph: Annotated[
         str | None,
