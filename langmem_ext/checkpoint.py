@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Collection, Iterator, Mapp
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from functools import partial
 from types import TracebackType
-from typing import Any, Final
+from typing import Any, Final, Unpack
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
@@ -28,7 +28,7 @@ from langmem_ext.errors import HeadConflict, InvalidInput, ThreadNotFound
 from langmem_ext.forgetting import ForgettingSaver
 from langmem_ext.labels import EXPECTED_HEAD
 from langmem_ext.log import MessageLog, owner_key, thread_key
-from langmem_ext.opening import Done, Opening
+from langmem_ext.opening import Done, Opening, SaverOptions
 from langmem_ext.packing import (
     ListedCheckpoint,
     config_of,
@@ -111,9 +111,9 @@ class DeltaSaver(ForgettingSaver):
         return cls(log, serde=serde, owner=owner, retention=retention, metadata_keys=metadata_keys)
 
     @classmethod
-    def from_conn_string(cls, url: str, *, serde: SerializerProtocol | None = None) -> Opening[DeltaSaver]:
-        """A saver for the length of a `with` or an `async with`."""
-        return Opening(partial(cls.open, url, serde=serde))
+    def from_conn_string(cls, url: str, **options: Unpack[SaverOptions]) -> Opening[DeltaSaver]:
+        """A saver for the length of a `with` or an `async with`, opened as by `open` and with its options."""
+        return Opening(partial(cls.open, url, **options))
 
     def for_owner(self, owner: str) -> DeltaSaver:
         """A saver on the same log that is bound to an owner."""

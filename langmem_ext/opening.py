@@ -3,9 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Collection, Generator
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypedDict, TypeVar
+
+from langgraph.checkpoint.serde.base import SerializerProtocol
+
+from langmem_ext.retention import Retention
+from langmem_ext.storage.sqlite import Synchronous
+
+
+class SaverOptions(TypedDict, total=False):
+    """What `DeltaSaver.open` takes besides the URL."""
+
+    serde: SerializerProtocol | None
+    synchronous: Synchronous
+    owner: str | None
+    retention: Retention | None
+    metadata_keys: Collection[str] | None
+    compress: bool
 
 
 class Closing(Protocol):

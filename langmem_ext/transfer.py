@@ -84,6 +84,7 @@ def import_checkpoints(
     serde: SerializerProtocol | None = None,
     skip_damaged: bool = False,
     verify: bool = False,
+    compress: bool = False,
     progress: Progress | None = None,
 ) -> ImportReport:
     """Bring the threads of a `SqliteSaver` or `AsyncSqliteSaver` into a database of this package; every state reads as it did there.
@@ -99,17 +100,19 @@ def import_checkpoints(
         serde: The serializer that wrote the source, if it was one of the application's own.
         skip_damaged: Leave out what does not decode, and name it in the report, instead of ending with an error.
         verify: Read both afterwards and compare every checkpoint.
+        compress: Compress what is stored, where that saves a tenth (`MessageLog.open`). A log or saver has been opened with or without.
         progress: Called after each step.
 
     Raises:
         StorageUnavailable: The source is not there, or one of the two cannot be opened.
         NotADatabase: The source is not a database of langgraph-checkpoint-sqlite.
-        InvalidInput: Source and target are the same, or the source needs a `serde`.
+        InvalidInput: Source and target are the same, the source needs a `serde`, or `compress` comes with a target that is open.
+        MissingExtra: It is to be compressed, and there is no zstd.
         ThreadNotFound: A thread that was asked for is not in the source, or belongs to another owner in the target.
         DamagedRow: A row of the source does not decode. Whole checkpoints before it were stored.
         StorageError: The comparison has found a difference; the message says where.
     """
-    steps = _Import(source, target, threads, serde, skip_damaged=skip_damaged, verify=verify).steps()
+    steps = _Import(source, target, threads, serde, skip_damaged=skip_damaged, verify=verify, compress=compress).steps()
     try:
         while isinstance(at := _advance(steps), ImportProgress):
             if progress is not None:
@@ -127,10 +130,11 @@ async def aimport_checkpoints(
     serde: SerializerProtocol | None = None,
     skip_damaged: bool = False,
     verify: bool = False,
+    compress: bool = False,
     progress: Progress | None = None,
 ) -> ImportReport:
     """Async twin of `import_checkpoints`: a step at a time in a worker thread. Cancelled, it ends with the step that runs."""
-    steps = _Import(source, target, threads, serde, skip_damaged=skip_damaged, verify=verify).steps()
+    steps = _Import(source, target, threads, serde, skip_damaged=skip_damaged, verify=verify, compress=compress).steps()
     step: asyncio.Future[ImportProgress | ImportReport] | None = None
     try:
         while True:
@@ -167,6 +171,7 @@ class _Import:
         *,
         skip_damaged: bool,
         verify: bool,
+        compress: bool,
     ) -> None:
         self._source = source
         self._target = target
@@ -174,6 +179,7 @@ class _Import:
         self._serde = serde
         self._skip_damaged = skip_damaged
         self._verify = verify
+        self._compress = compress
 
     def steps(self) -> Steps:
         """Carry it out; it may be interrupted between any two steps."""
@@ -221,9 +227,13 @@ class _Import:
         return chosen
 
     def _open(self, file: SaverFile) -> MessageLog:
+        if self._compress and not isinstance(self._target, str):
+            raise InvalidInput("the target is open already, so it is not for the import to compress it: open it with compress=True")
         same = "source and target are the same file: give the target a name of its own"
         if isinstance(self._target, str) and str(Path(sqlite_path(self._target)[0]).resolve()) == str(file.path):
             raise InvalidInput(same)
+        if isinstance(self._target, str):
+            return MessageLog.open(self._target, compress=self._compress)
         log = MessageLog.of(self._target)
         if getattr(log.driver, "path", None) == str(file.path):
             raise InvalidInput(same)

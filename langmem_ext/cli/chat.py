@@ -63,14 +63,14 @@ class Screen(Protocol):
         ...
 
 
-def chat_with(thread_id: str, *, db: str, model: str | None, graph: str | None, as_json: bool, interactive: bool) -> int:
+def chat_with(thread_id: str, *, db: str, compress: bool, model: str | None, graph: str | None, as_json: bool, interactive: bool) -> int:
     """Open the database and the graph, and chat until the input ends; the exit code.
 
     Raises:
         LangmemExtError: The thread has no name, or the graph or the database cannot be opened. No database was made.
     """
     key, compiled_with = thread_key(thread_id), choose_graph(graph, model)
-    with DeltaSaver.open(db) as saver:
+    with DeltaSaver.open(db, compress=compress) as saver:
         thread = ChatThread(compiled_with(saver), key)
         screen: Screen = Terminal(COMMANDS, thread.prompts()) if interactive else Pipe(as_json=as_json)
         screen.note(f"thread {thread.id} in {db}; /help shows what you can type")

@@ -21,7 +21,16 @@ TENTHS: Final = 10
 
 
 def import_with(
-    source: str, target: str, *, threads: Sequence[str], verify: bool, skip_damaged: bool, as_json: bool, quiet: bool, interactive: bool
+    source: str,
+    target: str,
+    *,
+    threads: Sequence[str],
+    verify: bool,
+    skip_damaged: bool,
+    compress: bool,
+    as_json: bool,
+    quiet: bool,
+    interactive: bool,
 ) -> None:
     """Import and say what was done.
 
@@ -30,7 +39,9 @@ def import_with(
     """
     shown = _nothing if quiet else _bar if interactive else _lines
     with shown() as progress:
-        report = import_checkpoints(source, target, threads=threads or None, verify=verify, skip_damaged=skip_damaged, progress=progress)
+        report = import_checkpoints(
+            source, target, threads=threads or None, verify=verify, skip_damaged=skip_damaged, compress=compress, progress=progress
+        )
     for name in report.damaged:
         typer.echo(f"left out: {printable(name)}", err=True)
     if as_json:

@@ -141,6 +141,15 @@ def test_a_conversation_goes_on_in_the_next_process(folder: Path) -> None:
     assert history[-1] == f"agent: {reply}"
 
 
+def test_a_conversation_is_stored_compressed_when_asked_and_goes_on_without_being_asked(folder: Path) -> None:
+    said = "I would like to know where my order is, please, because it should have been here last week. " * 3
+    assert chat_here("--compress", lines=[said]).stdout == "What's your order ID?\n"
+    with closing(sqlite3.connect("memory.db")) as connection:
+        assert connection.execute("SELECT typeof(text) FROM item ORDER BY key").fetchall()[0] == ("blob",)
+    assert chat_here(lines=["It's O-12345"]).stdout.startswith("Order O-12345 is processing")
+    assert f"you: {said.strip()}" in chat_here(lines=["/history"]).stdout
+
+
 def test_each_message_is_answered_by_one_line(folder: Path) -> None:
     lines = ["I want a refund", "where is my order O-12346?", "", "//home", "/nothing", "/reset", "", "hello"]
     done = chat_here("--thread", "t1", lines=lines)

@@ -79,6 +79,27 @@ def test_it_says_what_it_did(source: Path, target: Path) -> None:
     assert f"0 imported, {count} there already" in again.stdout
 
 
+def test_what_it_stores_is_compressed_when_asked(source: Path, target: Path, tmp_path: Path) -> None:
+    assert run(source, target, "--compress", "--verify").exit_code == 0
+    assert run(source, tmp_path / "plain.db").exit_code == 0
+    assert_imported(source, target)
+    compressed, plain = (
+        rows(path, "SELECT count(*) FROM item WHERE typeof(text) = 'blob'")[0][0] for path in (target, tmp_path / "plain.db")
+    )
+    assert compressed > 0
+    assert plain == 0
+
+
+def test_without_zstd_to_compress_is_one_line_and_no_database_is_made(source: Path, target: Path) -> None:
+    blocked = "import sys; sys.modules |= dict.fromkeys(('zstandard', 'compression.zstd', 'backports.zstd'))"
+    command = [sys.executable, "-c", f"{blocked}; from langmem_ext.cli import main; main()"]
+    done = subprocess.run([*command, "import-checkpoints", str(source), str(target), "--compress"], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "")
+    [line] = done.stderr.splitlines()
+    assert "pip install 'langmem-ext[zstd]'" in line
+    assert not target.exists()
+
+
 def test_json_is_one_line_and_quiet_is_silent(source: Path, target: Path) -> None:
     done = run(source, target, "--json", "--thread", "order-2")
     report = json.loads(done.stdout)

@@ -63,6 +63,7 @@ LANGGRAPH_MODULES = {
     "codec": "the serializer's protocol",
     "labels": "the metadata of its checkpoints",
     "lifting": "packs as its serializer does",
+    "opening": "the serializer's protocol",
     "packing": "LangGraph's checkpoints as plain values",
     "serde": "the default serializer",
     "contents": "the serializer's protocol",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import multiprocessing
 import sqlite3
 from contextlib import closing
@@ -12,23 +13,29 @@ from uuid import uuid4
 
 import pytest
 from langchain_core.messages import HumanMessage
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.graph import START, MessagesState, StateGraph
+from savers import Mode
 
 from langmem_ext import (
     ConnectionInUse,
     DamagedRow,
+    DataSerializer,
     DeltaSaver,
     InvalidInput,
     InvalidThreadId,
     LangmemExtError,
     MessageLog,
     NotADatabase,
+    Retention,
     SchemaTooNew,
     StorageError,
     StorageUnavailable,
     ThreadChatMessageHistory,
 )
+from langmem_ext.opening import SaverOptions
 from langmem_ext.storage.connection import is_busy
+from langmem_ext.storage.sqlite import SqliteDriver
 
 CONFIG: Any = {"configurable": {"thread_id": "t"}}
 
@@ -111,6 +118,45 @@ def test_one_saver_serves_sync_calls_and_several_event_loops(tmp_path: Path) -> 
         asyncio.run(_say_async(saver))
         say(saver)
         assert len(asyncio.run(_say_async(saver))) == 8
+
+
+async def test_a_connection_string_takes_what_open_takes(mode: Mode, tmp_path: Path) -> None:
+    options: SaverOptions = {
+        "serde": JsonPlusSerializer(),
+        "synchronous": "normal",
+        "owner": "u1",
+        "retention": Retention(keep_last=3),
+        "metadata_keys": ["color"],
+        "compress": True,
+    }
+    assert [*options] == [*SaverOptions.__annotations__]
+    assert options.keys() == inspect.signature(DeltaSaver.open).parameters.keys() - {"url"}
+    opening = DeltaSaver.from_conn_string(str(tmp_path / "memory.db"), **options)
+    if mode == "sync":
+        with opening as saver:
+            assert_opened_with(saver, options)
+    else:
+        async with opening as saver:
+            assert_opened_with(saver, options)
+
+
+def assert_opened_with(saver: DeltaSaver, options: SaverOptions) -> None:
+    assert saver.serde is options["serde"]
+    assert isinstance(saver.log.driver, SqliteDriver)
+    assert saver.log.driver._connection.execute("PRAGMA synchronous").fetchone() == (1,)
+    assert saver.owner == options["owner"]
+    assert saver.retention == options["retention"]
+    assert saver.metadata_keys == {"color"}
+    assert saver.log.indexes.compress
+
+
+def test_a_connection_string_alone_opens_as_open_does(tmp_path: Path) -> None:
+    with DeltaSaver.from_conn_string(str(tmp_path / "a.db")) as one, DeltaSaver.open(str(tmp_path / "b.db")) as other:
+        for saver in (one, other):
+            assert isinstance(saver.serde, DataSerializer)
+            assert isinstance(saver.log.driver, SqliteDriver)
+            assert saver.log.driver._connection.execute("PRAGMA synchronous").fetchone() == (2,)
+            assert (saver.owner, saver.retention, saver.metadata_keys, saver.log.indexes.compress) == (None, None, None, False)
 
 
 def test_closing_twice_is_closing_once(tmp_path: Path) -> None:

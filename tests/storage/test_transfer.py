@@ -53,6 +53,7 @@ from langmem_ext import (
     import_checkpoints,
     moving,
 )
+from langmem_ext.storage.compression import MARK
 from langmem_ext.storage.effects import Effect, Rows
 from langmem_ext.storage.sqlite import SqliteDriver
 
@@ -228,6 +229,22 @@ def test_times_are_those_of_the_checkpoints(source: Path, target: str) -> None:
         moments = {found.config["configurable"]["thread_id"]: found.checkpoint["ts"] for found in old.list(config("a"))}
     [(first,)] = rows(Path(target), "SELECT min(created_at) FROM thread WHERE id = 'a'")
     assert moments["a"].startswith(rows(Path(target), f"SELECT strftime('%Y-%m-%dT%H:%M', {first} / 1000, 'unixepoch')")[0][0])
+
+
+def test_what_is_imported_is_compressed_where_that_is_asked_for(source: Path, target: str) -> None:
+    import_checkpoints(source, target, compress=True)
+    assert any(content[:1] == MARK for (content,) in rows(target, "SELECT body FROM value"))
+    with sqlite_saver(source) as old, DeltaSaver.open(target) as new:
+        assert_moved(old, new)
+
+
+def test_whether_an_open_target_compresses_is_not_for_the_import_to_say(source: Path, target: str) -> None:
+    with DeltaSaver.open(target) as saver, pytest.raises(InvalidInput, match="open it with compress=True"):
+        import_checkpoints(source, saver, compress=True)
+    assert rows(target, "SELECT count(*) FROM thread") == [(0,)]
+    with DeltaSaver.open(target, compress=True) as saver:
+        import_checkpoints(source, saver)
+    assert any(content[:1] == MARK for (content,) in rows(target, "SELECT body FROM value"))
 
 
 def test_only_the_threads_asked_for_are_imported(source: Path, target: str) -> None:
