@@ -38,8 +38,9 @@ if TYPE_CHECKING:
     from langmem_ext.statistics import Statistics, astats, stats
     from langmem_ext.storage.examination import Report
     from langmem_ext.storage.findings import Finding
+    from langmem_ext.threads import Threads
     from langmem_ext.transfer import ImportProgress, ImportReport, aimport_checkpoints, import_checkpoints
-    from langmem_ext.types import Pruned
+    from langmem_ext.types import Pruned, ThreadInfo
     from langmem_ext.waiting.catalog import IntentCatalog
     from langmem_ext.waiting.classify import Classifier, RuleClassifier
     from langmem_ext.waiting.converse import aconverse, converse
@@ -81,7 +82,9 @@ _HOMES = {
     "StorageUnavailable": "errors",
     "ThreadBusy": "errors",
     "ThreadChatMessageHistory": "history",
+    "ThreadInfo": "types",
     "ThreadNotFound": "errors",
+    "Threads": "threads",
     "Turn": "waiting.turn",
     "aconverse": "waiting.converse",
     "acopy_saver": "saver_copy",
@@ -129,7 +132,9 @@ __all__ = [
     "StorageUnavailable",
     "ThreadBusy",
     "ThreadChatMessageHistory",
+    "ThreadInfo",
     "ThreadNotFound",
+    "Threads",
     "Turn",
     "aconverse",
     "acopy_saver",

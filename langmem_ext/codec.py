@@ -10,6 +10,7 @@ import gc
 import itertools
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, Final, Literal, TypeAlias
 
 import ormsgpack
@@ -17,6 +18,7 @@ from langchain_core.messages import BaseMessage
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from langmem_ext.lifting import EXT_MESSAGE, EXT_TEXT, default_of, is_message_list, lifting, mark_messages, mark_texts
+from langmem_ext.messages.annotations import title_of, tool_of
 from langmem_ext.messages.identity import (
     CLASSES,
     CODE_OF_TYPE,
@@ -58,6 +60,7 @@ PARTS_KEYS: Final = 8
 EXT_BYTEARRAY: Final = 65
 """A `bytearray`, which msgpack would give back as `bytes`."""
 
+_USER_TYPES: Final = frozenset({"human", "HumanMessageChunk"})
 _COLUMNS: Final = frozenset({"content", "type", "name", "id", "tool_call_id"})
 _REST: Final = frozenset({*FIELD_CODES.values(), WHOLE, SPLIT})
 
@@ -175,7 +178,14 @@ class MessageCodec:
             if field not in _COLUMNS and not (field in defaults and value == defaults[field] and type(value) is type(defaults[field])):
                 rest[FIELD_CODES.get(field, field)] = value
         row = ItemRow(message_id, code, name, text.replace("\0", ""), fields.get("tool_call_id"), pack(rest) if rest else None)
-        return row
+        return replace(row, tool=tool_of(fields)) if fields["additional_kwargs"] else row
+
+    def title_of(self, packed: Snapshot) -> str | None:
+        """A title from the message, if it is a user's; None for every other."""
+        if is_text(packed) or not is_standard(packed):
+            return None
+        fields = fields_of(packed)
+        return title_of(fields) if fields["type"] in _USER_TYPES else None
 
     def tokens_of(self, packed: Snapshot) -> int:
         """About how many tokens the message costs a model; 0 for a bare text."""
@@ -269,6 +279,10 @@ class ForeignCodec(MessageCodec):
         """A message's row; nothing of it readable but its id."""
         message = self.load_message(packed)
         return ItemRow(self.id_of(packed), None, None, None, None, self.pack_plain(message))
+
+    def title_of(self, packed: Snapshot) -> str | None:
+        """None: no column shows anything of a message."""
+        return None
 
     def snapshot_of(self, row: ItemRow) -> Snapshot:
         """The exact bytes of the message that a row holds."""

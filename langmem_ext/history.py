@@ -15,7 +15,7 @@ from langchain_core.messages import BaseMessage, RemoveMessage
 
 from langmem_ext.codec import MessageCodec
 from langmem_ext.errors import InvalidInput
-from langmem_ext.log import MessageLog, new_edit, owner_key, thread_key
+from langmem_ext.log import MessageLog, bound_owner, new_edit, thread_key
 from langmem_ext.serde import RestorePolicy
 from langmem_ext.storage import history_ops
 from langmem_ext.storage.history_ops import Edit
@@ -42,7 +42,7 @@ class ThreadChatMessageHistory(BaseChatMessageHistory):
         self, thread_id: str | int | UUID, log: MessageLog | DeltaSaver | str, *, channel: str = "messages", owner: str | None = None
     ) -> None:
         self.log = MessageLog.of(log)
-        self._key = ThreadKey(thread_key(thread_id), _owner_of(log, owner))
+        self._key = ThreadKey(thread_key(thread_id), bound_owner(log, owner))
         self._codec: MessageCodec = getattr(log, "codec", None) or MessageCodec(RestorePolicy(), self.log.templates)
         self._channel = channel
 
@@ -99,11 +99,3 @@ class ThreadChatMessageHistory(BaseChatMessageHistory):
     def _load(self, packed: list[Snapshot]) -> list[BaseMessage]:
         loaded: list[BaseMessage] = self._codec.load_value(PackedValue(messages=packed))
         return loaded
-
-
-def _owner_of(log: object, owner: object) -> str | None:
-    """The owner that a history is bound to: that of its saver, which it cannot change, or its own."""
-    bound, asked = getattr(log, "owner", None), owner_key(owner)
-    if bound is not None and asked is not None and bound != asked:
-        raise InvalidInput("the saver is bound to another owner: pass the log, or a saver that is bound to this one")
-    return bound or asked

@@ -234,6 +234,18 @@ def owner_key(owner: object) -> str | None:
     return str(owner)
 
 
+def bound_owner(source: object, owner: object) -> str | None:
+    """The owner that a view of a log is bound to: that of the saver that it is made on, which it cannot change, or its own.
+
+    Raises:
+        InvalidInput: The two differ, or the owner is no name.
+    """
+    bound, asked = getattr(source, "owner", None), owner_key(owner)
+    if bound is not None and asked is not None and bound != asked:
+        raise InvalidInput("the saver is bound to another owner: pass the log, or a saver that is bound to this one")
+    return bound or asked
+
+
 def _is_name(text: str) -> bool:
     """Whether a text is not empty and can stand in a text column: no zero character, no lone surrogate."""
     return bool(text) and "\0" not in text and text.encode("utf-8", "replace").decode() == text

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias
+from datetime import datetime
+from typing import Any, Protocol, TypeAlias
 
 Snapshot: TypeAlias = bytes
 
@@ -113,6 +114,7 @@ class ItemRow:
         role: Its class's code, or None for a message kept whole in `rest`, and for a bare text.
         name, text, tool_call_id: Readable columns.
         rest: What the columns do not hold, encoded; None where there is nothing.
+        tool: The tool that the message says its turn is for; it stands in `rest` too.
     """
 
     message_id: str | None
@@ -121,6 +123,7 @@ class ItemRow:
     text: str | None
     tool_call_id: str | None
     rest: bytes | None
+    tool: str | None = None
 
 
 class Codec(Protocol):
@@ -137,6 +140,9 @@ class Codec(Protocol):
 
     def snapshot_of(self, row: ItemRow) -> Snapshot:
         """The message's exact bytes, from its row."""
+
+    def title_of(self, packed: Snapshot) -> str | None:
+        """A title from the message, if it is a user's; None for every other."""
 
     def empty_list(self) -> bytes:
         """How an empty list is encoded as a value."""
@@ -160,6 +166,44 @@ class ThreadKey:
 
     id: str
     owner: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadInfo:
+    """What a thread's own row says of it.
+
+    Attributes:
+        id: The thread's id.
+        owner: Whose it is; None: nobody's.
+        title: What it is called: its first prompt, or what somebody has called it.
+        status: `active` or `archived`.
+        created_at, updated_at: When it was first and last written; with a time zone.
+        messages: Messages of its newest checkpoint.
+        stored_messages: Messages of all of its checkpoints and branches.
+        tokens: About how many tokens these cost a model.
+        waiting_for: The parameter that it waits for.
+        tool: The tool of its newest turn that names one.
+        tags: Its tags, sorted.
+        metadata: What a program has noted on it.
+        forked_from: The thread that it was copied from.
+        number: Its number in the database; tells apart threads that were written at the same time.
+    """
+
+    id: str
+    owner: str | None
+    title: str | None
+    status: str
+    created_at: datetime
+    updated_at: datetime
+    messages: int
+    stored_messages: int
+    tokens: int
+    waiting_for: str | None
+    tool: str | None
+    tags: tuple[str, ...]
+    metadata: Mapping[str, Any]
+    forked_from: str | None
+    number: int
 
 
 @dataclass(slots=True)

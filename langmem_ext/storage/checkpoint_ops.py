@@ -15,6 +15,7 @@ from langmem_ext.messages.identity import pack, unpack
 from langmem_ext.messages.manifest import Runs
 from langmem_ext.storage import checks
 from langmem_ext.storage import statements as sql
+from langmem_ext.storage.clock import MINUTE_MS
 from langmem_ext.storage.compounds import Compound, apply_delta, plan_base, plan_delta
 from langmem_ext.storage.effects import Batch, Op, Row, fetch, fetch_one
 from langmem_ext.storage.header import Header, ValueRef, decode_header, decode_values, encode_header, encode_values, longest_list
@@ -23,7 +24,7 @@ from langmem_ext.storage.index import Indexes, ThreadIndex
 from langmem_ext.storage.lookup_ops import find_namespace, read_body, read_word
 from langmem_ext.storage.manifests import decode_runs, encode_runs, plan_row
 from langmem_ext.storage.message_ops import Writer, catch_up, resolve
-from langmem_ext.storage.thread_ops import ThreadRow, ensure_thread
+from langmem_ext.storage.thread_ops import ThreadRow, ensure_thread, title_of
 from langmem_ext.types import Codec, PackedCheckpoint, PackedValue, PackedWrite, ThreadKey
 
 INLINE_BYTES: Final = 64
@@ -65,6 +66,9 @@ def put_checkpoint(key: ThreadKey, namespace: str, packed: PackedCheckpoint, *, 
     checkpoint = encode_id(packed.id)
     parent = None if packed.parent is None else encode_id(packed.parent)
     newest = yield from store_header(writer, space, checkpoint, parent, header, step=packed.step, label=packed.label)
+    if writer.thread.untitled and newest and space == 0 and (packed.step or 0) > 0:
+        # Not before the graph has looked at the first prompt: it may mark it as one that holds a sensitive value.
+        writer.title = title_of(writer.index, codec, refs)
     yield from close_writer(writer, (longest_list(refs), packed.waiting_for) if newest and space == 0 else None)
     indexes.account(writer.index)
 
@@ -223,6 +227,9 @@ def close_writer(writer: Writer, head: tuple[int | None, str | None] | None) -> 
         head: Longest list of messages and awaited parameter of the root's newest checkpoint, if that is what was written.
     """
     thread = writer.thread
+    minute = writer.now // MINUTE_MS
+    if minute != thread.active_at or writer.title is not None or writer.tool is not None:
+        yield from fetch(sql.DESCRIBE_THREAD, thread=thread.number, active_at=minute, tool=writer.tool, title=writer.title)
     counters = {
         "thread": thread.number,
         "now": writer.now,

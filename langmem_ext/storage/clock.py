@@ -3,8 +3,26 @@
 from __future__ import annotations
 
 import time
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+MINUTE_MS: Final = 60_000
+"""A minute, in milliseconds."""
 
 
 def now_ms() -> int:
     """Unix time in milliseconds."""
     return time.time_ns() // 1_000_000
+
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def unix_ms(moment: datetime) -> int:
+    """A moment, which has a time zone, in whole Unix milliseconds."""
+    return (moment - _EPOCH) // timedelta(milliseconds=1)
+
+
+def moment_of(milliseconds: int) -> datetime:
+    """The moment of a Unix time in milliseconds, exactly."""
+    return _EPOCH + timedelta(milliseconds=milliseconds)

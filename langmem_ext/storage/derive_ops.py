@@ -15,6 +15,7 @@ from langmem_ext.messages.manifest import NUMBERS, ranges_of
 from langmem_ext.storage import checks
 from langmem_ext.storage import inspect_statements as sql
 from langmem_ext.storage.checkpoint_ops import header_of
+from langmem_ext.storage.clock import MINUTE_MS
 from langmem_ext.storage.compression import expand_text, shrink_text
 from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Op, fetch, fetch_one
 from langmem_ext.storage.header import Header, longest_list
@@ -29,7 +30,7 @@ NEW_GENERATION: Final = 1 << 31
 """Where nobody knows which generation a thread has reached, it goes on from here: nobody remembers this one."""
 
 _COUNTERS: Final = ("next_item", "next_value", "next_word", "next_namespace")
-_DERIVED: Final = ("items", "tokens", "head_messages", "waiting_for", *_COUNTERS)
+_DERIVED: Final = ("items", "tokens", "active_at", "head_messages", "waiting_for", *_COUNTERS)
 
 
 def read_thread(number: int) -> Op[dict[str, Any] | None]:
@@ -64,7 +65,9 @@ def derive(number: int, contents: Contents, waiting_channel: str) -> Op[tuple[di
         "next_word": -1 if last_word is None else last_word,
         "next_namespace": 0 if last_namespace is None else last_namespace,
     }
-    right: dict[str, Any] = {"items": items, "tokens": tokens}
+    right: dict[str, Any] = {"items": items, "tokens": tokens, "active_at": stored["active_at"]}
+    if isinstance(stored["updated_at"], int):
+        right["active_at"] = stored["updated_at"] // MINUTE_MS
     right |= yield from _derive_head(number, stored, contents, waiting_channel)
     right |= {name: max(stored[name] if _is_counter(stored[name]) else 0, last[name] + 1) for name in _COUNTERS}
     return stored, right

@@ -113,6 +113,25 @@ def _delete_runs_of(key: ThreadKey, runs: Sequence[str], meaning: Meaning, index
     return (yield from _forget(thread, reach, (), indexes=indexes, dry_run=False))
 
 
+def cut_thread(key: ThreadKey, checkpoint: bytes, *, meaning: Meaning, indexes: Indexes) -> Op[Pruned]:
+    """Delete what came after one of the root's checkpoints, and what its tasks have written since: they are still to be run.
+
+    Args:
+        key: The thread; nothing happens if there is none.
+        checkpoint: Id of the checkpoint that is the root's newest then.
+        meaning: What checkpoints mean.
+        indexes: What this process knows.
+    """
+    thread = yield from find_thread(key)
+    if thread is None:
+        return Pruned()
+    reach = Reach(thread.number, meaning)
+    yield from reach.read()
+    yield from reach.keep(place for place in reach.rows if place[1] <= checkpoint)
+    later = [write for write in reach.writes if write.place[1] > checkpoint or write.place == (0, checkpoint)]
+    return (yield from _forget(thread, reach, later, indexes=indexes, dry_run=False))
+
+
 def drop_thread(key: ThreadKey, *, indexes: Indexes, dry_run: bool) -> Op[Pruned]:
     """Delete a thread with everything it has."""
     thread = yield from find_thread(key)

@@ -73,9 +73,10 @@ HAS_ROWS = (
 )
 COPY_THREAD_ROW = (
     "UPDATE thread SET title = source.title, items = source.items, tokens = source.tokens, head_messages = source.head_messages,"
-    " waiting_for = source.waiting_for, metadata = source.metadata, key_id = source.key_id, forked_from = source.id,"
+    " waiting_for = source.waiting_for, metadata = source.metadata, tags = source.tags, tool = source.tool, key_id = source.key_id,"
+    " forked_from = source.id,"
     " next_item = source.next_item, next_value = source.next_value, next_word = source.next_word,"
-    " next_namespace = source.next_namespace, generation = thread.generation + 1, updated_at = :now"
+    " next_namespace = source.next_namespace, generation = thread.generation + 1, updated_at = :now, active_at = :now / 60000"
     " FROM (SELECT * FROM thread WHERE number = :source) AS source WHERE thread.number = :target"
 )
 COPY_ROWS: Final = (

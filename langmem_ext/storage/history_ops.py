@@ -19,7 +19,7 @@ from langmem_ext.storage.ids import encode_id, following_id
 from langmem_ext.storage.index import Indexes, ThreadIndex
 from langmem_ext.storage.lookup_ops import read_body
 from langmem_ext.storage.message_ops import Writer, read_messages, resolve
-from langmem_ext.storage.thread_ops import find_thread
+from langmem_ext.storage.thread_ops import find_thread, title_of
 from langmem_ext.types import Codec, Snapshot, ThreadKey
 
 
@@ -146,5 +146,7 @@ def _follow(writer: Writer, head: tuple[bytes, Header, int | None] | None, chann
         values={**header.values, channel: value},
     )
     yield from store_header(writer, 0, checkpoint, parent, following, step=None if step is None else step + 1, label=b'{"source":"update"}')
+    if writer.thread.untitled:
+        writer.title = title_of(writer.index, writer.codec, following.values)
     [(waiting_for,)] = yield from fetch(sql.SELECT_WAITING, thread=writer.thread.number)
     yield from close_writer(writer, (longest_list(following.values), waiting_for))

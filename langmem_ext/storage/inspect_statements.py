@@ -21,6 +21,8 @@ THREAD_COLUMNS: Final = (
     "tokens",
     "head_messages",
     "waiting_for",
+    "updated_at",
+    "active_at",
     "next_item",
     "next_value",
     "next_word",
@@ -30,12 +32,13 @@ THREAD_COLUMNS: Final = (
 SELECT_THREAD_ROW = f"SELECT {', '.join(THREAD_COLUMNS)} FROM thread WHERE number = :thread"
 REPAIR_THREAD = (
     "UPDATE thread SET items = :items, tokens = :tokens, head_messages = :head_messages, waiting_for = :waiting_for,"
-    " next_item = :next_item, next_value = :next_value, next_word = :next_word, next_namespace = :next_namespace,"
+    " active_at = :active_at, next_item = :next_item, next_value = :next_value, next_word = :next_word, next_namespace = :next_namespace,"
     " generation = :generation WHERE number = :thread"
 )
 ADOPT_THREAD = (
-    "INSERT INTO thread (number, id, status, created_at, updated_at, next_item, next_value, next_word, next_namespace, items, tokens)"
-    " VALUES (:thread, :id, 'active', :now, :now, 0, 0, 0, 1, 0, 0) ON CONFLICT DO NOTHING"
+    "INSERT INTO thread"
+    " (number, id, status, created_at, updated_at, active_at, next_item, next_value, next_word, next_namespace, items, tokens)"
+    " VALUES (:thread, :id, 'active', :now, :now, :now / 60000, 0, 0, 0, 1, 0, 0) ON CONFLICT DO NOTHING"
 )
 
 # -- what a thread has -------------------------------------------------------------------------------------------------------------------

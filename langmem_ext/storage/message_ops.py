@@ -52,6 +52,8 @@ class Writer:
         late: Numbers of the step's messages, by their bytes without an id (`ThreadIndex.late`): the step that the write follows, and for a
             checkpoint, the one that follows it. An input's messages stand in both: in the checkpoint, and in what its task writes.
         compress: Whether texts, rests and values are compressed where that saves enough.
+        tool: The tool that a new message says its turn is for.
+        title: What the thread is to be called, if it has no title.
     """
 
     thread: ThreadRow
@@ -65,6 +67,8 @@ class Writer:
     words: list[dict[str, Any]] = field(default_factory=list)
     added_items: int = 0
     added_tokens: int = 0
+    tool: str | None = None
+    title: str | None = None
 
     def add_item(self, packed: Snapshot) -> int:
         """Queue a new item; its number."""
@@ -118,6 +122,7 @@ class Writer:
     def _columns(self, number: int, packed: Snapshot) -> dict[str, Any]:
         row = self.codec.item_row(packed)
         rest, shape = self._split(row)
+        self.tool = row.tool or self.tool
         return {
             "key": sql.row_key(self.thread.number, number),
             "message_id": None if row.message_id is None else encode_id(row.message_id),

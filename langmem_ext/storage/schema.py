@@ -49,6 +49,7 @@ _M001_TABLES = (
         status TEXT NOT NULL,
         created_at INTEGER NOT NULL,
         updated_at INTEGER NOT NULL,
+        active_at INTEGER NOT NULL,
         expires_at INTEGER,
         items INTEGER NOT NULL,
         tokens INTEGER NOT NULL,
@@ -56,6 +57,8 @@ _M001_TABLES = (
         cost REAL,
         forked_from TEXT,
         waiting_for TEXT,
+        tool TEXT,
+        tags TEXT,
         metadata TEXT,
         next_item INTEGER NOT NULL,
         next_value INTEGER NOT NULL,
@@ -64,8 +67,11 @@ _M001_TABLES = (
         generation INTEGER NOT NULL DEFAULT 0,
         key_id TEXT
     )""",
-    # Not by time: every turn would then write the index too.
-    "CREATE INDEX thread_by_owner ON thread (owner) WHERE owner IS NOT NULL",
+    # By the minute: with the exact time, every turn would write the indexes too.
+    "CREATE INDEX thread_by_activity ON thread (status, active_at)",
+    "CREATE INDEX thread_by_owner ON thread (owner, status, active_at) WHERE owner IS NOT NULL",
+    "CREATE INDEX thread_by_wait ON thread (waiting_for, active_at) WHERE waiting_for IS NOT NULL",
+    "CREATE INDEX thread_by_tool ON thread (tool, active_at) WHERE tool IS NOT NULL",
     # A subgraph's checkpoint namespace; the root is number 0 and has no row.
     """CREATE TABLE namespace (
         thread INTEGER NOT NULL, number INTEGER NOT NULL, name TEXT NOT NULL, crc INTEGER NOT NULL, PRIMARY KEY (thread, number)

@@ -18,11 +18,12 @@ def row_key(thread: int, number: int) -> int:
 
 # -- threads -----------------------------------------------------------------------------------------------------------------------------
 
-SELECT_THREAD = "SELECT number, owner, generation, next_item, next_value, next_word, next_namespace FROM thread WHERE id = :id"
+_COUNTERS: Final = "number, owner, generation, next_item, next_value, next_word, next_namespace, active_at, title IS NULL"
+SELECT_THREAD = f"SELECT {_COUNTERS} FROM thread WHERE id = :id"
 INSERT_THREAD = (
-    "INSERT INTO thread (id, owner, status, created_at, updated_at, next_item, next_value, next_word, next_namespace, items, tokens)"
-    " VALUES (:id, :owner, 'active', :now, :now, 0, 0, 0, 1, 0, 0)"
-    " RETURNING number, owner, generation, next_item, next_value, next_word, next_namespace"
+    "INSERT INTO thread"
+    " (id, owner, status, created_at, updated_at, active_at, next_item, next_value, next_word, next_namespace, items, tokens)"
+    f" VALUES (:id, :owner, 'active', :now, :now, :now / 60000, 0, 0, 0, 1, 0, 0) RETURNING {_COUNTERS}"
 )
 UPDATE_THREAD = (
     "UPDATE thread SET updated_at = :now, generation = :generation, next_item = :next_item, next_value = :next_value,"
@@ -32,6 +33,10 @@ UPDATE_THREAD_HEAD = (
     "UPDATE thread SET updated_at = :now, generation = :generation, next_item = :next_item, next_value = :next_value,"
     " next_word = :next_word, next_namespace = :next_namespace, items = items + :items, tokens = tokens + :tokens,"
     " head_messages = :head_messages, waiting_for = :waiting_for WHERE number = :thread"
+)
+# At most once a minute, but for a title (once) and a turn's tool.
+DESCRIBE_THREAD = (
+    "UPDATE thread SET active_at = :active_at, tool = coalesce(:tool, tool), title = coalesce(title, :title) WHERE number = :thread"
 )
 SELECT_WAITING = "SELECT waiting_for FROM thread WHERE number = :thread"
 DELETE_THREAD = (

@@ -1,19 +1,32 @@
-"""Operations on a thread's own row: find it, make it at its first write."""
+"""Operations on a thread's own row: find it, make it at its first write; what it is called."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import chain, islice, starmap
+from typing import Final
 
 from langmem_ext.errors import DamagedRow, ThreadNotFound
-from langmem_ext.messages.manifest import NUMBERS
+from langmem_ext.messages.manifest import NUMBERS, length_of, ranges_of
 from langmem_ext.storage import statements as sql
 from langmem_ext.storage.effects import Op, Row, fetch, fetch_one
-from langmem_ext.types import ThreadKey
+from langmem_ext.storage.header import ValueRef
+from langmem_ext.storage.index import ThreadIndex
+from langmem_ext.types import Codec, ThreadKey
+
+FIRST: Final = 16
+"""Messages at the beginning of a list among which a thread's first prompt is looked for."""
 
 
 @dataclass(slots=True)
 class ThreadRow:
-    """A thread's number, owner and counters; an operation that adds rows moves the counters and writes them back."""
+    """A thread's number, owner and counters; an operation that adds rows moves the counters and writes them back.
+
+    Attributes:
+        active_at: The minute in which it was last written, in Unix minutes.
+        untitled: Whether it has no title yet.
+    """
 
     number: int
     owner: str | None
@@ -22,6 +35,8 @@ class ThreadRow:
     next_value: int
     next_word: int
     next_namespace: int
+    active_at: int
+    untitled: int
 
 
 def _thread_of(row: Row, key: ThreadKey) -> ThreadRow:
@@ -56,3 +71,18 @@ def ensure_thread(key: ThreadKey, *, now: int) -> Op[ThreadRow]:
     elif key.owner is not None and row[1] != key.owner:
         raise ThreadNotFound(f"there is no thread {key.id!r} for this owner: use an id of the owner's own")
     return _thread_of(row, key)
+
+
+def title_of(index: ThreadIndex, codec: Codec, values: Mapping[str, ValueRef]) -> str | None:
+    """A title for a thread with these values: from the first prompt of its longest list of messages.
+
+    Only what this process knows is looked at: at the beginning of a conversation it knows it all, and the next checkpoint comes soon.
+    """
+    lists = [ref.runs for ref in values.values() if ref.body is None and ref.row is None]
+    numbers = chain.from_iterable(starmap(range, ranges_of(max(lists, key=length_of, default=()))))
+    for number in islice(numbers, FIRST):
+        packed = index.content.get(number)
+        title = None if packed is None else codec.title_of(packed)
+        if title is not None:
+            return title
+    return None

@@ -1,0 +1,76 @@
+"""What this package notes on a message, and what may be shown of one: `additional_kwargs["langmem_ext"]`.
+
+| key | value |
+|---|---|
+| `sensitive` | names of the parameters whose values the message holds |
+| `spans` | where they stand in its text, as `[start, end)` in characters; without it, nobody knows, and all of the text is hidden |
+| `tool` | the tool or agent that the turn was for |
+| `files` | what the turn referred to: `{"path": …, "sha256": …}` each |
+
+The notes are a part of the message: stored once with it, copied, exported and forked with it. No provider is sent them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from langmem_ext.messages.text import text_of
+
+NAMESPACE: Final = "langmem_ext"
+
+HIDDEN: Final = "•••"
+"""Stands for a sensitive value."""
+
+TITLE_LENGTH: Final = 100
+"""Characters of a title, at most."""
+
+_SEEN: Final = 1000
+"""Characters of a prompt that may get into its title: more are not looked at, however long it is."""
+
+
+def notes_of(fields: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What is noted on a message, from its fields; empty where nothing is."""
+    kwargs = fields.get("additional_kwargs")
+    notes = kwargs.get(NAMESPACE) if isinstance(kwargs, dict) else None
+    return notes if isinstance(notes, dict) else {}
+
+
+def tool_of(fields: Mapping[str, Any]) -> str | None:
+    """The tool that a turn was for; None where none is noted."""
+    tool = notes_of(fields).get("tool")
+    return tool if isinstance(tool, str) and tool and "\0" not in tool else None
+
+
+def shown_text(fields: Mapping[str, Any]) -> str:
+    """A message's text without sensitive values: all of it is hidden where nobody knows which part is one."""
+    text, notes = text_of(fields.get("content")), notes_of(fields)
+    if not notes.get("sensitive") or not text:
+        return text
+    spans = notes.get("spans")
+    if not isinstance(spans, list) or not spans or not all(_is_span(span, len(text)) for span in spans):
+        return HIDDEN
+    shown, at = [], 0
+    for start, end in sorted(spans):
+        if start >= at:
+            shown += [text[at:start], HIDDEN]
+        at = max(at, end)
+    return "".join([*shown, text[at:]])
+
+
+def _is_span(span: Any, length: int) -> bool:
+    return isinstance(span, list | tuple) and len(span) == 2 and set(map(type, span)) == {int} and 0 <= span[0] < span[1] <= length
+
+
+def title_of(fields: Mapping[str, Any]) -> str | None:
+    r"""A title from a user's prompt: its first words, in one line, without sensitive values; None where it has none to show.
+
+    >>> title_of({"content": "  Where is\nmy order?"})
+    'Where is my order?'
+    """
+    shown = shown_text(fields).replace("\0", "")
+    line = " ".join(shown[:_SEEN].split())
+    if len(line) <= TITLE_LENGTH:
+        return line or None
+    words, _, rest = line[:TITLE_LENGTH].rpartition(" ")
+    return f"{words or rest[: TITLE_LENGTH - 1]}…"

@@ -1,0 +1,83 @@
+"""The operation that forks a thread: a copy that ends at an earlier checkpoint, and shares nothing with its source."""
+
+from __future__ import annotations
+
+from langmem_ext.errors import InvalidInput, ThreadNotFound
+from langmem_ext.messages.manifest import Runs, length_of, ranges_of
+from langmem_ext.storage import statements as sql
+from langmem_ext.storage.copy_ops import copy_thread
+from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Op, fetch
+from langmem_ext.storage.forget_ops import cut_thread
+from langmem_ext.storage.header import Header
+from langmem_ext.storage.ids import encode_id
+from langmem_ext.storage.index import Indexes
+from langmem_ext.storage.reach import Meaning, Reach
+from langmem_ext.storage.thread_ops import find_thread
+from langmem_ext.types import ThreadKey
+
+
+def fork_thread(
+    source: ThreadKey,
+    target: str,
+    *,
+    checkpoint: str | None,
+    message: str | None,
+    now: int,
+    meaning: Meaning,
+    indexes: Indexes,
+) -> Op[None]:
+    """Copy a thread up to a place in it.
+
+    Args:
+        source: The thread.
+        target: The copy's id; its owner is the source's.
+        checkpoint: Id of the root's checkpoint that the copy ends with; None: all of the thread.
+        message: Instead of it, id of the message that the copy's conversation ends with.
+        now: Unix milliseconds.
+        meaning: What checkpoints mean.
+        indexes: What this process knows.
+
+    Raises:
+        ThreadNotFound: There is no such thread.
+        InvalidInput: It has no such checkpoint or message; the target has something already.
+    """
+    thread = yield from find_thread(source)
+    if thread is None:
+        raise ThreadNotFound(f"there is no thread {source.id!r}: list those that there are")
+    end = None
+    if message is not None:
+        end = yield from _step_of(source.id, thread.number, message, meaning)
+    elif checkpoint is not None:
+        end = encode_id(checkpoint)
+        if not (yield from fetch(sql.HAS_CHECKPOINT, thread=thread.number, namespace=0, checkpoint=end)):
+            raise InvalidInput(f"thread {source.id!r} has no checkpoint {checkpoint!r}: take an id from its history")
+    yield from copy_thread(source, target, now=now, indexes=indexes)
+    if end is not None:
+        yield from cut_thread(ThreadKey(target), end, meaning=meaning, indexes=indexes)
+
+
+def _step_of(thread_id: str, number: int, message: str, meaning: Meaning) -> Op[bytes]:
+    """The last checkpoint whose conversation ends with a message; the first that has it, where it came together with later ones."""
+    low, high = sql.row_key(number, 0), sql.row_key(number + 1, 0)
+    found = {key - low for (key,) in (yield from fetch(sql.FIND_ITEM, low=low, high=high, message_id=encode_id(message)))}
+    reach = Reach(number, meaning)
+    yield from reach.read()
+    first: bytes | None = None
+    last: bytes | None = None
+    for count, place in enumerate(reach.rows if found else (), start=1):
+        if place[0] == 0:
+            runs = _longest((yield from reach.header(place)))
+            if runs and runs[-1] - 1 in found:
+                last = place[1]
+            elif first is None and any(start <= one < end for start, end in ranges_of(runs) for one in found):
+                first = place[1]
+        if count % PAUSE_EVERY == 0:
+            yield PAUSE
+    if last is None and first is None:
+        raise InvalidInput(f"no checkpoint of thread {thread_id!r} has a message {message!r}: take an id from its messages")
+    return last or first or b""
+
+
+def _longest(header: Header) -> Runs:
+    lists = [ref.runs for ref in header.values.values() if ref.body is None and ref.row is None]
+    return max(lists, key=length_of, default=())

@@ -1,0 +1,160 @@
+"""Operations on threads as a list: find some by what their rows say, describe one. None reads a message or a checkpoint."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from langmem_ext.errors import ThreadNotFound
+from langmem_ext.storage import thread_statements as sql
+from langmem_ext.storage.clock import MINUTE_MS, moment_of, unix_ms
+from langmem_ext.storage.effects import Op, Row, fetch, fetch_one
+from langmem_ext.types import ThreadInfo, ThreadKey
+
+STATUSES: Final = ("active", "archived")
+
+TAG_END: Final = "\n"
+"""Stands before and behind each tag in the column."""
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadFilter:
+    """Which threads are asked for; None: whatever it is.
+
+    Attributes:
+        owner: Whose they are.
+        status: `active` or `archived`; None: both.
+        waiting_for: The parameter that they wait for.
+        waiting, resting: Only those that wait for one, or for none.
+        tool: The tool of their newest turn that names one.
+        tag: A tag that they have.
+        since, until: When they were last written, in Unix milliseconds: at or after, before.
+        title: A pattern of their title, for `LIKE` with `!` as escape.
+    """
+
+    owner: str | None = None
+    status: str | None = None
+    waiting_for: str | None = None
+    waiting: bool | None = None
+    resting: bool | None = None
+    tool: str | None = None
+    tag: str | None = None
+    since: int | None = None
+    until: int | None = None
+    title: str | None = None
+
+    def conditions(self) -> tuple[list[str], dict[str, Any]]:
+        """As SQL, and its parameters; without the status."""
+        params = {name: value for name in sql.CONDITIONS if (value := getattr(self, name)) is not None}
+        if self.tag is not None:
+            params["tag"] = f"{TAG_END}{self.tag}{TAG_END}"
+        return [sql.CONDITIONS[name] for name in params], params
+
+
+def list_threads(wanted: ThreadFilter, after: ThreadInfo | None, limit: int) -> Op[list[ThreadInfo]]:
+    """A page of threads, the one that was written last first.
+
+    Args:
+        wanted: Which.
+        after: The last thread of the page before.
+        limit: At most so many.
+    """
+    conditions, params = wanted.conditions()
+    conditions.append(sql.STATUS_OF_FEW if {"waiting_for", "waiting", "tool"} & params.keys() else sql.STATUS)
+    if after is None:
+        conditions.append(sql.SINCE_EVER)
+    else:
+        conditions.append(sql.AFTER)
+        at = unix_ms(after.updated_at)
+        params |= {"after_minute": at // MINUTE_MS, "after_time": at, "after_number": after.number}
+    found: list[ThreadInfo] = []
+    for status in STATUSES if wanted.status is None else (wanted.status,):
+        rows = yield from fetch(sql.SELECT_PAGE.format(where=_where(conditions)), **params, status=status, limit=limit)
+        found += map(_info, rows)
+    return sorted(found, key=lambda thread: (thread.updated_at, thread.number), reverse=True)[:limit]
+
+
+def count_threads(wanted: ThreadFilter) -> Op[int]:
+    """How many threads there are of a kind."""
+    conditions, params = wanted.conditions()
+    if wanted.status is not None:
+        conditions.append(sql.STATUS)
+        params["status"] = wanted.status
+    [(count,)] = yield from fetch(sql.COUNT_PAGE.format(where=_where(conditions)), **params)
+    return int(count)
+
+
+def _where(conditions: Sequence[str]) -> str:
+    return f" WHERE {' AND '.join(conditions)}" if conditions else ""
+
+
+def read_info(key: ThreadKey) -> Op[ThreadInfo]:
+    """A thread's row.
+
+    Raises:
+        ThreadNotFound: There is none, or it is another owner's.
+    """
+    row = yield from fetch_one(sql.SELECT_LISTED, id=key.id)
+    if row is None or (key.owner is not None and row[2] != key.owner):
+        raise ThreadNotFound(f"there is no thread {key.id!r}: list those that there are")
+    return _info(row)
+
+
+def describe_thread(key: ThreadKey, changes: Mapping[str, Any]) -> Op[ThreadInfo]:
+    """Change what a thread's row says of it, apart from what follows from its messages; its row then.
+
+    Args:
+        key: The thread.
+        changes: `title`, `status`, `metadata` (a dict; a value of None takes its key out), `tags` (all of them), `tag` and `untag` (some).
+
+    Raises:
+        ThreadNotFound: There is none, or it is another owner's.
+    """
+    info = yield from read_info(key)
+    if "title" in changes:
+        yield from fetch(sql.SET_TITLE, thread=info.number, title=changes["title"])
+    if "status" in changes:
+        yield from fetch(sql.SET_STATUS, thread=info.number, status=changes["status"])
+    if "metadata" in changes:
+        merged = {name: value for name, value in {**info.metadata, **changes["metadata"]}.items() if value is not None}
+        metadata = json.dumps(merged, ensure_ascii=False, separators=(",", ":")) if merged else None
+        yield from fetch(sql.SET_METADATA, thread=info.number, metadata=metadata)
+    if {"tags", "tag", "untag"} & changes.keys():
+        tags = {*changes.get("tags", info.tags), *changes.get("tag", ())} - {*changes.get("untag", ())}
+        column = f"{TAG_END}{TAG_END.join(sorted(tags))}{TAG_END}" if tags else None
+        yield from fetch(sql.SET_TAGS, thread=info.number, tags=column)
+    return (yield from read_info(key))
+
+
+def _info(row: Row) -> ThreadInfo:
+    number, thread_id, owner, title, status, created_at, updated_at, messages, items, tokens, waiting_for, tool, tags, metadata, origin = (
+        row
+    )
+    return ThreadInfo(
+        id=thread_id,
+        owner=owner,
+        title=title,
+        status=status,
+        created_at=moment_of(created_at),
+        updated_at=moment_of(updated_at),
+        messages=messages or 0,
+        stored_messages=items,
+        tokens=tokens,
+        waiting_for=waiting_for,
+        tool=tool,
+        tags=tuple((tags or "").split(TAG_END)[1:-1]),
+        metadata=_metadata(metadata),
+        forked_from=origin,
+        number=number,
+    )
+
+
+def _metadata(column: str | None) -> dict[str, Any]:
+    """What is noted on a thread; nothing where the column is damaged: a list goes on."""
+    try:
+        metadata = json.loads(column) if column else {}
+    except ValueError:
+        return {}
+    return metadata if isinstance(metadata, dict) else {}

@@ -1,0 +1,38 @@
+"""The SQL of threads as a list: their own rows alone, no message and no checkpoint."""
+
+from __future__ import annotations
+
+from typing import Final
+
+LISTED: Final = (
+    "number, id, owner, title, status, created_at, updated_at, head_messages, items, tokens, waiting_for, tool, tags, metadata, forked_from"
+)
+SELECT_LISTED = f"SELECT {LISTED} FROM thread WHERE id = :id"
+STATUS: Final = "status = :status"
+STATUS_OF_FEW: Final = "+status = :status"
+"""The same, where another condition leaves fewer threads: not by the index of this one."""
+SINCE_EVER: Final = "active_at >= 0"
+"""True of every thread; lets an index give the order."""
+
+# By the minute first: that is what the indexes hold.
+NEWEST_FIRST: Final = "active_at DESC, updated_at DESC, number DESC"
+SELECT_PAGE = f"SELECT {LISTED} FROM thread{{where}} ORDER BY {NEWEST_FIRST} LIMIT :limit"
+COUNT_PAGE = "SELECT count(*) FROM thread{where}"
+CONDITIONS: Final = {
+    "owner": "owner = :owner",
+    "waiting_for": "waiting_for = :waiting_for",
+    "waiting": "waiting_for IS NOT NULL",
+    "resting": "waiting_for IS NULL",
+    "tool": "tool = :tool",
+    "tag": "instr(tags, :tag) > 0",
+    "since": "active_at >= :since / 60000 AND updated_at >= :since",
+    "until": "active_at <= :until / 60000 AND updated_at < :until",
+    "title": "title LIKE :title ESCAPE '!'",
+}
+AFTER: Final = "(active_at, updated_at, number) < (:after_minute, :after_time, :after_number)"
+"""Behind a thread, in the order of the list."""
+
+SET_TITLE = "UPDATE thread SET title = :title WHERE number = :thread"
+SET_STATUS = "UPDATE thread SET status = :status WHERE number = :thread"
+SET_TAGS = "UPDATE thread SET tags = :tags WHERE number = :thread"
+SET_METADATA = "UPDATE thread SET metadata = :metadata WHERE number = :thread"

@@ -1,0 +1,403 @@
+"""Promises of `Threads`: a thread is there from its first message on, what a list shows is true and needs no message, and nobody sees
+what is another's."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from forgotten import assert_sound, rows
+from hypothesis import given
+from hypothesis import strategies as st
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.types import Command, interrupt
+from savers import Calls, Mode
+
+from langmem_ext import DeltaSaver, InvalidInput, InvalidThreadId, ThreadChatMessageHistory, ThreadNotFound, Threads
+from langmem_ext.messages.annotations import HIDDEN, TITLE_LENGTH, shown_text, title_of
+from langmem_ext.storage import sqlite
+from langmem_ext.storage.effects import Statement
+
+EARLY = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def saver(tmp_path: Path) -> Iterator[DeltaSaver]:
+    with DeltaSaver.open(str(tmp_path / "a.db"), synchronous="normal") as saver:
+        yield saver
+
+
+@pytest.fixture
+def calls(mode: Mode) -> Calls:
+    return Calls(mode)
+
+
+class Clock:
+    """The time that the package's clock tells; it stands still unless it is moved."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = EARLY
+        for module in ("checkpoint", "log", "threads"):
+            monkeypatch.setattr(f"langmem_ext.{module}.now_ms", lambda: round(self.now.timestamp() * 1000))
+
+    def wait(self, **apart: float) -> None:
+        self.now += timedelta(**apart)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    return Clock(monkeypatch)
+
+
+def config(thread: str) -> Any:
+    return {"configurable": {"thread_id": thread}}
+
+
+def counting(saver: DeltaSaver) -> Any:
+    """A graph that says how many messages it sees."""
+
+    def answer(state: MessagesState) -> dict[str, Any]:
+        return {"messages": [AIMessage(f"I see {len(state['messages'])}")]}
+
+    return StateGraph(MessagesState).add_node("answer", answer).add_edge(START, "answer").compile(checkpointer=saver)
+
+
+def asking(saver: DeltaSaver) -> Any:
+    """A graph that asks after each answer."""
+    builder = StateGraph(MessagesState).add_node("answer", lambda state: {"messages": [AIMessage(f"I see {len(state['messages'])}")]})
+    builder.add_node("ask", lambda state: {"messages": [HumanMessage(interrupt("more?"))]})
+    return builder.add_edge(START, "answer").add_edge("answer", "ask").compile(checkpointer=saver)
+
+
+def say(saver: DeltaSaver, text: str, thread: str = "t", **notes: Any) -> None:
+    ThreadChatMessageHistory(thread, saver).add_messages([HumanMessage(text, additional_kwargs={"langmem_ext": notes} if notes else {})])
+
+
+def texts(saver: DeltaSaver, thread: str) -> list[Any]:
+    return [message.content for message in ThreadChatMessageHistory(thread, saver).messages]
+
+
+# -- what a row says ---------------------------------------------------------------------------------------------------------------------
+
+
+async def test_a_thread_is_there_from_its_first_message_on(saver: DeltaSaver, calls: Calls) -> None:
+    threads = Threads(saver)
+    assert await calls.call(threads, "list") == []
+    with pytest.raises(ThreadNotFound, match="no thread 't'"):
+        await calls.call(threads, "get", "t")
+    with pytest.raises(InvalidThreadId):
+        await calls.call(threads, "get", "")
+    counting(saver).invoke({"messages": [SystemMessage("be kind"), HumanMessage("Where is my order?")]}, config("t"))
+    [found] = await calls.call(threads, "list")
+    assert found == await calls.call(threads, "get", "t")
+    assert (found.id, found.title, found.messages, found.stored_messages) == ("t", "Where is my order?", 3, 3)
+    assert (found.status, found.owner, found.waiting_for, found.tool, found.tags, found.metadata) == ("active", None, None, None, (), {})
+    assert found.tokens > 0
+    assert found.created_at.tzinfo is not None
+    assert found.created_at <= found.updated_at
+
+
+def test_the_title_is_the_first_prompt_in_one_line_cut_between_words() -> None:
+    assert title_of({"content": "short"}) == "short"
+    assert title_of({"content": " \n "}) is None
+    words = title_of({"content": "word " * 40})
+    assert words == "word " * 19 + "word…"
+    assert title_of({"content": "x" * 500}) == "x" * (TITLE_LENGTH - 1) + "…"
+    assert title_of({"content": [{"type": "text", "text": "a picture"}, {"type": "image", "base64": "AAAA"}]}) == "a picture"
+
+
+@given(st.text(max_size=2000))
+def test_a_title_is_short_and_of_one_line_whatever_was_said(text: str) -> None:
+    title = title_of({"content": text})
+    assert title is None or (0 < len(title) <= TITLE_LENGTH and len(title.splitlines()) == 1 and "\0" not in title)
+
+
+def test_a_title_shows_no_sensitive_value() -> None:
+    def fields(**notes: Any) -> dict[str, Any]:
+        return {"content": "my card is 4111 and my pin 99", "additional_kwargs": {"langmem_ext": notes}}
+
+    assert title_of(fields(sensitive=["card"], spans=[[11, 15], [27, 29]])) == f"my card is {HIDDEN} and my pin {HIDDEN}"
+    assert shown_text(fields(sensitive=["card"], spans=[[11, 15], [12, 29]])) == f"my card is {HIDDEN}"
+    for spans in (None, [], "all", [[11]], [[5, 3]], [[11, 300]], [[True, 4]]):
+        assert title_of(fields(sensitive=["card"], spans=spans)) == HIDDEN
+    assert title_of(fields(sensitive=[])) == "my card is 4111 and my pin 99"
+
+
+def test_a_prompt_that_a_graph_marks_is_in_no_column_unmarked(saver: DeltaSaver) -> None:
+    seen = []
+
+    def mark(state: MessagesState) -> dict[str, Any]:
+        seen.append(Threads(saver).get("t").title)
+        said = state["messages"][-1]
+        return {"messages": [said.model_copy(update={"additional_kwargs": {"langmem_ext": {"sensitive": ["pin"]}}}), AIMessage("fine")]}
+
+    graph: Any = StateGraph(MessagesState).add_node("mark", mark).add_edge(START, "mark").compile(checkpointer=saver)
+    graph.invoke({"messages": [HumanMessage("my pin is 1234")]}, config("t"), durability="sync")
+    assert seen == [None]
+    assert Threads(saver).get("t").title == HIDDEN
+
+
+def test_a_list_reads_threads_rows_and_nothing_else(saver: DeltaSaver, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(3):
+        say(saver, f"prompt {number}", f"t{number}")
+    seen: list[str] = []
+    execute = sqlite.SqliteDriver.execute
+
+    def watched(self: Any, effect: Any) -> Any:
+        seen.append(effect.sql if isinstance(effect, Statement) else "")
+        return execute(self, effect)
+
+    monkeypatch.setattr(sqlite.SqliteDriver, "execute", watched)
+    assert len(Threads(saver).list(tool="chat")) == 0
+    assert len(Threads(saver).list()) == 3
+    assert len(seen) == 2
+    assert all(re.findall(r"(?:FROM|JOIN) (\w+)", statement) == ["thread"] for statement in seen)
+    plan = " ".join(str(row) for row in rows(saver, f"EXPLAIN QUERY PLAN {seen[1]}".replace(":status", "'active'").replace(":limit", "50")))
+    assert "thread_by_activity" in plan
+
+
+# -- finding -----------------------------------------------------------------------------------------------------------------------------
+
+
+async def test_the_newest_is_the_first_also_within_a_minute_and_a_page_goes_on_where_the_last_ended(
+    saver: DeltaSaver, calls: Calls, clock: Clock
+) -> None:
+    threads = Threads(saver)
+    for number in range(120):
+        say(saver, f"prompt {number}", f"t{number}")
+        clock.wait(seconds=1)
+    for number in (5, 70, 3):
+        say(saver, "again", f"t{number}")
+        clock.wait(seconds=1)
+    order = [f"t{number}" for number in (3, 70, 5, *(n for n in range(119, -1, -1) if n not in (3, 5, 70)))]
+    first = await calls.call(threads, "list", limit=7)
+    assert [thread.id for thread in first] == order[:7]
+    after = await calls.call(threads, "list", limit=200, after=first[-1])
+    assert [thread.id for thread in after] == order[7:]
+    assert [thread.id for thread in await calls.collect(threads, "each")] == order
+    assert await calls.call(threads, "count") == 120
+    with pytest.raises(InvalidInput, match="limit"):
+        await calls.call(threads, "list", limit=0)
+
+
+KINDS = st.lists(
+    st.tuples(
+        st.sampled_from(["alice", "bob", None]),
+        st.sampled_from(["chat", "debug", None]),
+        st.sampled_from(["vip", "late", None]),
+        st.booleans(),
+        st.integers(0, 300),
+    ),
+    max_size=8,
+)
+
+
+@given(kinds=KINDS, owner=st.sampled_from(["alice", None]), tool=st.sampled_from(["chat", None]), tag=st.sampled_from(["vip", None]))
+def test_a_filter_finds_what_a_look_at_each_thread_finds(kinds: Any, owner: str | None, tool: str | None, tag: str | None) -> None:
+    with DeltaSaver.open(":memory:") as saver, pytest.MonkeyPatch.context() as monkeypatch:
+        clock, threads = Clock(monkeypatch), Threads(saver)
+        for number, (whose, used, given_tag, archived, seconds) in enumerate(kinds):
+            clock.now = EARLY + timedelta(seconds=seconds)
+            view = saver.for_owner(whose) if whose else saver
+            say(view, f"prompt {number}", f"t{number}", **({"tool": used} if used else {}))
+            threads.tag(f"t{number}", *([given_tag] if given_tag else []))
+            if archived:
+                threads.archive(f"t{number}")
+        wanted: Any = {name: value for name, value in (("owner", owner), ("tool", tool), ("tag", tag)) if value is not None}
+        since, until = EARLY + timedelta(seconds=60), EARLY + timedelta(seconds=200)
+        for status in ("active", "archived", None):
+            found = threads.list(status=status, since=since, until=until, **wanted)
+            expected = [
+                (seconds, number)
+                for number, (whose, used, given_tag, archived, seconds) in enumerate(kinds)
+                if (owner is None or whose == owner)
+                and (tool is None or used == tool)
+                and (tag is None or given_tag == tag)
+                and (status is None or archived == (status == "archived"))
+                and 60 <= seconds < 200
+            ]
+            assert [thread.id for thread in found] == [f"t{number}" for _, number in sorted(expected, reverse=True)]
+            assert threads.count(status=status, since=since, until=until, **wanted) == len(expected)
+
+
+def test_threads_are_found_by_what_they_wait_for_and_by_their_title(saver: DeltaSaver) -> None:
+    class Waiting(MessagesState):
+        waiting_for_param: str | None
+
+    graph: Any = (
+        StateGraph(Waiting)
+        .add_node("ask", lambda state: {"waiting_for_param": "order_id"})
+        .add_edge(START, "ask")
+        .compile(checkpointer=saver)
+    )
+    graph.invoke({"messages": [HumanMessage("Where is 100% of my order_?")]}, config("waits"))
+    say(saver, "Something else", "rests")
+    threads = Threads(saver)
+
+    def ids(**wanted: Any) -> set[str]:
+        return {thread.id for thread in threads.list(**wanted)}
+
+    assert ids(waiting_for="order_id") == ids(waiting_for=True) == {"waits"}
+    assert ids(waiting_for=False) == {"rests"}
+    assert ids(waiting_for="name") == set()
+    assert ids(title="ORDER_?") == ids(title="100%") == {"waits"}
+    assert ids(title="%s_") == set()
+    wrong: list[dict[str, Any]] = [{"status": "gone"}, {"since": datetime(2026, 1, 1)}, {"colour": "red"}, {"tag": "a\nb"}, {"owner": ""}]
+    for arguments in wrong:
+        with pytest.raises(InvalidInput):
+            threads.list(**arguments)
+
+
+async def test_another_owners_thread_is_not_there(saver: DeltaSaver, calls: Calls) -> None:
+    say(saver.for_owner("alice"), "mine", "a")
+    say(saver.for_owner("bob"), "his", "b")
+    alices = Threads(saver.for_owner("alice"))
+    assert [thread.id for thread in await calls.call(alices, "list")] == ["a"]
+    assert await calls.call(alices, "count") == 1
+    for name, *arguments in (("get",), ("rename", "x"), ("tag", "x"), ("note", {}), ("archive",), ("unarchive",), ("fork",)):
+        with pytest.raises(ThreadNotFound):
+            await calls.call(alices, name, "b", *arguments)
+    assert (await calls.call(alices, "delete", "b")).threads == 0
+    with pytest.raises(InvalidInput, match="another owner"):
+        await calls.call(alices, "list", owner="bob")
+    with pytest.raises(InvalidInput, match="another owner"):
+        Threads(saver.for_owner("alice"), owner="bob")
+    everybodys = Threads(saver)
+    assert {thread.id: thread.title for thread in await calls.call(everybodys, "list")} == {"a": "mine", "b": "his"}
+    assert [thread.id for thread in await calls.call(everybodys, "list", owner="bob")] == ["b"]
+
+
+# -- naming ------------------------------------------------------------------------------------------------------------------------------
+
+
+async def test_what_somebody_says_of_a_thread_stays_and_does_not_make_it_newer(saver: DeltaSaver, calls: Calls, clock: Clock) -> None:
+    threads = Threads(saver)
+    say(saver, "one", "t")
+    clock.wait(minutes=5)
+    say(saver, "two", "u")
+    assert (await calls.call(threads, "rename", "t", "  The  broken\nlamp ")).title == "The broken lamp"
+    assert (await calls.call(threads, "tag", "t", "vip", " late ")).tags == ("late", "vip")
+    assert (await calls.call(threads, "tag", "t", "new", remove=["late"])).tags == ("new", "vip")
+    assert (await calls.call(threads, "note", "t", {"a": [1, {"b": None}], "ü": "x"})).metadata == {"a": [1, {"b": None}], "ü": "x"}
+    assert (await calls.call(threads, "note", "t", {"a": None, "c": False})).metadata == {"ü": "x", "c": False}
+    assert (await calls.call(threads, "archive", "t")).status == "archived"
+    assert [thread.id for thread in await calls.call(threads, "list")] == ["u"]
+    assert [thread.id for thread in await calls.call(threads, "list", status=None)] == ["u", "t"]
+    assert (await calls.call(threads, "unarchive", "t")).updated_at == EARLY
+    say(saver, "three", "t")
+    found = await calls.call(threads, "get", "t")
+    assert (found.title, found.tags, found.metadata, found.messages) == ("The broken lamp", ("new", "vip"), {"ü": "x", "c": False}, 2)
+    assert (await calls.call(threads, "rename", "t", "")).title is None
+    say(saver, "four", "t")
+    assert (await calls.call(threads, "get", "t")).title == "one"
+    assert_sound(saver)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("rename", ["x" * 2000]),
+        ("rename", [5]),
+        ("rename", ["a\0b"]),
+        ("tag", [""]),
+        ("tag", ["a\nb"]),
+        ("tag", ["x" * 101]),
+        ("tag", [5]),
+        ("note", [{"a": object()}]),
+        ("note", [{"a": float("nan")}]),
+        ("note", [{5: "a"}]),
+        ("note", [{"a": "x" * 70_000}]),
+        ("note", ["a"]),
+    ],
+)
+def test_what_cannot_be_said_of_a_thread_changes_nothing(saver: DeltaSaver, name: str, arguments: list[Any]) -> None:
+    say(saver, "one")
+    before = Threads(saver).get("t")
+    with pytest.raises(InvalidInput):
+        getattr(Threads(saver), name)("t", *arguments)
+    assert Threads(saver).get("t") == before
+
+
+def test_the_tool_of_a_thread_is_that_of_its_newest_turn_that_names_one(saver: DeltaSaver) -> None:
+    say(saver, "one", tool="chat")
+    assert Threads(saver).get("t").tool == "chat"
+    say(saver, "two", tool="debug")
+    say(saver, "three")
+    assert Threads(saver).get("t").tool == "debug"
+    assert Threads(saver).get("t").title == "one"
+
+
+# -- copying and deleting ----------------------------------------------------------------------------------------------------------------
+
+
+async def test_a_fork_of_a_whole_thread_waits_for_the_same_answer(saver: DeltaSaver, calls: Calls) -> None:
+    graph = asking(saver)
+    graph.invoke({"messages": [HumanMessage("one")]}, config("t"))
+    copy = await calls.call(Threads(saver), "fork", "t")
+    assert (copy.forked_from, copy.title, copy.messages) == ("t", "one", 2)
+    graph.invoke(Command(resume="two"), config(copy.id))
+    assert texts(saver, copy.id) == ["one", "I see 1", "two"]
+    assert texts(saver, "t") == ["one", "I see 1"]
+    assert graph.get_state(config("t")).interrupts
+    assert_sound(saver)
+
+
+async def test_a_fork_ends_where_it_is_told_to_and_what_was_still_to_be_done_is_done_again(saver: DeltaSaver, calls: Calls) -> None:
+    graph, threads = asking(saver), Threads(saver)
+    graph.invoke({"messages": [HumanMessage("one", id="m1")]}, config("t"))
+    graph.invoke(Command(resume="two"), config("t"))
+    graph.invoke({"messages": [HumanMessage("three", id="m3")]}, config("t"))
+    said = ThreadChatMessageHistory("t", saver).messages
+    history = list(graph.get_state_history(config("t")))
+    for snapshot in history:
+        copy = await calls.call(threads, "fork", "t", checkpoint_id=snapshot.config["configurable"]["checkpoint_id"])
+        state = graph.get_state(config(copy.id))
+        assert state.values.get("messages", []) == snapshot.values.get("messages", [])
+        assert state.next == snapshot.next
+        assert copy.messages == len(snapshot.values.get("messages", []))
+    asked = await calls.call(threads, "fork", "t", message_id=said[1].id)
+    assert texts(saver, asked.id) == ["one", "I see 1"]
+    assert graph.invoke(None, config(asked.id))["__interrupt__"][0].value == "more?"
+    again = await calls.call(threads, "fork", "t", message_id="m3", to="again")
+    assert again.id == "again"
+    graph.invoke(None, config("again"))
+    assert texts(saver, "again") == ["one", "I see 1", "two", "three", "I see 4"]
+    assert texts(saver, "t") == [message.content for message in said]
+    assert_sound(saver)
+
+
+async def test_a_fork_that_cannot_be_made_makes_nothing(saver: DeltaSaver, calls: Calls) -> None:
+    say(saver, "one")
+    say(saver, "taken", "u")
+    threads = Threads(saver)
+    for arguments in (
+        {"checkpoint_id": "nope"},
+        {"message_id": "nope"},
+        {"to": "u"},
+        {"to": "t"},
+        {"checkpoint_id": "a", "message_id": "b"},
+    ):
+        with pytest.raises(InvalidInput):
+            await calls.call(threads, "fork", "t", **arguments)
+    with pytest.raises(ThreadNotFound):
+        await calls.call(threads, "fork", "nope")
+    assert await calls.call(threads, "count", status=None) == 2
+
+
+async def test_a_fork_lives_on_when_its_source_is_deleted(saver: DeltaSaver, calls: Calls, tmp_path: Path) -> None:
+    threads = Threads(saver)
+    say(saver, "the quick brown fox")
+    say(saver.for_owner("alice"), "alices own", "a")
+    copy = await calls.call(threads, "fork", "a")
+    assert copy.owner == "alice"
+    assert (await calls.call(threads, "delete", "t", "a", "nobody")).threads == 2
+    assert [thread.id for thread in await calls.call(threads, "list")] == [copy.id]
+    assert texts(saver, copy.id) == ["alices own"]
+    await calls.call(saver, "compact")
+    assert b"quick brown" not in b"".join(path.read_bytes() for path in tmp_path.iterdir())
+    assert_sound(saver)
