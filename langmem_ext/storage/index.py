@@ -59,6 +59,7 @@ class ThreadIndex:
         items_end, words_end: Rows below these numbers have been seen or given up; `0` at first.
         content: An item's exact bytes, by its number.
         by_content: An item's number, by its bytes; `~number` for bytes that have no id.
+        doubles: Items whose bytes `by_content` gives for an earlier item, by these bytes: there may be several without an id.
         unnamed: Items that have no id yet.
         texts: Items that are bare texts: the message that holds the text may still come.
         late: For each of the newest steps, by the checkpoint that it followed: its messages' numbers, by their bytes without an id. A
@@ -81,6 +82,7 @@ class ThreadIndex:
     words_end: int = 0
     content: dict[int, Snapshot] = field(default_factory=dict)
     by_content: dict[Snapshot, int] = field(default_factory=dict)
+    doubles: dict[Snapshot, list[int]] = field(default_factory=dict)
     unnamed: set[int] = field(default_factory=set)
     texts: set[int] = field(default_factory=set)
     late: OrderedDict[bytes, dict[Snapshot, int]] = field(default_factory=OrderedDict)
@@ -100,8 +102,8 @@ class ThreadIndex:
         known = self.content.get(number)
         if known is None:
             self.size += len(packed) + ENTRY_BYTES
-        elif self.by_content.get(known) in (number, ~number):
-            del self.by_content[known]
+        elif known != packed and self.by_content.get(known) in (number, ~number):
+            self._give_way(known)
         self.content[number] = packed
         if is_text(packed):
             self.texts.add(number)
@@ -109,10 +111,21 @@ class ThreadIndex:
             self.texts.discard(number)
         if message_id is None:
             self.unnamed.add(number)
-            self.by_content.setdefault(packed, ~number)
+            found = self.by_content.setdefault(packed, ~number)
         else:
             self.unnamed.discard(number)
-            self.by_content.setdefault(packed, number)
+            found = self.by_content.setdefault(packed, number)
+        if found not in (number, ~number):
+            self.doubles.setdefault(packed, []).append(number)
+
+    def _give_way(self, bytes_before: Snapshot) -> None:
+        """The item that these bytes give is another now: from here on they give the next one that has them, if there is one."""
+        del self.by_content[bytes_before]
+        for number in self.doubles.pop(bytes_before, ()):
+            if self.content[number] == bytes_before:
+                found = self.by_content.setdefault(bytes_before, ~number if number in self.unnamed else number)
+                if found not in (number, ~number):
+                    self.doubles.setdefault(bytes_before, []).append(number)
 
     def late_of(self, checkpoint: bytes) -> dict[Snapshot, int]:
         """The messages of the step that followed a checkpoint, by their bytes without an id; to look in and to add to."""

@@ -297,15 +297,16 @@ def _admit(writer: Writer, packed: Snapshot) -> Op[int]:
     if message_id is None:
         return ~writer.add_item(packed)
     bare = codec.renamed(packed, None)
-    unnamed = index.by_content.get(bare)
-    if unnamed is not None and ~unnamed in index.unnamed:
+    tried = None
+    while (unnamed := index.by_content.get(bare)) not in (None, tried) and ~unnamed in index.unnamed:
         if (yield from writer.name_item(~unnamed, packed, message_id)):
             writer.caught(bare, ~unnamed)
             return ~unnamed
-        # Another process gave it an id meanwhile: this one, or another.
+        # Another process gave it an id meanwhile: this one, or another; then the next that is equal may be it.
         yield from load_items(index, codec, ~unnamed, ~unnamed + 1)
         if packed in index.by_content:
             return index.by_content[packed]
+        tried = unnamed
     number = writer.add_item(packed)
     writer.caught(bare, number)
     return number
@@ -313,18 +314,23 @@ def _admit(writer: Writer, packed: Snapshot) -> Op[int]:
 
 def _complete(writer: Writer, packed: Snapshot) -> Op[int | None]:
     """The bare text that becomes this message, if there is one."""
+    index = writer.index
     text = writer.codec.text_key(packed)
-    known = writer.index.by_content.get(text) if text is not None else None
-    if text is None or known is None or ~known not in writer.index.texts:
-        return None
-    number = ~known
-    if not (yield from writer.complete_item(number, packed)):
-        yield from load_items(writer.index, writer.codec, number, number + 1)
-        return None
-    writer.caught(text, number)
-    if number not in writer.index.unnamed:
-        writer.caught(writer.codec.renamed(packed, None), number)
-    return number
+    tried = None
+    while text is not None and (known := index.by_content.get(text)) not in (None, tried) and ~known in index.texts:
+        number = ~known
+        if (yield from writer.complete_item(number, packed)):
+            writer.caught(text, number)
+            if number not in index.unnamed:
+                writer.caught(writer.codec.renamed(packed, None), number)
+            return number
+        # Another process let it become a message meanwhile: this one, or another; then the next that is equal may be it.
+        yield from load_items(index, writer.codec, number, number + 1)
+        if packed in index.by_content:
+            found = index.by_content[packed]
+            return found if found >= 0 else ~found
+        tried = known
+    return None
 
 
 def read_messages(index: ThreadIndex, codec: Codec, runs: Runs, nameless: tuple[int, ...]) -> Op[list[Snapshot]]:

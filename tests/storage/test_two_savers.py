@@ -82,6 +82,33 @@ def test_a_message_named_elsewhere_has_its_name_here(pair: Pair) -> None:
     assert values_of(other) == {"messages": [HumanMessage("yes", id="1"), HumanMessage("yes", id="3")]}
 
 
+def test_a_message_is_stored_once_where_another_saver_has_named_one_that_was_equal(pair: Pair) -> None:
+    one, other = pair
+    put(one, 1, {"messages": [HumanMessage("yes")]})
+    put(other, 2, {"n": 1}, 1)  # the other has seen it without a name
+    put(one, 3, {"messages": [HumanMessage("yes", id="1")]}, 2)
+    put(one, 4, {"messages": [HumanMessage("yes", id="1")]}, 3)
+    put(one, 5, {"messages": [HumanMessage("yes", id="1"), HumanMessage("yes")]}, 4)  # said again, and nameless
+    put(other, 6, {"messages": [HumanMessage("yes", id="1"), HumanMessage("yes", id="2")]}, 5)
+    for saver in pair:
+        assert values_of(saver) == {"messages": [HumanMessage("yes", id="1"), HumanMessage("yes", id="2")]}
+        assert saver.log.driver._connection.execute("SELECT count(*) FROM item").fetchall() == [(2,)]
+
+
+def test_a_text_that_came_twice_becomes_one_message_where_another_saver_has_made_one_of_the_first(pair: Pair) -> None:
+    one, other = pair
+    put(one, 1, {"__start__": {"messages": [("user", TEXT)]}})
+    put(other, 2, {"n": 1}, 1)  # the other has seen the bare text
+    put(one, 3, {"messages": [HumanMessage(TEXT, id="1")]}, 2)
+    put(one, 4, {"messages": [HumanMessage(TEXT, id="1")]}, 3)
+    put(one, 5, {"__start__": {"messages": [("user", TEXT)]}, "messages": [HumanMessage(TEXT, id="1")]}, 4)
+    expected = [HumanMessage(TEXT, id="1"), HumanMessage(TEXT, id="2")]
+    put(other, 6, {"messages": expected}, 5)
+    for saver in pair:
+        assert values_of(saver) == {"messages": expected}
+        assert saver.log.driver._connection.execute("SELECT count(*) FROM item").fetchall() == [(2,)]
+
+
 def test_a_checkpoint_that_is_put_again_is_read_as_it_is_now(pair: Pair) -> None:
     one, other = pair
     put(one, 1, {"a": "first"})
