@@ -55,6 +55,21 @@ def length_of(runs: Sequence[int]) -> int:
     return sum(runs[1::2]) - sum(runs[::2])
 
 
+def tail_of(runs: Sequence[int], count: int) -> Runs:
+    """The runs of the last items.
+
+    >>> tail_of((0, 3, 5, 7), 3), tail_of((0, 3), 9)
+    ((2, 3, 5, 7), (0, 3))
+    """
+    tail: list[int] = []
+    for start, end in reversed(list(ranges_of(runs))):
+        if count <= 0:
+            break
+        tail[:0] = (max(start, end - count), end)
+        count -= end - start
+    return tuple(tail)
+
+
 def begins_with(runs: Runs, beginning: Runs) -> bool:
     """Whether a list's first items are those of another.
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from langmem_ext.errors import InvalidInput
-from langmem_ext.messages.manifest import Runs, length_of, numbers_of, ranges_of, runs_of
+from langmem_ext.errors import InvalidInput, ThreadNotFound
+from langmem_ext.messages.manifest import Runs, length_of, numbers_of, ranges_of, runs_of, tail_of
 from langmem_ext.storage import statements as sql
 from langmem_ext.storage.checkpoint_ops import close_writer, header_of, open_writer, store_header
 from langmem_ext.storage.effects import Op, fetch, fetch_one
@@ -57,6 +57,32 @@ def read_history(key: ThreadKey, channel: str, *, indexes: Indexes, codec: Codec
     head = yield from _head(index)
     ref = (yield from _list_of(index, codec, head[1], channel)) if head is not None else ValueRef()
     messages = yield from read_messages(index, codec, ref.runs, ref.nameless)
+    indexes.account(index)
+    return messages
+
+
+def read_conversation(key: ThreadKey, last: int | None, *, indexes: Indexes, codec: Codec) -> Op[list[Snapshot]]:
+    """The longest list of messages of the newest checkpoint, oldest first; only the last ones are read, where a number is given.
+
+    Raises:
+        ThreadNotFound: There is no such thread.
+        InvalidInput: Its graph keeps messages in a `DeltaChannel`.
+    """
+    thread = yield from find_thread(key)
+    if thread is None:
+        raise ThreadNotFound(f"there is no thread {key.id!r}: list those that there are")
+    index = indexes.of(thread.number, thread.generation, codec)
+    head = yield from _head(index)
+    lists = {} if head is None else {name: ref for name, ref in head[1].values.items() if ref.body is None and ref.row is None}
+    if not lists:
+        if head is not None and "messages" in head[1].versions:
+            yield from _list_of(index, codec, head[1], "messages")
+        return []
+    ref = max(lists.values(), key=lambda ref: length_of(ref.runs))
+    runs = ref.runs if last is None else tail_of(ref.runs, last)
+    left_out = length_of(ref.runs) - length_of(runs)
+    nameless = tuple(position - left_out for position in ref.nameless if position >= left_out)
+    messages = yield from read_messages(index, codec, runs, nameless)
     indexes.account(index)
     return messages
 

@@ -23,7 +23,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("cli", "server"),
     ("",),  # the package itself: its public names
     ("waiting", "context", "memory"),
-    ("threads", "history", "conversation", "checkpoint", "forgetting", "opening"),
+    ("threads", "thread_terms", "history", "conversation", "checkpoint", "forgetting", "opening"),
     (
         "log",
         "codec",

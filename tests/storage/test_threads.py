@@ -13,7 +13,7 @@ import pytest
 from forgotten import assert_sound, rows
 from hypothesis import given
 from hypothesis import strategies as st
-from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
+from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, SystemMessage
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command, interrupt
 from savers import Calls, Mode
@@ -401,3 +401,32 @@ async def test_a_fork_lives_on_when_its_source_is_deleted(saver: DeltaSaver, cal
     await calls.call(saver, "compact")
     assert b"quick brown" not in b"".join(path.read_bytes() for path in tmp_path.iterdir())
     assert_sound(saver)
+
+
+# -- reading -----------------------------------------------------------------------------------------------------------------------------
+
+
+@given(lengths=st.lists(st.integers(1, 4), min_size=1, max_size=6), removed=st.sets(st.integers(0, 20)), last=st.integers(1, 30))
+def test_the_last_messages_are_the_end_of_all_of_them(lengths: list[int], removed: set[int], last: int) -> None:
+    with DeltaSaver.open(":memory:") as saver:
+        graph: Any = StateGraph(MessagesState).add_node("n", lambda state: {}).add_edge(START, "n").compile(checkpointer=saver)
+        for turn, length in enumerate(lengths):
+            graph.invoke(
+                {"messages": [HumanMessage(f"{turn}.{at}", id=f"m{sum(lengths[:turn]) + at}") for at in range(length)]}, config("t")
+            )
+        there = {message.id for message in graph.get_state(config("t")).values["messages"]}
+        graph.update_state(config("t"), {"messages": [RemoveMessage(f"m{at}") for at in removed if f"m{at}" in there]})
+        messages = graph.get_state(config("t")).values["messages"]
+        assert Threads(saver).messages("t") == messages
+        saver.log.indexes.forget()
+        assert Threads(saver).messages("t", last=last) == messages[-last:]
+
+
+async def test_messages_that_are_not_there_to_be_read_are_one_clear_error(saver: DeltaSaver, calls: Calls) -> None:
+    with pytest.raises(ThreadNotFound):
+        await calls.call(Threads(saver), "messages", "t")
+    say(saver, "one")
+    for last in (0, -1, True, "2"):
+        with pytest.raises(InvalidInput, match="last"):
+            await calls.call(Threads(saver), "messages", "t", last=last)
+    assert [message.content for message in await calls.call(Threads(saver), "messages", "t", last=5)] == ["one"]
