@@ -12,6 +12,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from langmem_ext.checkpoint import DeltaSaver
+    from langmem_ext.conversation import ConversationMemory, InMemoryConversationMemory, SessionHandle
     from langmem_ext.doctor import aexamine, examine
     from langmem_ext.errors import (
         CatalogError,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from langmem_ext.retention import Retention
     from langmem_ext.saver_copy import CopyProgress, CopyReport, acopy_saver, copy_saver
     from langmem_ext.serde import DataSerializer
+    from langmem_ext.session_message import Message
     from langmem_ext.statistics import Statistics, astats, stats
     from langmem_ext.storage.examination import Report
     from langmem_ext.storage.findings import Finding
@@ -54,6 +56,7 @@ _HOMES = {
     "Classifier": "waiting.classify",
     "ConnectionInUse": "errors",
     "ConversationError": "errors",
+    "ConversationMemory": "conversation",
     "CopyProgress": "saver_copy",
     "CopyReport": "saver_copy",
     "DamagedRow": "errors",
@@ -63,10 +66,12 @@ _HOMES = {
     "HeadConflict": "errors",
     "ImportProgress": "transfer",
     "ImportReport": "transfer",
+    "InMemoryConversationMemory": "conversation",
     "IntentCatalog": "waiting.catalog",
     "InvalidInput": "errors",
     "InvalidThreadId": "errors",
     "LangmemExtError": "errors",
+    "Message": "session_message",
     "MessageLog": "log",
     "MissingExtra": "errors",
     "ModelClassifier": "waiting.model_classifier",
@@ -76,6 +81,7 @@ _HOMES = {
     "Retention": "retention",
     "RuleClassifier": "waiting.classify",
     "SchemaTooNew": "errors",
+    "SessionHandle": "conversation",
     "SessionState": "waiting.state",
     "Statistics": "statistics",
     "StorageError": "errors",
@@ -104,6 +110,7 @@ __all__ = [
     "Classifier",
     "ConnectionInUse",
     "ConversationError",
+    "ConversationMemory",
     "CopyProgress",
     "CopyReport",
     "DamagedRow",
@@ -113,10 +120,12 @@ __all__ = [
     "HeadConflict",
     "ImportProgress",
     "ImportReport",
+    "InMemoryConversationMemory",
     "IntentCatalog",
     "InvalidInput",
     "InvalidThreadId",
     "LangmemExtError",
+    "Message",
     "MessageLog",
     "MissingExtra",
     "ModelClassifier",
@@ -126,6 +135,7 @@ __all__ = [
     "Retention",
     "RuleClassifier",
     "SchemaTooNew",
+    "SessionHandle",
     "SessionState",
     "Statistics",
     "StorageError",

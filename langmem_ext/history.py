@@ -13,13 +13,12 @@ from uuid import UUID, uuid4
 from langchain_core.chat_history import BaseChatMessageHistory
 from langchain_core.messages import BaseMessage, RemoveMessage
 
-from langmem_ext.codec import MessageCodec
 from langmem_ext.errors import InvalidInput
-from langmem_ext.log import MessageLog, bound_owner, new_edit, thread_key
-from langmem_ext.serde import RestorePolicy
+from langmem_ext.log import MessageLog
+from langmem_ext.source import Source
 from langmem_ext.storage import history_ops
-from langmem_ext.storage.history_ops import Edit
-from langmem_ext.types import PackedValue, Snapshot, ThreadKey
+from langmem_ext.storage.channel_ops import change_channels
+from langmem_ext.types import PackedValue, Snapshot
 
 if TYPE_CHECKING:
     from langmem_ext.checkpoint import DeltaSaver
@@ -41,9 +40,9 @@ class ThreadChatMessageHistory(BaseChatMessageHistory):
     def __init__(
         self, thread_id: str | int | UUID, log: MessageLog | DeltaSaver | str, *, channel: str = "messages", owner: str | None = None
     ) -> None:
-        self.log = MessageLog.of(log)
-        self._key = ThreadKey(thread_key(thread_id), bound_owner(log, owner))
-        self._codec: MessageCodec = getattr(log, "codec", None) or MessageCodec(RestorePolicy(), self.log.templates)
+        self._source = Source.of(log, owner)
+        self._key = self._source.key(thread_id)
+        self.log = self._source.log
         self._channel = channel
 
     @property
@@ -80,22 +79,19 @@ class ThreadChatMessageHistory(BaseChatMessageHistory):
         await self.log.arun(self._clear(), write=True)
 
     def _read(self) -> Any:
-        return history_ops.read_history(self._key, self._channel, indexes=self.log.indexes, codec=self._codec)
+        return history_ops.read_history(self._key, self._channel, **self._source.tools)
 
     def _add(self, messages: Sequence[BaseMessage]) -> Any:
         strange = [message for message in messages if not isinstance(message, BaseMessage) or isinstance(message, RemoveMessage)]
         if strange:
             raise InvalidInput(f"a history takes messages, not {type(strange[0]).__name__}: to remove some, update the graph's state")
         named = [message if message.id is not None else message.model_copy(update={"id": str(uuid4())}) for message in messages]
-        packed = self._codec.pack_messages(named)
-        return history_ops.add_to_history(self._key, self._channel, packed, self._edit(), indexes=self.log.indexes, codec=self._codec)
+        packed = self._source.codec.pack_messages(named)
+        return history_ops.add_to_history(self._key, self._channel, packed, self._source.new_edit(), **self._source.tools)
 
     def _clear(self) -> Any:
-        return history_ops.clear_history(self._key, self._channel, self._edit(), indexes=self.log.indexes, codec=self._codec)
-
-    def _edit(self) -> Edit:
-        return new_edit(self._codec.pack_plain({"parents": {}}))
+        return change_channels(self._key, (), lambda _: {}, self._source.new_edit(), emptied=self._channel, **self._source.tools)
 
     def _load(self, packed: list[Snapshot]) -> list[BaseMessage]:
-        loaded: list[BaseMessage] = self._codec.load_value(PackedValue(messages=packed))
+        loaded: list[BaseMessage] = self._source.codec.load_value(PackedValue(messages=packed))
         return loaded

@@ -18,9 +18,9 @@ from langmem_ext.errors import InvalidInput, InvalidThreadId, StorageUnavailable
 from langmem_ext.storage import compression
 from langmem_ext.storage.clock import now_ms
 from langmem_ext.storage.driver import Driver
+from langmem_ext.storage.edit_ops import Edit
 from langmem_ext.storage.effects import Op
 from langmem_ext.storage.header import MINOR_DIGITS
-from langmem_ext.storage.history_ops import Edit
 from langmem_ext.storage.index import Indexes
 from langmem_ext.storage.sqlite import SqliteDriver, Synchronous
 from langmem_ext.templates import TemplateCache

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 Snapshot: TypeAlias = bytes
+
+CONFIRMATION: Final = "confirmation"
+"""What is waited for while a request waits to be confirmed: no parameter of a catalog, its answer stands in the plan."""
 
 
 @dataclass(frozen=True, slots=True)

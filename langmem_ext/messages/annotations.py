@@ -5,6 +5,8 @@
 | `sensitive` | names of the parameters whose values the message holds |
 | `spans` | where they stand in its text, as `[start, end)` in characters; without it, nobody knows, and all of the text is hidden |
 | `tool` | the tool or agent that the turn was for |
+| `timestamp` | when it was said, in ISO 8601, if a session's handle wrote it |
+| `metadata` | what the handle's caller knows of it besides, as JSON |
 | `files` | what the turn referred to: `{"path": …, "sha256": …}` each |
 
 The notes are a part of the message: stored once with it, copied, exported and forked with it. No provider is sent them.

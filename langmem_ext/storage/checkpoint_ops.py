@@ -57,11 +57,11 @@ def put_checkpoint(key: ThreadKey, namespace: str, packed: PackedCheckpoint, *, 
     refs: dict[str, ValueRef] = {}
     for channel in packed.order:
         if channel in packed.values:
-            refs[channel] = yield from _store_value(writer, packed.values[channel], (space, channel))
+            refs[channel] = yield from store_value(writer, packed.values[channel], (space, channel))
         elif channel in inherited:
             refs[channel] = inherited[channel]
         else:
-            refs[channel] = yield from _store_value(writer, packed.carried[channel](), (space, channel))
+            refs[channel] = yield from store_value(writer, packed.carried[channel](), (space, channel))
     header = Header(packed.v, packed.ts, packed.versions, packed.seen, packed.updated, refs, packed.extra, packed.details)
     checkpoint = encode_id(packed.id)
     parent = None if packed.parent is None else encode_id(packed.parent)
@@ -129,7 +129,7 @@ def put_writes(
     space = yield from ensure_namespace(writer, namespace)
     entries: list[WriteEntry] = []
     for write in writes:
-        ref = yield from _store_value(writer, write.value, (space, write.channel), whole=False)
+        ref = yield from store_value(writer, write.value, (space, write.channel), whole=False)
         entries.append(WriteEntry(path, write.index, write.channel, ref))
     where = {"thread": writer.thread.number, "namespace": space, "checkpoint": encode_id(checkpoint_id), "task": encode_id(task_id)}
     columns = _encode_writes(writer, where, _merge_writes((), entries))
@@ -275,7 +275,7 @@ def _inherited(writer: Writer, space: int, packed: PackedCheckpoint) -> Op[dict[
     }
 
 
-def _store_value(writer: Writer, value: PackedValue, place: tuple[int, str], *, whole: bool = True) -> Op[ValueRef]:
+def store_value(writer: Writer, value: PackedValue, place: tuple[int, str], *, whole: bool = True) -> Op[ValueRef]:
     """Store what of a value is new.
 
     Args:

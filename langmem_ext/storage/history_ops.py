@@ -1,47 +1,25 @@
-"""Operations on a thread's list of messages without a graph: read it, add to it, empty it.
+"""Operations on a thread's list of messages without a graph: read it, add to it, narrow it.
 
-A change is a checkpoint of its own that follows the newest one and differs from it in that list alone, so that a graph that runs next
-finds it, and whatever it was about to do is still to be done.
+A change is an edit (`storage.edit_ops`); the log keeps every message, whatever becomes of the list.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
 
-from langmem_ext.errors import InvalidInput, ThreadNotFound
+from langmem_ext.errors import DamagedRow, InvalidInput, ThreadNotFound
 from langmem_ext.messages.manifest import Runs, length_of, numbers_of, ranges_of, runs_of, tail_of
 from langmem_ext.storage import statements as sql
-from langmem_ext.storage.checkpoint_ops import close_writer, header_of, open_writer, store_header
-from langmem_ext.storage.effects import Op, fetch, fetch_one
-from langmem_ext.storage.header import Header, ValueRef, longest_list, next_version
-from langmem_ext.storage.ids import encode_id, following_id
+from langmem_ext.storage.checkpoint_ops import open_writer
+from langmem_ext.storage.edit_ops import Edit, find_head, follow
+from langmem_ext.storage.effects import Op, fetch
+from langmem_ext.storage.header import Header, ValueRef
+from langmem_ext.storage.ids import encode_id
 from langmem_ext.storage.index import Indexes, ThreadIndex
 from langmem_ext.storage.lookup_ops import read_body
 from langmem_ext.storage.message_ops import Writer, read_messages, resolve
-from langmem_ext.storage.thread_ops import find_thread, title_of
+from langmem_ext.storage.thread_ops import find_thread
 from langmem_ext.types import Codec, Snapshot, ThreadKey
-
-
-@dataclass(frozen=True, slots=True)
-class Edit:
-    """What a change of the list needs from outside: operations have no clock and no chance.
-
-    Attributes:
-        checkpoint_id: A new checkpoint's id.
-        ts: Its ISO 8601 time.
-        now: Unix milliseconds.
-        random: Seven digits for the new version (`header.next_version`).
-        v: Format number of a thread's first checkpoint.
-        details: Encoded metadata of a thread's first checkpoint.
-    """
-
-    checkpoint_id: str
-    ts: str
-    now: int
-    random: int
-    v: int
-    details: bytes | None
 
 
 def read_history(key: ThreadKey, channel: str, *, indexes: Indexes, codec: Codec) -> Op[list[Snapshot]]:
@@ -50,15 +28,35 @@ def read_history(key: ThreadKey, channel: str, *, indexes: Indexes, codec: Codec
     Raises:
         InvalidInput: The channel holds something else.
     """
+    return [packed for packed, _ in (yield from _read(key, channel, indexes, codec, dated=False))]
+
+
+def read_dated_history(key: ThreadKey, channel: str, *, indexes: Indexes, codec: Codec) -> Op[list[tuple[Snapshot, int]]]:
+    """`read_history`, each message with the Unix time in seconds at which it was stored."""
+    return (yield from _read(key, channel, indexes, codec, dated=True))
+
+
+def _read(key: ThreadKey, channel: str, indexes: Indexes, codec: Codec, *, dated: bool) -> Op[list[tuple[Snapshot, int]]]:
     thread = yield from find_thread(key)
     if thread is None:
         return []
     index = indexes.of(thread.number, thread.generation, codec)
-    head = yield from _head(index)
-    ref = (yield from _list_of(index, codec, head[1], channel)) if head is not None else ValueRef()
+    head = yield from find_head(index)
+    ref = (yield from list_of(index, codec, head.header, channel)) if head is not None else ValueRef()
     messages = yield from read_messages(index, codec, ref.runs, ref.nameless)
+    times = (yield from _times_of(index, ref.runs)) if dated else [0] * len(messages)
     indexes.account(index)
-    return messages
+    return list(zip(messages, times, strict=True))
+
+
+def _times_of(index: ThreadIndex, runs: Runs) -> Op[list[int]]:
+    times: list[int] = []
+    for first, end in ranges_of(runs):
+        low = sql.row_key(index.number, first)
+        times += [time for (time,) in (yield from fetch(sql.SELECT_ITEM_TIMES, low=low, high=low + end - first))]
+    if len(times) != length_of(runs) or not all(type(time) is int for time in times):
+        raise DamagedRow(f"messages of thread number {index.number} are missing: restore the thread from a copy, or delete it")
+    return times
 
 
 def read_conversation(key: ThreadKey, last: int | None, *, indexes: Indexes, codec: Codec) -> Op[list[Snapshot]]:
@@ -72,11 +70,11 @@ def read_conversation(key: ThreadKey, last: int | None, *, indexes: Indexes, cod
     if thread is None:
         raise ThreadNotFound(f"there is no thread {key.id!r}: list those that there are")
     index = indexes.of(thread.number, thread.generation, codec)
-    head = yield from _head(index)
-    lists = {} if head is None else {name: ref for name, ref in head[1].values.items() if ref.body is None and ref.row is None}
+    head = yield from find_head(index)
+    lists = {} if head is None else {name: ref for name, ref in head.header.values.items() if ref.body is None and ref.row is None}
     if not lists:
-        if head is not None and "messages" in head[1].versions:
-            yield from _list_of(index, codec, head[1], "messages")
+        if head is not None and "messages" in head.header.versions:
+            yield from list_of(index, codec, head.header, "messages")
         return []
     ref = max(lists.values(), key=lambda ref: length_of(ref.runs))
     runs = ref.runs if last is None else tail_of(ref.runs, last)
@@ -90,8 +88,8 @@ def read_conversation(key: ThreadKey, last: int | None, *, indexes: Indexes, cod
 def add_to_history(key: ThreadKey, channel: str, messages: Sequence[Snapshot], edit: Edit, *, indexes: Indexes, codec: Codec) -> Op[None]:
     """Append messages; one whose id is in the list already takes that one's place."""
     writer = yield from open_writer(key, "", now=edit.now, indexes=indexes, codec=codec)
-    head = yield from _head(writer.index)
-    ref = (yield from _list_of(writer.index, codec, head[1], channel)) if head is not None else ValueRef()
+    head = yield from find_head(writer.index)
+    ref = (yield from list_of(writer.index, codec, head.header, channel)) if head is not None else ValueRef()
     added, bare = yield from resolve(writer, messages)
     yield from writer.flush()
     runs, nameless = ref.runs, list(ref.nameless)
@@ -105,29 +103,56 @@ def add_to_history(key: ThreadKey, channel: str, messages: Sequence[Snapshot], e
             numbers = numbers_of(runs)
             numbers[at] = number
             runs = runs_of(numbers)
-    yield from _follow(writer, head, channel, ValueRef(runs=runs, nameless=tuple(nameless)), edit)
+    yield from follow(writer, head, {channel: list_ref(codec, runs, tuple(nameless))}, edit)
     indexes.account(writer.index)
 
 
-def clear_history(key: ThreadKey, channel: str, edit: Edit, *, indexes: Indexes, codec: Codec) -> Op[None]:
-    """Empty the list; the messages stay in the log and in the earlier checkpoints."""
+def narrow_history(
+    key: ThreadKey, channel: str, last: int, cannot_begin: Callable[[Snapshot], bool], edit: Edit, *, indexes: Indexes, codec: Codec
+) -> Op[None]:
+    """Leave the last messages in the list; the others stay in the log and in the earlier checkpoints.
+
+    Args:
+        key: The thread; nothing happens where there is none.
+        channel: The channel that holds the list.
+        last: How many stay, at most.
+        cannot_begin: Whether a message makes no sense without the one before it: the list does not begin with it then.
+        edit: The new checkpoint's id and times.
+        indexes: What this process knows.
+        codec: Reads and writes items.
+    """
     if (yield from find_thread(key)) is None:
         return
     writer = yield from open_writer(key, "", now=edit.now, indexes=indexes, codec=codec)
-    head = yield from _head(writer.index)
-    if head is not None and (yield from _list_of(writer.index, codec, head[1], channel)).runs:
-        yield from _follow(writer, head, channel, ValueRef(), edit)
+    head = yield from find_head(writer.index)
+    if head is None:
+        return
+    ref = yield from list_of(writer.index, codec, head.header, channel)
+    numbers = numbers_of(ref.runs)
+    start = len(numbers) - last
+    if start <= 0:
+        return
+    while start < len(numbers):
+        [first] = yield from read_messages(writer.index, codec, runs_of(numbers[start : start + 1]), ())
+        if not cannot_begin(first):
+            break
+        start += 1
+    nameless = tuple(position - start for position in ref.nameless if position >= start)
+    yield from follow(writer, head, {channel: list_ref(codec, runs_of(numbers[start:]), nameless)}, edit)
+    indexes.account(writer.index)
 
 
-def _head(index: ThreadIndex) -> Op[tuple[bytes, Header, int | None] | None]:
-    """Id, header and step of the root's newest checkpoint."""
-    row = yield from fetch_one(sql.SELECT_LATEST_CHECKPOINT, thread=index.number, namespace=0)
-    if row is None:
-        return None
-    return row[0], (yield from header_of(index, 0, row)), row[2]
+def list_ref(codec: Codec, runs: Runs, nameless: tuple[int, ...] = ()) -> ValueRef:
+    """Where a list of messages stands: its items, or an empty list in place."""
+    return ValueRef(runs=runs, nameless=nameless) if runs else ValueRef(body=codec.empty_list())
 
 
-def _list_of(index: ThreadIndex, codec: Codec, header: Header, channel: str) -> Op[ValueRef]:
+def list_of(index: ThreadIndex, codec: Codec, header: Header, channel: str) -> Op[ValueRef]:
+    """Where the list of messages in a channel stands; without runs where it is empty, or the channel is.
+
+    Raises:
+        InvalidInput: The channel holds something else.
+    """
     ref = header.values.get(channel)
     if ref is None:
         if channel in header.versions and header.versions[channel]:
@@ -153,26 +178,3 @@ def _position_of(writer: Writer, runs: Runs, nameless: Sequence[int], packed: Sn
                 return position
         passed += end - first
     return None
-
-
-def _follow(writer: Writer, head: tuple[bytes, Header, int | None] | None, channel: str, ref: ValueRef, edit: Edit) -> Op[None]:
-    """Store the checkpoint that follows `head` and has `ref` in `channel`."""
-    parent, header, step = head if head is not None else (None, Header(edit.v, edit.ts, {}, {}, None, details=edit.details), -2)
-    checkpoint = encode_id(edit.checkpoint_id)
-    if parent is not None and checkpoint <= parent:
-        # Another machine's clock is ahead: the newest checkpoint is the one with the highest id, and this one must be it.
-        checkpoint = following_id(parent)
-    version = next_version(max(header.versions.values(), default=None), edit.random)
-    value = ref if ref.runs else ValueRef(body=writer.codec.empty_list())
-    following = replace(
-        header,
-        ts=edit.ts,
-        versions={**header.versions, channel: version},
-        updated=None,  # not "only this one": LangGraph would then look at no other channel for what is still to be done
-        values={**header.values, channel: value},
-    )
-    yield from store_header(writer, 0, checkpoint, parent, following, step=None if step is None else step + 1, label=b'{"source":"update"}')
-    if writer.thread.untitled:
-        writer.title = title_of(writer.index, writer.codec, following.values)
-    [(waiting_for,)] = yield from fetch(sql.SELECT_WAITING, thread=writer.thread.number)
-    yield from close_writer(writer, (longest_list(following.values), waiting_for))

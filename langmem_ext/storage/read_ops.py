@@ -23,7 +23,7 @@ from langmem_ext.types import Codec, DeltaHistory, PackedValue, StoredCheckpoint
 
 
 @dataclass(slots=True)
-class _Reader:
+class Reader:
     """One thread being read, with the values that were read already, by their rows."""
 
     thread_id: str
@@ -48,12 +48,12 @@ def get_checkpoint(
 
 def _look_up(
     key: ThreadKey, namespace: str, checkpoint_id: str | None, indexes: Indexes, codec: Codec
-) -> Op[tuple[_Reader, int, Row] | None]:
+) -> Op[tuple[Reader, int, Row] | None]:
     """A reader for the thread, the namespace's number, and the row of the checkpoint, or of the newest; None where one is missing."""
     thread = yield from find_thread(key)
     if thread is None:
         return None
-    reader = _Reader(key.id, indexes.of(thread.number, thread.generation, codec), codec)
+    reader = Reader(key.id, indexes.of(thread.number, thread.generation, codec), codec)
     space = yield from find_namespace(reader.index, namespace)
     if space is None:
         return None
@@ -65,12 +65,12 @@ def _look_up(
     return None if row is None else (reader, space, row)
 
 
-def _assemble(reader: _Reader, namespace: str, space: int, row: Row, write_rows: Sequence[Row]) -> Op[StoredCheckpoint]:
+def _assemble(reader: Reader, namespace: str, space: int, row: Row, write_rows: Sequence[Row]) -> Op[StoredCheckpoint]:
     checkpoint, parent, step, label, *_ = row
     header = yield from header_of(reader.index, space, row)
     values: dict[str, PackedValue] = {}
     for channel, ref in header.values.items():
-        values[channel] = yield from _read_value(reader, ref, (space, channel))
+        values[channel] = yield from read_packed(reader, ref, (space, channel))
     return StoredCheckpoint(
         thread=reader.thread_id,
         namespace=namespace,
@@ -90,7 +90,8 @@ def _assemble(reader: _Reader, namespace: str, space: int, row: Row, write_rows:
     )
 
 
-def _read_value(reader: _Reader, ref: ValueRef, place: tuple[int, str] | None = None) -> Op[PackedValue]:
+def read_packed(reader: Reader, ref: ValueRef, place: tuple[int, str] | None = None) -> Op[PackedValue]:
+    """A value with its messages, from where it stands; `place` is the namespace and channel whose value it is."""
     index = reader.index
     if ref.body is None and ref.row is None:
         known = index.find_list(place, ref.runs, ref.nameless) if place is not None else None
@@ -108,8 +109,8 @@ def _read_value(reader: _Reader, ref: ValueRef, place: tuple[int, str] | None = 
     return PackedValue(messages=packed, body=reader.bodies[ref.rows()])
 
 
-def _read_writes(reader: _Reader, rows: Sequence[Row], channels: set[str] | None = None) -> Op[list[StoredWrite]]:
-    """Pending writes in LangGraph's order: by task path, task id and index. With `channels`, only those of these channels."""
+def read_entries(reader: Reader, rows: Sequence[Row]) -> Op[list[tuple[str, WriteEntry]]]:
+    """The pending writes that rows hold, each with its task's id, in LangGraph's order: by task path, task id and index."""
     found: list[tuple[str, WriteEntry]] = []
     for row in rows:
         try:
@@ -122,10 +123,15 @@ def _read_writes(reader: _Reader, rows: Sequence[Row], channels: set[str] | None
             ) from error
         found += [(task_id, entry) for entry in entries]
     found.sort(key=lambda pair: (pair[1].path, pair[0], pair[1].index))
+    return found
+
+
+def _read_writes(reader: Reader, rows: Sequence[Row], channels: set[str] | None = None) -> Op[list[StoredWrite]]:
+    """Pending writes, with their values. With `channels`, only those of these channels."""
     writes: list[StoredWrite] = []
-    for task_id, entry in found:
+    for task_id, entry in (yield from read_entries(reader, rows)):
         if channels is None or entry.channel in channels:
-            writes.append(StoredWrite(task_id, entry.channel, (yield from _read_value(reader, entry.value))))
+            writes.append(StoredWrite(task_id, entry.channel, (yield from read_packed(reader, entry.value))))
     return writes
 
 
@@ -170,11 +176,11 @@ def list_page(
     """A page of checkpoints, newest id first, and where the next begins (None: this was the last)."""
     statement, params = _page_statement(query, cursor)
     rows = yield from fetch(statement, **params, limit=limit)
-    readers: dict[int, _Reader] = {}
+    readers: dict[int, Reader] = {}
     page: list[StoredCheckpoint] = []
     for thread, thread_id, generation, space, *row in rows:
         if thread not in readers:
-            readers[thread] = _Reader(thread_id, indexes.of(thread, generation, codec), codec)
+            readers[thread] = Reader(thread_id, indexes.of(thread, generation, codec), codec)
             learn_namespaces(readers[thread].index, (yield from fetch(sql.SELECT_NAMESPACES, thread=thread)))
         reader = readers[thread]
         namespace = next((name for name, number in reader.index.namespaces.items() if number == space), None)
@@ -236,7 +242,7 @@ def get_delta_history(
         for write in reversed((yield from _read_writes(reader, writes, open_channels))):
             history[write.channel].writes.append(write)
         for channel in open_channels & header.values.keys():
-            history[channel].seed = yield from _read_value(reader, header.values[channel])
+            history[channel].seed = yield from read_packed(reader, header.values[channel])
         open_channels -= header.values.keys()
         at = row[1]
     for entry in history.values():

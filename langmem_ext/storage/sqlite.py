@@ -256,7 +256,7 @@ class SqliteDriver:
 
     def _roll_back(self) -> None:
         try:
-            if self._connection.in_transaction:
+            if not self._closed and self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
         finally:
             self._forget_all()

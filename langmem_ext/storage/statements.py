@@ -63,6 +63,7 @@ INSERT_WORD = "INSERT INTO word (thread, number, body, crc) VALUES (:thread, :nu
 ITEM_COLUMNS = "key, message_id, role, name, text, tool_call_id, created_at, rest, shape, crc"
 SELECT_ITEMS = f"SELECT {ITEM_COLUMNS} FROM item WHERE key >= :low AND key < :high ORDER BY key"
 SELECT_ITEM = f"SELECT {ITEM_COLUMNS} FROM item WHERE key = :key"
+SELECT_ITEM_TIMES = "SELECT created_at FROM item WHERE key >= :low AND key < :high ORDER BY key"
 INSERT_ITEM = (
     "INSERT INTO item (key, message_id, role, name, text, tool_call_id, created_at, tokens, rest, shape, crc)"
     " VALUES (:key, :message_id, :role, :name, :text, :tool_call_id, :created_at, :tokens, :rest, :shape, :crc)"

@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 from pydantic import JsonValue
 
+from langmem_ext.types import CONFIRMATION
 from langmem_ext.waiting.classify import Classification, ClassifyRequest
 from langmem_ext.waiting.extract import Reply, extract
 from langmem_ext.waiting.heard import Heard, mentions, overlap, values
@@ -21,7 +22,7 @@ from langmem_ext.waiting.playbook import Playbook
 from langmem_ext.waiting.question import question
 from langmem_ext.waiting.session import Session
 from langmem_ext.waiting.signals import correction, is_cancel, is_reset, refers_back, words_without_values
-from langmem_ext.waiting.state import CONFIRMATION, PlanExecution
+from langmem_ext.waiting.state import PlanExecution
 
 SURE = 0.5
 """Above this confidence the words of an answer are a value and nothing else; open values that nothing marks stay below."""

@@ -14,17 +14,15 @@ from typing import TypeVar
 from langchain_core.messages import AIMessage, BaseMessage
 from pydantic import JsonValue
 
+from langmem_ext.messages.annotations import NAMESPACE, notes_of
 from langmem_ext.waiting.wording import in_text
-
-NAMESPACE = "langmem_ext"
 
 M = TypeVar("M", bound=BaseMessage)
 
 
 def sensitive_names(message: BaseMessage) -> frozenset[str]:
     """The parameters that the message is marked for."""
-    own = message.additional_kwargs.get(NAMESPACE)
-    names = own.get("sensitive") if isinstance(own, dict) else None
+    names = notes_of(vars(message)).get("sensitive")
     return frozenset(names) if isinstance(names, list) else frozenset()
 
 
@@ -37,9 +35,8 @@ def marked(message: M, names: Iterable[str]) -> M:
 
 def annotated(message: M, key: str, value: JsonValue) -> M:
     """A copy of the message with `value` under `key` in this package's own corner of `additional_kwargs`."""
-    own = message.additional_kwargs.get(NAMESPACE)
-    corner = {**(own if isinstance(own, dict) else {}), key: value}
-    return message.model_copy(update={"additional_kwargs": {**message.additional_kwargs, NAMESPACE: corner}})
+    notes = {**notes_of(vars(message)), key: value}
+    return message.model_copy(update={"additional_kwargs": {**message.additional_kwargs, NAMESPACE: notes}})
 
 
 def held(message: BaseMessage, values: Mapping[str, JsonValue]) -> set[str]:

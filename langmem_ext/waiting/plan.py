@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeAlias
 
 from pydantic import JsonValue
 
+from langmem_ext.types import CONFIRMATION
 from langmem_ext.waiting.catalog import Intent
 from langmem_ext.waiting.classify import Classification, ClassifyRequest
 from langmem_ext.waiting.heard import Heard
@@ -19,7 +20,7 @@ from langmem_ext.waiting.playbook import Playbook
 from langmem_ext.waiting.question import question
 from langmem_ext.waiting.session import Session
 from langmem_ext.waiting.signals import refers_back
-from langmem_ext.waiting.state import CONFIRMATION, PlanExecution, Suspended
+from langmem_ext.waiting.state import PlanExecution, Suspended
 
 Task: TypeAlias = Literal["ask_user", "call_tool", "respond"]
 

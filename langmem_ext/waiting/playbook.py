@@ -14,10 +14,11 @@ from langchain_core.tools import BaseTool
 from pydantic import JsonValue
 
 from langmem_ext.errors import InvalidInput
+from langmem_ext.types import CONFIRMATION
 from langmem_ext.waiting.catalog import Intent, IntentCatalog, field_error, step_arguments, tool_arguments
 from langmem_ext.waiting.extract.validity import is_allowed
 from langmem_ext.waiting.param import Param, ParamType
-from langmem_ext.waiting.state import CONFIRMATION, PlanExecution, Step
+from langmem_ext.waiting.state import PlanExecution, Step
 
 Params = Mapping[str, JsonValue]
 

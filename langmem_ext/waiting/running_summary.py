@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, ToolMessage
 
-from langmem_ext.waiting.marks import NAMESPACE, sensitive_names
+from langmem_ext.messages.annotations import notes_of
+from langmem_ext.waiting.marks import sensitive_names
 from langmem_ext.waiting.state import Summary
 
 LABEL = "Extract of the earlier conversation (extractive: sentences as they were said):"
@@ -75,8 +76,7 @@ def _line(message: AnyMessage) -> str:
 
 
 def _tool_summary(message: ToolMessage) -> str:
-    own = message.additional_kwargs.get(NAMESPACE)
-    summary = own.get("summary") if isinstance(own, dict) else None
+    summary = notes_of(vars(message)).get("summary")
     return summary if isinstance(summary, str) else _first_sentence(message.text)
 
 

@@ -11,8 +11,9 @@ from typing import Any
 
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
+from langmem_ext.types import CONFIRMATION
 from langmem_ext.waiting.playbook import Playbook
-from langmem_ext.waiting.state import CONFIRMATION, PlanExecution, Summary, Suspended
+from langmem_ext.waiting.state import PlanExecution, Summary, Suspended
 
 _PLAN: TypeAdapter[PlanExecution] = TypeAdapter(PlanExecution)
 

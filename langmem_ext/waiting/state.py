@@ -12,9 +12,6 @@ from langgraph.graph.message import add_messages
 from pydantic import JsonValue
 from typing_extensions import TypedDict
 
-CONFIRMATION = "confirmation"
-"""What is waited for while a request waits to be confirmed: no parameter of the catalog, its answer stands in the plan."""
-
 
 class Step(TypedDict):
     """One tool call of a plan."""

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 
-from langmem_ext import DeltaSaver, MessageLog, StorageError, ThreadChatMessageHistory
+from langmem_ext import ConversationMemory, DeltaSaver, MessageLog, StorageError, ThreadChatMessageHistory
 from langmem_ext.meaning import CheckpointMeaning
 from langmem_ext.storage.effects import Effect, Rows
 from langmem_ext.storage.retention_ops import Candidate, Position, Surroundings, expire, thin
@@ -73,6 +73,14 @@ def prepare_to_forget(saver: DeltaSaver) -> None:
     put_of_a_run(saver)
 
 
+def prepare_to_clear(saver: DeltaSaver) -> None:
+    """The same, and values of a session."""
+    prepare(saver)
+    session = ConversationMemory(saver).for_session("t")
+    session.merge({"a": LONG})
+    session.set_waiting("b")
+
+
 FORGETTING = ("delete_for_runs", "copy_thread", "prune", "prune_delete", "thin", "expire")
 
 
@@ -121,6 +129,11 @@ OPERATIONS: dict[str, Callable[[DeltaSaver], object]] = {
         [HumanMessage("more", id="m"), AIMessage("new", id="h1")]
     ),
     "history_clear": lambda saver: ThreadChatMessageHistory("t", saver).clear(),
+    "session_merge": lambda saver: ConversationMemory(saver).for_session("t").merge({"a": LONG, "b": 1}),
+    "session_waiting": lambda saver: ConversationMemory(saver).for_session("t").set_waiting("a"),
+    "session_prune": lambda saver: ConversationMemory(saver).for_session("t").prune(0),
+    "session_clear": lambda saver: ConversationMemory(saver).for_session("t").clear(),
+    "session_begin": lambda saver: ConversationMemory(saver).for_session("u").set_last_result([LONG]),
 }
 
 
@@ -149,7 +162,7 @@ def test_an_operation_that_fails_at_any_statement_leaves_no_row_and_the_next_one
     monkeypatch.setattr("langmem_ext.checkpoint.now_ms", lambda: 1)
     monkeypatch.setattr("langmem_ext.log.now_ms", lambda: 1)
     monkeypatch.setattr("langmem_ext.forgetting.now_ms", lambda: 1)
-    prepare_thread = prepare_to_forget if name in FORGETTING else prepare
+    prepare_thread = prepare_to_forget if name in FORGETTING else prepare_to_clear if name == "session_clear" else prepare
     saver = DeltaSaver(MessageLog(driver))
     prepare_thread(saver)
     before, seen = dump(tmp_path / "a.db"), observe(saver)

@@ -1,0 +1,200 @@
+"""What a session remembers, as the channels of its thread: the operations that read and change them.
+
+Each change is one transaction on the thread's newest checkpoint, and the checkpoint that it makes follows that one: no writer's change is
+lost, and a graph that was about to do something is still about to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from types import EllipsisType
+from typing import Any, Final
+from uuid import uuid4
+
+from langgraph.checkpoint.serde.types import INTERRUPT
+from pydantic import JsonValue
+
+from langmem_ext.errors import InvalidInput
+from langmem_ext.json_value import json_object, plain_text
+from langmem_ext.packing import MESSAGES_CHANNEL, WAITING_CHANNEL
+from langmem_ext.session_message import Message
+from langmem_ext.source import Source
+from langmem_ext.storage import history_ops
+from langmem_ext.storage.channel_ops import ChannelsRead, Values, change_channels, read_channels
+from langmem_ext.storage.effects import Op
+from langmem_ext.types import CONFIRMATION, PackedValue, Snapshot, ThreadKey
+
+CHANNELS: Final[Mapping[str, str]] = {
+    "messages": MESSAGES_CHANNEL,
+    "params": "params",
+    "waiting_for": WAITING_CHANNEL,
+    "plan_execution": "plan",
+    "suspended": "suspended",
+    "last_intent_id": "last_intent_id",
+    "last_result": "last_result",
+    "summary": "summary",
+}
+"""The channel of each thing that a session remembers: those of the waiting graph."""
+
+EMPTY: Final[Mapping[str, JsonValue]] = {
+    "params": {},
+    "waiting_for": None,
+    "plan_execution": None,
+    "suspended": [],
+    "last_intent_id": None,
+    "last_result": None,
+    "summary": None,
+}
+"""What a session remembers at first, besides no messages."""
+
+_ASKING: Final = "ask_user"
+_FIRST: Final = "classify"
+"""Nodes of the waiting graph: the one that waits for an answer, and the one that every turn begins with."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionChannels:
+    """The channels of one session.
+
+    Attributes:
+        source: The database.
+        key: The thread.
+        names: Channel by what it holds (the keys of `CHANNELS`).
+    """
+
+    source: Source
+    key: ThreadKey
+    names: Mapping[str, str]
+
+    # -- reading -------------------------------------------------------------------------------------------------------------------------
+
+    def history(self) -> list[Message]:
+        """The messages, oldest first."""
+        dated = self._run(history_ops.read_dated_history(self.key, self.names["messages"], **self.source.tools))
+        loaded = self.source.codec.load_value(PackedValue(messages=[packed for packed, _ in dated]))
+        times = (datetime.fromtimestamp(seconds, UTC).isoformat() for _, seconds in dated)
+        return [Message.from_langchain(message, stored_at=time) for message, time in zip(loaded, times, strict=True)]
+
+    def get(self, name: str) -> Any:
+        """The value of one channel."""
+        read = self._run(read_channels(self.key, [self.names[name]], **self.source.tools))
+        return self._load(read.values, name)
+
+    def waiting(self) -> str | None:
+        """What is waited for: on a thread of the waiting graph, what its unanswered question asks for; elsewhere what was noted."""
+        channels = [self.names[name] for name in ("waiting_for", "plan_execution", "params")]
+        read = self._run(read_channels(self.key, channels, pending=True, **self.source.tools))
+        name = self._load(read.values, "waiting_for")
+        if not isinstance(name, str):
+            return None
+        return name if not self._is_the_graphs(read) or self._is_asked(name, read) else None
+
+    def _is_the_graphs(self, read: ChannelsRead) -> bool:
+        """Whether the waiting graph has run on the thread: it begins with one node and always sets its plan."""
+        return _FIRST in read.seen and self.names["plan_execution"] in read.versions
+
+    def _is_asked(self, name: str, read: ChannelsRead) -> bool:
+        """Whether the waiting graph is about to ask for a parameter, or has asked and got no answer."""
+        trigger = f"branch:to:{_ASKING}"
+        if trigger not in read.held or read.versions.get(trigger) == read.seen.get(_ASKING, {}).get(trigger):
+            return False
+        if read.written:
+            return read.written == {INTERRUPT}  # with anything else, it has its answer
+        # An edit has come between: the graph looks again whether it must ask.
+        known = known_of(self._load(read.values, "params"))
+        return isinstance(self._load(read.values, "plan_execution"), dict) and (name == CONFIRMATION or name not in known)
+
+    def _run(self, op: Op[Any]) -> Any:
+        return self.source.log.run(op, write=False)
+
+    def _load(self, values: Values, name: str) -> Any:
+        packed = values.get(self.names[name])
+        return EMPTY[name] if packed is None else self.source.codec.load_value(packed)
+
+    # -- changing ------------------------------------------------------------------------------------------------------------------------
+
+    def append(self, message: Message) -> Op[None]:
+        """Append a message."""
+        if not isinstance(message, Message):
+            raise InvalidInput(f"a session takes a Message, not {type(message).__name__}: Message.from_langchain makes one of LangChain's")
+        built = message.to_langchain()
+        named = built if built.id is not None else built.model_copy(update={"id": str(uuid4())})
+        packed = self.source.codec.pack_messages([named])
+        return history_ops.add_to_history(self.key, self.names["messages"], packed, self.source.new_edit(), **self.source.tools)
+
+    def prune(self, max_messages: int) -> Op[None]:
+        """Leave the newest messages in the list, which does not begin with a tool's result then: its call would be missing."""
+        if isinstance(max_messages, bool) or not isinstance(max_messages, int) or max_messages < 0:
+            raise InvalidInput("max_messages is a whole number from 0 on: how many messages stay in the history")
+        channel, edit = self.names["messages"], self.source.new_edit()
+        return history_ops.narrow_history(self.key, channel, max_messages, self._answers_a_call, edit, **self.source.tools)
+
+    def _answers_a_call(self, packed: Snapshot) -> bool:
+        return bool(getattr(self.source.codec.load_message(packed), "tool_call_id", None))
+
+    def merge(self, params: Mapping[str, JsonValue]) -> Op[None]:
+        """Add parameters; None changes nothing."""
+        given = known_of(json_object(dict(params) if isinstance(params, Mapping) else params, "params"))
+        return self._change("params", lambda now: {**known_of(now), **given} if given else now)
+
+    def set_waiting(self, waiting: str | None) -> Op[None]:
+        """Note what is waited for, in the thread's row too."""
+        name = checked_name(waiting, "a parameter's name")
+        return self._change("waiting_for", lambda _: name, waiting_for=self._shown(name))
+
+    def set(self, name: str, value: JsonValue) -> Op[None]:
+        """Give a channel a value, which is JSON."""
+        return self._change(name, lambda _: value)
+
+    def clear(self) -> Op[None]:
+        """Empty all of them, as far as they are there."""
+
+        def changed(values: Values) -> Values:
+            return self._differing({name: value for name, value in EMPTY.items() if self.names[name] in values}, values)
+
+        channels, emptied = [self.names[name] for name in EMPTY], self.names["messages"]
+        shown, edit = self._shown(None), self.source.new_edit()
+        return change_channels(self.key, channels, changed, edit, emptied=emptied, waiting_for=shown, **self.source.tools)
+
+    def _change(self, name: str, change: Callable[[Any], Any], *, waiting_for: str | None | EllipsisType = ...) -> Op[None]:
+        """Give a channel the value that `change` makes of the one it has."""
+
+        def changed(values: Values) -> Values:
+            return self._differing({name: change(self._load(values, name))}, values)
+
+        edit = self.source.new_edit()
+        return change_channels(self.key, [self.names[name]], changed, edit, waiting_for=waiting_for, **self.source.tools)
+
+    def _differing(self, wanted: Mapping[str, JsonValue], values: Values) -> dict[str, PackedValue]:
+        """Those of the values that are not there yet, to the byte: 1 is neither True nor 1.0."""
+        pack = self.source.codec.pack_value
+        changed: dict[str, PackedValue] = {}
+        for name, value in wanted.items():
+            packed, now = pack(value), values.get(self.names[name]) or pack(EMPTY[name])
+            if packed.body != now.body or now.messages:
+                changed[self.names[name]] = packed
+        return changed
+
+    def _shown(self, waiting: str | None) -> str | None | EllipsisType:
+        """What the thread's row shows: the value of one channel, whatever a session's own are called."""
+        return waiting if self.names["waiting_for"] == WAITING_CHANNEL else ...
+
+
+def known_of(params: object) -> dict[str, JsonValue]:
+    """The parameters that have a value."""
+    return {name: value for name, value in params.items() if value is not None} if isinstance(params, dict) else {}
+
+
+def checked_name(name: object, what: str) -> str | None:
+    """A name, or None.
+
+    Raises:
+        InvalidInput: It is something else.
+    """
+    if name is None:
+        return None
+    if not isinstance(name, str) or not name or "\0" in name:
+        raise InvalidInput(f"{what} is a text that is not empty, or None for none")
+    return plain_text(name, what)

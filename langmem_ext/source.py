@@ -1,0 +1,59 @@
+"""What a view of a thread is made on: a database, whom it speaks for, and how messages are read and written there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from langmem_ext.codec import MessageCodec
+from langmem_ext.log import MessageLog, bound_owner, new_edit, thread_key
+from langmem_ext.serde import RestorePolicy
+from langmem_ext.storage.edit_ops import Edit
+from langmem_ext.types import ThreadKey
+
+if TYPE_CHECKING:
+    from langmem_ext.checkpoint import DeltaSaver
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A database as a view uses it.
+
+    Attributes:
+        log: The open database.
+        owner: Whom the view speaks for; None for one that sees every thread.
+        codec: Reads and writes messages and values: a saver's own, or the default.
+    """
+
+    log: MessageLog
+    owner: str | None
+    codec: MessageCodec
+
+    @classmethod
+    def of(cls, log: MessageLog | DeltaSaver | str, owner: object) -> Source:
+        """What a caller means: a log, a saver with its serializer and owner, or a URL.
+
+        Raises:
+            InvalidInput: It is no database, or the saver is bound to another owner, which a view of it cannot change.
+        """
+        bound = bound_owner(log, owner)
+        opened = MessageLog.of(log)
+        codec: Any = getattr(log, "codec", None)
+        return cls(opened, bound, codec or MessageCodec(RestorePolicy(), opened.templates))
+
+    def key(self, thread_id: object) -> ThreadKey:
+        """A thread as storage is asked for it.
+
+        Raises:
+            InvalidThreadId: The thread id is empty, or neither a string, an int nor a UUID.
+        """
+        return ThreadKey(thread_key(thread_id), self.owner)
+
+    def new_edit(self) -> Edit:
+        """The id and times of a checkpoint that no graph makes."""
+        return new_edit(self.codec.pack_plain({"parents": {}}))
+
+    @property
+    def tools(self) -> dict[str, Any]:
+        """What every operation takes besides its own arguments."""
+        return {"indexes": self.log.indexes, "codec": self.codec}

@@ -1,0 +1,92 @@
+"""An edit of a thread without its graph: a checkpoint that follows the newest one and differs from it in the edited channels alone.
+
+So a graph that runs next finds the edit, and whatever it was about to do is still to be done: a question that waits is asked again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from types import EllipsisType
+
+from langmem_ext.storage import statements as sql
+from langmem_ext.storage.checkpoint_ops import close_writer, header_of, store_header
+from langmem_ext.storage.effects import Op, fetch, fetch_one
+from langmem_ext.storage.header import Header, ValueRef, longest_list, next_version
+from langmem_ext.storage.ids import encode_id, following_id
+from langmem_ext.storage.index import ThreadIndex
+from langmem_ext.storage.message_ops import Writer
+from langmem_ext.storage.thread_ops import title_of
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """What an edit needs from outside: operations have no clock and no chance.
+
+    Attributes:
+        checkpoint_id: A new checkpoint's id.
+        ts: Its ISO 8601 time.
+        now: Unix milliseconds.
+        random: Seven digits for the new version (`header.next_version`).
+        v: Format number of a thread's first checkpoint.
+        details: Encoded metadata of a thread's first checkpoint.
+    """
+
+    checkpoint_id: str
+    ts: str
+    now: int
+    random: int
+    v: int
+    details: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The root's newest checkpoint."""
+
+    id: bytes
+    header: Header
+    step: int | None
+
+
+def find_head(index: ThreadIndex) -> Op[Head | None]:
+    """The root's newest checkpoint; None where there is none."""
+    row = yield from fetch_one(sql.SELECT_LATEST_CHECKPOINT, thread=index.number, namespace=0)
+    if row is None:
+        return None
+    return Head(row[0], (yield from header_of(index, 0, row)), row[2])
+
+
+def follow(
+    writer: Writer, head: Head | None, refs: Mapping[str, ValueRef], edit: Edit, *, waiting_for: str | None | EllipsisType = ...
+) -> Op[None]:
+    """Store the checkpoint that follows `head` and has other values in some channels.
+
+    Args:
+        writer: Where the values were stored.
+        head: The newest checkpoint.
+        refs: Where the new values stand, by channel.
+        edit: The new checkpoint's id and times.
+        waiting_for: The parameter that the new checkpoint waits for; left out, the one that the thread's row shows.
+    """
+    header = head.header if head is not None else Header(edit.v, edit.ts, {}, {}, None, details=edit.details)
+    step = head.step if head is not None else -2
+    checkpoint = encode_id(edit.checkpoint_id)
+    if head is not None and checkpoint <= head.id:
+        # Another machine's clock is ahead: the newest checkpoint is the one with the highest id, and this one must be it.
+        checkpoint = following_id(head.id)
+    version = next_version(max(header.versions.values(), default=None), edit.random)
+    following = replace(
+        header,
+        ts=edit.ts,
+        versions={**header.versions, **dict.fromkeys(refs, version)},
+        updated=None,  # not "only these": LangGraph would then look at no other channel for what is still to be done
+        values={**header.values, **refs},
+    )
+    parent = head.id if head is not None else None
+    yield from store_header(writer, 0, checkpoint, parent, following, step=None if step is None else step + 1, label=b'{"source":"update"}')
+    if writer.thread.untitled:
+        writer.title = title_of(writer.index, writer.codec, following.values)
+    [(shown,)] = yield from fetch(sql.SELECT_WAITING, thread=writer.thread.number)
+    waits = shown if isinstance(waiting_for, EllipsisType) else waiting_for
+    yield from close_writer(writer, (longest_list(following.values), waits))

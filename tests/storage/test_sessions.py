@@ -1,0 +1,453 @@
+"""A session's handle: what is noted is there, for every handle and process, once and exactly; what cannot be noted changes nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import sqlite3
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from uuid import UUID
+
+import pytest
+from forgotten import assert_sound
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langgraph.graph import START, MessagesState, StateGraph
+from savers import Backend, Calls, Mode
+
+from langmem_ext import (
+    ConversationMemory,
+    DeltaSaver,
+    InMemoryConversationMemory,
+    InvalidInput,
+    InvalidThreadId,
+    Message,
+    MessageLog,
+    SessionHandle,
+    StorageUnavailable,
+    ThreadChatMessageHistory,
+    ThreadNotFound,
+)
+
+THEN = "2026-01-31T09:30:00+00:00"
+CONFIG: Any = {"configurable": {"thread_id": "s"}}
+CALL = {"name": "look", "args": {}, "id": "c1", "type": "tool_call"}
+
+
+@pytest.fixture
+def saver(tmp_path: Path) -> Any:
+    with DeltaSaver.from_conn_string(str(tmp_path / "memory.db")) as saver:
+        yield saver
+
+
+@pytest.fixture
+def session(saver: DeltaSaver) -> SessionHandle:
+    return ConversationMemory(saver).for_session("s")
+
+
+def said(text: str, role: Any = "user", **more: Any) -> Message:
+    return Message(role, text, THEN, **more)
+
+
+def texts(session: SessionHandle) -> list[str]:
+    return [message.text for message in session.history()]
+
+
+def checkpoints(saver: DeltaSaver) -> list[Any]:
+    return [tuple(found) for found in saver.list(CONFIG)]
+
+
+# -- what is remembered -------------------------------------------------------------------------------------------------------------------
+
+
+async def test_what_is_noted_is_there_for_every_later_handle(backend: Backend, mode: Mode, tmp_path: Path) -> None:
+    url, calls = backend.new_url(tmp_path), Calls(mode)
+    memory = ConversationMemory(url)
+
+    async def ask(name: str, *args: Any) -> Any:
+        return await calls.call(memory.for_session("s"), name, *args)
+
+    nothing = [[], {}, None, None, None, None]
+    names = ("history", "params", "waiting", "last_intent_id", "last_result", "plan_execution")
+    assert [await ask(name) for name in names] == nothing
+    messages = [said("hi", metadata={"channel": "web"}), said("hello", "agent"), said("3 rows", "tool", metadata={"rows": 3})]
+    for message in messages:
+        await ask("append", message)
+    await ask("merge", {"order_id": "O-1", "note": ""})
+    await ask("merge", {"count": 0, "gift": False, "order_id": "O-2"})
+    await ask("set_waiting", "address")
+    await ask("set_last_intent_id", "check_order")
+    await ask("set_last_result", {"status": ["sent", None]})
+    await ask("set_plan_execution", {"intent_id": "check_order", "cursor": 0})
+    if backend.survives_close:
+        await calls.call(memory, "close")
+        memory = ConversationMemory(url)
+    everything = [
+        messages,
+        {"order_id": "O-2", "note": "", "count": 0, "gift": False},
+        "address",
+        "check_order",
+        {"status": ["sent", None]},
+        {"intent_id": "check_order", "cursor": 0},
+    ]
+    assert [await ask(name) for name in names] == everything
+    await ask("clear")
+    assert [await ask(name) for name in names] == nothing
+    await calls.call(memory, "close")
+
+
+@pytest.mark.parametrize("value", ["", 0, False, 0.0, [], {}])
+def test_an_empty_value_is_a_value(session: SessionHandle, value: Any) -> None:
+    session.merge({"answer": value})
+    session.set_last_result(value)
+    assert repr((session.params(), session.last_result())) == repr(({"answer": value}, value))
+
+
+def test_a_value_of_another_type_is_another_value(session: SessionHandle) -> None:
+    for value in (1, True, 1.0, "1", 0, False, ""):
+        session.merge({"a": value})
+        session.set_last_result(value)
+        assert repr((session.params()["a"], session.last_result())) == repr((value, value))
+
+
+def test_none_is_no_value_and_overwrites_none(session: SessionHandle, saver: DeltaSaver) -> None:
+    session.merge({"a": 1, "b": None})
+    before = checkpoints(saver)
+    session.merge({"a": None, "b": None})
+    session.merge({})
+    assert session.params() == {"a": 1}
+    assert checkpoints(saver) == before
+
+
+def test_what_changes_nothing_makes_no_checkpoint_and_no_session(session: SessionHandle, saver: DeltaSaver) -> None:
+    def idle() -> None:
+        session.merge({})
+        session.set_waiting(None)
+        session.set_last_intent_id(None)
+        session.set_last_result(None)
+        session.set_plan_execution(None)
+        session.prune()
+        session.clear()
+
+    idle()
+    with closing(sqlite3.connect(saver.log.driver.path)) as connection:  # type: ignore[attr-defined]
+        assert connection.execute("SELECT count(*) FROM thread").fetchone() == (0,)
+    session.append(said("hi"))
+    session.clear()
+    before = checkpoints(saver)
+    idle()
+    assert checkpoints(saver) == before
+
+
+def test_a_write_follows_the_newest_checkpoint_and_differs_in_its_channel_alone(session: SessionHandle, saver: DeltaSaver) -> None:
+    session.append(said("hi"))
+    session.merge({"a": 1})
+    session.set_waiting("b")
+    session.set_last_result([1])
+    newest, *_, first = saver.list(CONFIG)
+    assert newest.metadata == {"source": "update", "step": first.metadata["step"] + 3, "parents": {}}
+    chain = list(saver.list(CONFIG))
+    for later, earlier in zip(chain, chain[1:], strict=False):
+        assert later.parent_config == earlier.config
+        values, before = later.checkpoint["channel_values"], earlier.checkpoint["channel_values"]
+        [new] = [channel for channel in values if channel not in before]
+        assert {channel: values[channel] for channel in before} == before
+        versions = later.checkpoint["channel_versions"]
+        assert {channel: version for channel, version in versions.items() if channel != new} == earlier.checkpoint["channel_versions"]
+
+
+def test_the_threads_row_shows_what_is_waited_for(session: SessionHandle, saver: DeltaSaver) -> None:
+    def shown() -> Any:
+        with closing(sqlite3.connect(saver.log.driver.path)) as connection:  # type: ignore[attr-defined]
+            return connection.execute("SELECT waiting_for, head_messages FROM thread").fetchone()
+
+    session.append(said("hi"))
+    session.set_waiting("order_id")
+    assert shown() == ("order_id", 1)
+    session.append(said("well"))
+    session.merge({"a": 1})
+    assert shown() == ("order_id", 2)
+    session.set_waiting(None)
+    assert shown() == (None, 2)
+    session.set_waiting("order_id")
+    session.clear()
+    assert shown() == (None, None)
+    assert_sound(saver)
+
+
+# -- messages -----------------------------------------------------------------------------------------------------------------------------
+
+
+def test_it_is_the_threads_own_history(session: SessionHandle, saver: DeltaSaver) -> None:
+    history = ThreadChatMessageHistory("s", saver)
+    history.add_messages([HumanMessage("hi", id="1", name="ann"), AIMessage("", id="2", tool_calls=[CALL])])
+    session.append(said("done", "tool", metadata={"langchain": {"tool_call_id": "c1"}}))
+    first, second, third = history.messages
+    assert (first, second) == (HumanMessage("hi", id="1", name="ann"), AIMessage("", id="2", tool_calls=[CALL]))
+    assert isinstance(third, ToolMessage)
+    assert (third.tool_call_id, third.text) == ("c1", "done")
+    assert [(message.role, message.id) for message in session.history()] == [("user", "1"), ("agent", "2"), ("tool", third.id)]
+    assert session.history()[1].metadata == {"langchain": {"tool_calls": [CALL]}}
+
+
+def test_a_message_without_a_time_has_the_one_at_which_it_was_stored(session: SessionHandle, saver: DeltaSaver) -> None:
+    ThreadChatMessageHistory("s", saver).add_messages([HumanMessage("hi")])
+    session.append(said("told"))
+    with closing(sqlite3.connect(saver.log.driver.path)) as connection:  # type: ignore[attr-defined]
+        [stored] = connection.execute("SELECT strftime('%Y-%m-%dT%H:%M:%S+00:00', min(created_at), 'unixepoch') FROM item").fetchone()
+    assert [message.timestamp for message in session.history()] == [stored, THEN]
+    assert session.history() == session.history()
+
+
+def test_a_message_with_a_known_id_takes_its_place(session: SessionHandle) -> None:
+    for text in ("one", "two"):
+        session.append(said(text, id=text))
+    session.append(said("ONE", id="one"))
+    assert texts(session) == ["ONE", "two"]
+
+
+def test_pruning_narrows_the_view_and_keeps_the_log(session: SessionHandle, saver: DeltaSaver) -> None:
+    for number in range(14):
+        session.append(said(str(number)))
+    session.prune()
+    assert texts(session) == [str(number) for number in range(4, 14)]
+    session.prune(max_messages=3)
+    assert texts(session) == ["11", "12", "13"]
+    earlier = [len(found.checkpoint["channel_values"]["messages"]) for found in saver.list(CONFIG)]
+    assert earlier[:3] == [3, 10, 14]
+    with closing(sqlite3.connect(saver.log.driver.path)) as connection:  # type: ignore[attr-defined]
+        kept = [text for (text,) in connection.execute("SELECT text FROM conversation WHERE thread_id = 's' ORDER BY number")]
+    assert kept == [str(number) for number in range(14)]
+    session.prune(0)
+    assert texts(session) == []
+    session.append(said("again"))
+    assert texts(session) == ["again"]
+    assert_sound(saver)
+
+
+def test_pruning_parts_no_tool_result_from_its_call(session: SessionHandle) -> None:
+    call = {"langchain": {"tool_calls": [CALL, {**CALL, "id": "c2"}]}}
+    session.append(said("where is it?"))
+    session.append(said("", "agent", metadata=call))
+    for id in ("c1", "c2"):
+        session.append(said(f"result {id}", "tool", metadata={"langchain": {"tool_call_id": id}}))
+    session.append(said("there", "agent"))
+    session.prune(4)
+    assert texts(session) == ["", "result c1", "result c2", "there"]
+    session.prune(3)
+    assert texts(session) == ["there"]
+
+
+def test_a_tool_summary_without_a_call_is_a_message_like_any_other(session: SessionHandle) -> None:
+    for text in ("one", "two"):
+        session.append(said(text, "tool"))
+    session.prune(1)
+    assert session.history() == [said("two", "tool")]
+
+
+# -- sessions -----------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("interaction", "session_id"),
+    [
+        ({"id": "i1", "context": {"session_id": "s1"}}, "s1"),
+        (SimpleNamespace(id="i1", context=SimpleNamespace(session_id="s1")), "s1"),
+        (SimpleNamespace(id="i1", context={"session_id": UUID(int=5)}), str(UUID(int=5))),
+        ({"id": "i1", "context": SimpleNamespace(session_id=0)}, "0"),
+        ({"id": "i1", "context": {}}, "i1"),
+        ({"id": "i1", "context": {"session_id": None}}, "i1"),
+        ({"id": "i1", "context": {"session_id": ""}}, "i1"),
+        ({"id": "i1", "context": None}, "i1"),
+        (SimpleNamespace(id=0), "0"),
+    ],
+)
+def test_an_interaction_names_its_session(interaction: Any, session_id: str) -> None:
+    with InMemoryConversationMemory() as memory:
+        handle = memory.for_interaction(interaction)
+        assert (handle.session_id, repr(handle)) == (session_id, f"SessionHandle({session_id!r})")
+
+
+def test_sessions_are_apart() -> None:
+    with InMemoryConversationMemory() as memory, InMemoryConversationMemory() as other:
+        memory.for_session("a").merge({"x": 1})
+        assert [handle.params() for handle in (memory.for_session("b"), other.for_session("a"))] == [{}, {}]
+
+
+def test_a_session_of_another_owner_is_not_there(saver: DeltaSaver) -> None:
+    ann, bob = (ConversationMemory(saver, owner=name).for_session("s") for name in ("ann", "bob"))
+    ann.append(said("mine"))
+    ann.merge({"a": 1})
+    before = checkpoints(saver)
+    assert (bob.history(), bob.params(), bob.waiting()) == ([], {}, None)
+    for change in (lambda: bob.append(said("x")), lambda: bob.merge({"a": 2}), lambda: bob.set_waiting("a")):
+        with pytest.raises(ThreadNotFound):
+            change()
+    bob.clear()
+    bob.prune(0)
+    assert checkpoints(saver) == before
+    with pytest.raises(InvalidInput, match="bound to another owner"):
+        ConversationMemory(saver.for_owner("ann"), owner="bob")
+    assert ConversationMemory(saver.for_owner("ann")).for_session("s").params() == {"a": 1}
+
+
+def test_channels_may_have_names_of_their_own(saver: DeltaSaver) -> None:
+    memory = ConversationMemory(saver, channels={"messages": "talk", "waiting_for": "asked"})
+    memory.for_session("s").append(said("hi"))
+    memory.for_session("s").set_waiting("a")
+    assert saver.get_tuple(CONFIG).checkpoint["channel_values"].keys() == {"talk", "asked"}  # type: ignore[union-attr]
+    assert memory.for_session("s").waiting() == "a"
+    assert_sound(saver)
+    for channels in ({"colour": "x"}, {"messages": "params"}, {"messages": ""}):
+        with pytest.raises(InvalidInput):
+            ConversationMemory(saver, channels=channels)
+
+
+def test_a_memory_closes_what_it_opened_and_nothing_else(tmp_path: Path) -> None:
+    log = MessageLog.open(str(tmp_path / "memory.db"))
+    with ConversationMemory(log) as memory:
+        memory.for_session("s").append(said("hi"))
+    assert texts(ConversationMemory(log).for_session("s")) == ["hi"]
+    log.close()
+    with ConversationMemory(str(tmp_path / "memory.db")) as memory:
+        session = memory.for_session("s")
+        assert texts(session) == ["hi"]
+    with pytest.raises(StorageUnavailable, match="is closed"):
+        session.history()
+
+
+def test_it_is_the_state_of_a_graph_with_these_channels(session: SessionHandle, saver: DeltaSaver) -> None:
+    class State(MessagesState):
+        params: dict[str, Any]
+        last_result: Any
+
+    def answer(state: State) -> dict[str, Any]:
+        return {"messages": [AIMessage(f"I know {state['params']}")], "last_result": len(state["messages"])}
+
+    graph = StateGraph(State).add_node("answer", answer).add_edge(START, "answer").compile(checkpointer=saver)
+    session.merge({"a": False})
+    session.append(said("first"))
+    graph.invoke({"messages": [HumanMessage("second")]}, CONFIG)
+    assert texts(session) == ["first", "second", "I know {'a': False}"]
+    assert (session.last_result(), session.params()) == (2, {"a": False})
+    session.set_waiting("b")
+    assert session.waiting() == "b", "no waiting graph has run here"
+
+
+# -- bad input ----------------------------------------------------------------------------------------------------------------------------
+
+BAD: list[tuple[str, Any]] = [
+    ("append", HumanMessage("x")),
+    ("append", {"role": "user", "text": "x"}),
+    ("append", None),
+    ("merge", {1: "x"}),
+    ("merge", {"a": object()}),
+    ("merge", {"ok": 1, "a": {"b": [b"x"]}}),
+    ("merge", {"a": float("nan")}),
+    ("merge", {"a": 1 << 70}),
+    ("merge", [("a", 1)]),
+    ("merge", None),
+    ("set_waiting", ""),
+    ("set_waiting", 7),
+    ("set_waiting", "\ud800"),
+    ("set_last_intent_id", 0),
+    ("set_last_result", {1, 2}),
+    ("set_plan_execution", "plan"),
+    ("set_plan_execution", {"steps": [object()]}),
+    ("prune", -1),
+    ("prune", True),
+    ("prune", "3"),
+]
+
+
+@pytest.mark.parametrize(("name", "argument"), BAD, ids=lambda value: str(value)[:20])
+@pytest.mark.parametrize("begun", [False, True])
+async def test_what_cannot_be_noted_is_one_error_and_changes_nothing(name: str, argument: Any, begun: bool, mode: Mode) -> None:
+    with InMemoryConversationMemory() as memory:
+        session, saver = memory.for_session("s"), DeltaSaver(memory.log)
+        if begun:
+            session.append(said("hi"))
+            session.merge({"a": 1})
+        before = checkpoints(saver)
+        with pytest.raises(InvalidInput) as caught:
+            await Calls(mode).call(session, name, argument)
+        assert str(caught.value)
+        assert checkpoints(saver) == before
+        assert (session.params(), texts(session)) == (({"a": 1}, ["hi"]) if begun else ({}, []))
+
+
+@pytest.mark.parametrize("session_id", ["", None, True, 1.5, b"s"])
+def test_an_id_that_is_none_is_refused(session_id: Any) -> None:
+    with InMemoryConversationMemory() as memory, pytest.raises(InvalidThreadId):
+        memory.for_session(session_id)
+
+
+@pytest.mark.parametrize("interaction", [None, {}, {"id": None}, SimpleNamespace(), {"id": "", "context": {"session_id": ""}}])
+def test_an_interaction_without_an_id_is_refused(interaction: Any) -> None:
+    with InMemoryConversationMemory() as memory, pytest.raises(InvalidInput, match=r"neither context\.session_id nor id"):
+        memory.for_interaction(interaction)
+
+
+# -- many writers -------------------------------------------------------------------------------------------------------------------------
+
+EACH = 12
+
+
+def write(session: SessionHandle, writer: str) -> None:
+    for number in range(EACH):
+        session.append(said(f"{writer}:{number}"))
+        session.merge({f"{writer}:{number}": number})
+
+
+def write_in_a_process(url: str, writer: str) -> None:
+    with ConversationMemory(url) as memory:
+        write(memory.for_session("s"), writer)
+
+
+def assert_all_are_there(session: SessionHandle, writers: list[str]) -> None:
+    wanted = {f"{writer}:{number}": number for writer in writers for number in range(EACH)}
+    found = texts(session)
+    assert (sorted(found), session.params()) == (sorted(wanted), wanted)
+    for writer in writers:
+        own = [text for text in found if text.startswith(f"{writer}:")]
+        assert own == [f"{writer}:{number}" for number in range(EACH)], "each writer's own order"
+
+
+def test_handles_in_many_threads_lose_nothing(saver: DeltaSaver) -> None:
+    writers = [f"t{number}" for number in range(6)]
+    memory = ConversationMemory(saver)
+    with ThreadPoolExecutor(len(writers)) as pool:
+        list(pool.map(lambda writer: write(memory.for_session("s"), writer), writers))
+    assert_all_are_there(memory.for_session("s"), writers)
+    assert_sound(saver)
+
+
+async def test_tasks_of_an_event_loop_lose_nothing(saver: DeltaSaver) -> None:
+    session = ConversationMemory(saver).for_session("s")
+
+    async def work(writer: str) -> None:
+        for number in range(EACH):
+            await session.aappend(said(f"{writer}:{number}"))
+            await session.amerge({f"{writer}:{number}": number})
+
+    writers = [f"a{number}" for number in range(6)]
+    await asyncio.gather(*map(work, writers))
+    assert_all_are_there(session, writers)
+
+
+def test_handles_in_many_processes_lose_nothing(saver: DeltaSaver) -> None:
+    writers = [f"p{number}" for number in range(3)]
+    url = saver.log.driver.path  # type: ignore[attr-defined]
+    context = multiprocessing.get_context("spawn")
+    processes = [context.Process(target=write_in_a_process, args=(url, writer)) for writer in writers]
+    for process in processes:
+        process.start()
+    write(ConversationMemory(saver).for_session("s"), "here")
+    for process in processes:
+        process.join()
+    assert [process.exitcode for process in processes] == [0, 0, 0]
+    assert_all_are_there(ConversationMemory(saver).for_session("s"), [*writers, "here"])
+    assert_sound(saver)
