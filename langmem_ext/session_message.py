@@ -123,6 +123,7 @@ class Message:
         foreign = _foreign(message, notes)
         try:
             metadata = json_object(noted, "metadata")
+            metadata.pop(FOREIGN, None)
         except InvalidInput:  # there are none, or somebody else has put something there
             metadata = {}
         return cls(

@@ -73,6 +73,15 @@ def test_the_code_of_the_readme_prints_what_it_says(played: Path) -> None:
     assert (played / "memory.db").is_file()
 
 
+def test_the_code_of_the_page_on_sessions_prints_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    printed: list[str] = []
+    code = "".join(block.text for block in blocks((ROOT / "docs" / "sessions.md").read_text(encoding="utf-8"), "python"))
+    exec(compile(code, "<sessions.md>", "exec"), {"print": lambda *words: printed.append(" ".join(map(str, words)))})
+    assert printed == expected_output(code)
+    assert printed
+
+
 def test_the_one_line_swap_is_all_that_it_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     [swap] = blocks(README, "diff")
