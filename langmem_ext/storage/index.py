@@ -39,6 +39,15 @@ THREADS: Final = 1024
 ENTRY_BYTES: Final = 200
 """What an item costs in memory beyond its own bytes, about."""
 
+NUMBER_BYTES: Final = 40
+"""What a number costs in the runs of a list or of a manifest, about."""
+
+POINTER_BYTES: Final = 8
+"""What a message costs in a list, and in the runs of a header a number, which those of a list or of another header hold too."""
+
+INDEX_BYTES: Final = 3000
+"""What an index costs that holds nothing, about."""
+
 
 @dataclass(slots=True)
 class KnownList:
@@ -47,6 +56,7 @@ class KnownList:
     packed: list[Snapshot]
     runs: Runs
     nameless: tuple[int, ...]
+    size: int
 
 
 @dataclass(slots=True)
@@ -74,6 +84,7 @@ class ThreadIndex:
         compounds: Large dicts and lists lately stored or read, by namespace and channel.
         manifests: Beginnings of fragmented lists lately stored or read, by namespace and channel: row and runs.
         size: Bytes held, about; `accounted` is the part that the bound knows of.
+        forgotten: Whether whoever still works with the index is the last to do so.
     """
 
     number: int
@@ -94,8 +105,9 @@ class ThreadIndex:
     lists: OrderedDict[tuple[int, str], KnownList] = field(default_factory=OrderedDict)
     compounds: OrderedDict[tuple[int, str], Compound] = field(default_factory=OrderedDict)
     manifests: OrderedDict[tuple[int, str], tuple[int, Runs]] = field(default_factory=OrderedDict)
-    size: int = 0
+    size: int = INDEX_BYTES
     accounted: int = 0
+    forgotten: bool = False
 
     def learn_item(self, number: int, packed: Snapshot, message_id: str | None) -> None:
         """Remember an item as its row holds it."""
@@ -117,6 +129,7 @@ class ThreadIndex:
             found = self.by_content.setdefault(packed, number)
         if found not in (number, ~number):
             self.doubles.setdefault(packed, []).append(number)
+            self.size += ENTRY_BYTES
 
     def _give_way(self, bytes_before: Snapshot) -> None:
         """The item that these bytes give is another now: from here on they give the next one that has them, if there is one."""
@@ -130,15 +143,26 @@ class ThreadIndex:
     def late_of(self, checkpoint: bytes) -> dict[Snapshot, int]:
         """The messages of the step that followed a checkpoint, by their bytes without an id; to look in and to add to."""
         late = self.late.setdefault(checkpoint, {})
+        self.late.move_to_end(checkpoint)
         if len(self.late) > STEPS:
-            self.late.popitem(last=False)
+            dropped = self.late.popitem(last=False)[1]
+            self.size -= sum(map(len, dropped)) + ENTRY_BYTES * len(dropped)
         return late
+
+    def learn_late(self, late: dict[Snapshot, int], bare: Snapshot, number: int) -> None:
+        """Remember, in what `late_of` gave, a message by its bytes without an id."""
+        if bare not in late:
+            self.size += len(bare) + ENTRY_BYTES
+        late[bare] = number
 
     def learn_value(self, digest: bytes, number: int) -> None:
         """Remember where a value stands; the one remembered longest goes."""
+        if digest not in self.values:
+            self.size += ENTRY_BYTES
         self.values[digest] = number
         if len(self.values) > VALUES:
             self.values.popitem(last=False)
+            self.size -= ENTRY_BYTES
 
     def learn_word(self, number: int, body: bytes) -> None:
         """Remember a word."""
@@ -148,13 +172,12 @@ class ThreadIndex:
 
     def learn_header(self, namespace: int, checkpoint: bytes, header: Header) -> None:
         """Remember a header; the least lately used one goes."""
-        if (namespace, checkpoint) not in self.headers:
-            self.size += HEADER_BYTES
+        before = self.headers.get((namespace, checkpoint))
+        self.size += _size_of(header) - (_size_of(before) if before is not None else 0)
         self.headers[namespace, checkpoint] = header
         self.headers.move_to_end((namespace, checkpoint))
         if len(self.headers) > HEADERS:
-            self.headers.popitem(last=False)
-            self.size -= HEADER_BYTES
+            self.size -= _size_of(self.headers.popitem(last=False)[1])
 
     def learn_list(self, place: tuple[int, str], packed: Sequence[Snapshot], runs: Runs, nameless: tuple[int, ...]) -> list[Snapshot]:
         """Remember a list of messages; its bytes, held once with the items'."""
@@ -164,10 +187,13 @@ class ThreadIndex:
         own = kept + [self.content.get(number, message) for number, message in zip(numbers[len(kept) :], packed[len(kept) :], strict=True)]
         for position in nameless:
             own[position] = packed[position]
-        self.lists[place] = KnownList(own, runs, nameless)
+        # The bytes are the items', but for those of messages that had no id yet.
+        size = POINTER_BYTES * len(own) + NUMBER_BYTES * (len(runs) + 2 * len(nameless)) + sum([len(packed[at]) for at in nameless])
+        self.size += size - (before.size if before is not None else 0)
+        self.lists[place] = KnownList(own, runs, nameless, size)
         self.lists.move_to_end(place)
         if len(self.lists) > LISTS:
-            self.lists.popitem(last=False)
+            self.size -= self.lists.popitem(last=False)[1].size
         return own
 
     def learn_compound(self, place: tuple[int, str], compound: Compound) -> None:
@@ -180,10 +206,11 @@ class ThreadIndex:
 
     def learn_manifest(self, place: tuple[int, str], row: int, runs: Runs) -> None:
         """Remember the row that holds the beginning of a fragmented list."""
+        self.size += NUMBER_BYTES * (len(runs) - len(self.manifests.get(place, (0, ()))[1]))
         self.manifests[place] = row, runs
         self.manifests.move_to_end(place)
         if len(self.manifests) > LISTS:
-            self.manifests.popitem(last=False)
+            self.size -= NUMBER_BYTES * len(self.manifests.popitem(last=False)[1][1])
 
     def find_list(self, place: tuple[int, str], runs: Runs, nameless: tuple[int, ...]) -> list[Snapshot] | None:
         """The bytes of a list that is remembered, or of one that a remembered one begins with, as an earlier checkpoint's does."""
@@ -200,6 +227,11 @@ class ThreadIndex:
         """Remember a namespace."""
         self.namespaces[name] = number
         self.size += len(name) + ENTRY_BYTES
+
+
+def _size_of(header: Header) -> int:
+    """Bytes that a header holds, about. Most of a long fragmented list's are its runs."""
+    return HEADER_BYTES + POINTER_BYTES * sum([len(ref.runs) for ref in header.values.values()])
 
 
 class Indexes:
@@ -239,6 +271,8 @@ class Indexes:
 
     def account(self, index: ThreadIndex) -> None:
         """Note what an operation has added to an index, and forget what is over the bounds."""
+        if index.forgotten:
+            return  # while the operation was at work with it
         self.size += index.size - index.accounted
         index.accounted = index.size
         while self._indexes and (self.size > self._max_bytes or len(self._indexes) > THREADS):
@@ -246,8 +280,8 @@ class Indexes:
 
     def forget(self) -> None:
         """Forget everything."""
-        self._indexes.clear()
-        self.size = 0
+        for key in list(self._indexes):
+            self._forget(key)
 
     def forget_thread(self, thread: int) -> None:
         """Forget one thread."""
@@ -258,3 +292,4 @@ class Indexes:
         index = self._indexes.pop(key, None)
         if index is not None:
             self.size -= index.accounted
+            index.forgotten = True

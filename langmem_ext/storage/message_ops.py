@@ -172,7 +172,7 @@ class Writer:
     def caught(self, bare: Snapshot, number: int) -> None:
         """Note the item of a message whose copies without an id may still come."""
         for step in self.late:
-            step[bare] = number
+            self.index.learn_late(step, bare, number)
 
     def intern(self, body: bytes) -> int:
         """The number of a word, queued if it is new."""
