@@ -11,8 +11,8 @@ from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.tools import BaseTool
 from pydantic import JsonValue
 
+from langmem_ext.names import in_words
 from langmem_ext.waiting.marks import annotated, held, marked
-from langmem_ext.waiting.names import in_words
 from langmem_ext.waiting.playbook import Playbook
 from langmem_ext.waiting.session import Session
 from langmem_ext.waiting.state import PlanExecution, StepResult

@@ -13,14 +13,14 @@ from langchain_core.tools import BaseTool
 from pydantic import PrivateAttr
 
 from langmem_ext.errors import CatalogError, InvalidInput
+from langmem_ext.names import instead_of
 from langmem_ext.waiting.catalog_check import check_parts, check_tools
-from langmem_ext.waiting.catalog_file import DataPath, Document, Problem, named_lines, read_document, render
 from langmem_ext.waiting.catalog_parse import parse_catalog
 from langmem_ext.waiting.intent import TEMPLATE_FIELD, CatalogFields, Intent, Redaction, Replies, template_fields
-from langmem_ext.waiting.names import instead_of
 from langmem_ext.waiting.param import Param
 from langmem_ext.waiting.tool_params import params_with_tools, with_tool_params
 from langmem_ext.waiting.tool_schema import field_error, step_arguments, tool_arguments
+from langmem_ext.yaml_file import DataPath, Document, Problem, named_lines, read_document, render
 
 __all__ = [
     "TEMPLATE_FIELD",

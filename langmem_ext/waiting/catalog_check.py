@@ -9,12 +9,12 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from langchain_core.tools import BaseTool
 from rapidfuzz.distance import DamerauLevenshtein
 
-from langmem_ext.waiting.catalog_file import DataPath, Problem
+from langmem_ext.names import instead_of, nearest
 from langmem_ext.waiting.intent import CatalogFields, Intent, template_fields
-from langmem_ext.waiting.names import instead_of, nearest
 from langmem_ext.waiting.param import Param, ParamType
 from langmem_ext.waiting.tool_params import Arguments
 from langmem_ext.waiting.tool_schema import ToolArgument, field_error, step_arguments
+from langmem_ext.yaml_file import DataPath, Problem
 
 RESULT = "result"
 """In a reply template, `{result.key}` is what the last tool returned."""

@@ -11,11 +11,11 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from langmem_ext.waiting.catalog_file import DataPath, Problem
+from langmem_ext.names import in_words, instead_of
 from langmem_ext.waiting.inference import infer_role, infer_type
 from langmem_ext.waiting.intent import CatalogFields, Intent, Redaction, Replies
-from langmem_ext.waiting.names import in_words, instead_of
 from langmem_ext.waiting.param import Param, ParamType
+from langmem_ext.yaml_file import DataPath, Problem
 
 M = TypeVar("M", bound=BaseModel)
 

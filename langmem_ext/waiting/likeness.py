@@ -13,10 +13,10 @@ from collections.abc import Sequence
 
 from rapidfuzz import fuzz
 
+from langmem_ext.names import in_words
 from langmem_ext.waiting.extract.lexicon import FUNCTION_WORDS
 from langmem_ext.waiting.extract.vocabulary import stem
 from langmem_ext.waiting.intent import Intent
-from langmem_ext.waiting.names import in_words
 
 EXACT = 1.1
 """Likeness of a message that is an example, word for word."""

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from pydantic import JsonValue
 
+from langmem_ext.names import in_words
 from langmem_ext.types import CONFIRMATION
-from langmem_ext.waiting.names import in_words
 from langmem_ext.waiting.param import Param, ParamType
 from langmem_ext.waiting.playbook import Params, Playbook
 from langmem_ext.waiting.state import PlanExecution

@@ -58,7 +58,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ),
     ("storage",),
     ("messages",),
-    ("errors", "types", "settings", "telemetry"),
+    ("errors", "types", "names", "yaml_file", "settings", "telemetry"),
 )
 """From the top. A module of a layer may import its own layer, without cycles, and those below."""
 
@@ -109,7 +109,7 @@ FRAMEWORKS = frozenset({"langgraph", "langchain"})
 STANDARD_LIBRARY_ONLY = frozenset({"errors", "types", "telemetry", "storage"})
 NEEDS_A_DRIVER = {"storage.postgres": frozenset({"psycopg", "psycopg_pool"}), "storage.crypto": frozenset({"cryptography"})}
 
-EFFECTS = frozenset({"waiting.converse", "waiting.nodes", "waiting.lease", "waiting.model_classifier", "waiting.catalog_file"})
+EFFECTS = frozenset({"waiting.converse", "waiting.nodes", "waiting.lease", "waiting.model_classifier"})
 """Modules of `waiting` that carry out; the others decide, as does all of `messages`."""
 
 PURE = frozenset({"messages", "waiting"})

@@ -1,7 +1,8 @@
-"""An intents file as plain data that knows its lines.
+"""A YAML file as plain data that knows its lines.
 
 Only data is read: mappings, lists, text, whole numbers, booleans and null. Text stays as it is written (`11:30`, `no` and `2024-05-01` are
-not turned into numbers, booleans and dates), because examples and synonyms are what users type. Anchors and aliases work.
+not turned into numbers, booleans and dates), because examples and synonyms are what users type; whoever wants a number or a date of a text
+reads it as one. Anchors and aliases work.
 """
 
 from __future__ import annotations
@@ -15,8 +16,6 @@ from typing import TypeAlias
 import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-from langmem_ext.errors import CatalogError
-
 DataPath: TypeAlias = tuple[str | int, ...]
 """Where in the file: keys and list positions from its top."""
 
@@ -24,7 +23,7 @@ MAX_VALUES = 100_000
 """Values read from one file at most: aliases can name each other until a few lines hold billions."""
 
 MAX_DEPTH = 50
-"""Levels of nesting read at most; an intents file has five."""
+"""Levels of nesting read at most; a file that somebody wrote has a few."""
 
 _SCALARS: Mapping[str, Callable[[str], object]] = {
     "tag:yaml.org,2002:str": str,
@@ -59,7 +58,7 @@ class Problem:
 
 @dataclass(slots=True)
 class Document:
-    """An intents file, read.
+    """A file, read.
 
     Attributes:
         data: Its content; None when it could not be read at all.
@@ -73,19 +72,13 @@ class Document:
 
 
 def read_document(path: Path) -> Document:
-    """The content of the file at `path`; a syntax error is its only problem.
-
-    Raises:
-        CatalogError: The file is missing, unreadable or not UTF-8 text.
-    """
+    """The content of the file at `path`. Never raises: if it is missing, unreadable or not UTF-8 text, that is its only problem."""
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        return parse_document(path.read_text(encoding="utf-8-sig"))
     except UnicodeDecodeError:
-        raise CatalogError(str(path), ["it is not UTF-8 text"]) from None
+        return Document(problems=[Problem((), "it is not UTF-8 text")])
     except (OSError, ValueError) as exc:  # ValueError: a NUL in the path
-        reason = getattr(exc, "strerror", None) or str(exc)
-        raise CatalogError(str(path), [f"it cannot be read: {reason}"]) from None
-    return parse_document(text)
+        return Document(problems=[Problem((), f"it cannot be read: {getattr(exc, 'strerror', None) or exc}")])
 
 
 def parse_document(text: str) -> Document:
