@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         MissingExtra,
         NotADatabase,
         SchemaTooNew,
+        SettingsError,
         StorageError,
         StorageUnavailable,
         ThreadBusy,
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
     from langmem_ext.saver_copy import CopyProgress, CopyReport, acopy_saver, copy_saver
     from langmem_ext.serde import DataSerializer
     from langmem_ext.session_message import Message
+    from langmem_ext.settings.model import Settings
+    from langmem_ext.settings.origin import Origin
     from langmem_ext.statistics import Statistics, astats, stats
     from langmem_ext.storage.examination import Report
     from langmem_ext.storage.findings import Finding
@@ -76,6 +79,7 @@ _HOMES = {
     "MissingExtra": "errors",
     "ModelClassifier": "waiting.model_classifier",
     "NotADatabase": "errors",
+    "Origin": "settings.origin",
     "Pruned": "types",
     "Report": "storage.examination",
     "Retention": "retention",
@@ -83,6 +87,8 @@ _HOMES = {
     "SchemaTooNew": "errors",
     "SessionHandle": "conversation",
     "SessionState": "waiting.state",
+    "Settings": "settings.model",
+    "SettingsError": "errors",
     "Statistics": "statistics",
     "StorageError": "errors",
     "StorageUnavailable": "errors",
@@ -130,6 +136,7 @@ __all__ = [
     "MissingExtra",
     "ModelClassifier",
     "NotADatabase",
+    "Origin",
     "Pruned",
     "Report",
     "Retention",
@@ -137,6 +144,8 @@ __all__ = [
     "SchemaTooNew",
     "SessionHandle",
     "SessionState",
+    "Settings",
+    "SettingsError",
     "Statistics",
     "StorageError",
     "StorageUnavailable",

@@ -5,6 +5,7 @@ LangmemExtError
 ├── InvalidInput (ValueError)        an argument that cannot be used; nothing was changed
 │   ├── InvalidThreadId              empty, or neither a string, an int nor a UUID
 │   └── CatalogError                 every mistake of an intents file, each with its line
+├── SettingsError                    every mistake of the settings, each with its place; nothing was changed
 ├── ThreadNotFound (LookupError)     no such thread, or it belongs to another owner
 ├── ThreadBusy                       another caller is driving the thread right now
 ├── ConversationError                a turn that cannot be delivered to this graph as it stands
@@ -49,6 +50,23 @@ class CatalogError(InvalidInput):
         self.problems = tuple(problems)
         count = f"{len(self.problems)} mistake{'s' if len(self.problems) != 1 else ''}"
         super().__init__(f"{source} has {count}:\n" + "\n".join(f"  {problem}" for problem in self.problems))
+
+
+class SettingsError(LangmemExtError):
+    """Settings have mistakes. Nothing was changed.
+
+    It is no `ValueError`: pydantic would take one for its own, and say nothing of the places.
+
+    Attributes:
+        problems: Every mistake found, each with the file and line, or the variable, that it stands in.
+    """
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        self.problems = tuple(problems)
+        if len(self.problems) == 1:
+            super().__init__(f"the settings have a mistake: {self.problems[0]}")
+        else:
+            super().__init__(f"the settings have {len(self.problems)} mistakes:\n" + "\n".join(f"  {problem}" for problem in self.problems))
 
 
 class ThreadNotFound(LangmemExtError, LookupError):

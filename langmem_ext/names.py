@@ -23,6 +23,11 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     return found[0] if found else None
 
 
+def closest(name: str, known: Iterable[str]) -> str:
+    """The known name that is most like `name`, however little that is; to be a part of it counts. There must be one."""
+    return str(process.extractOne(name, tuple(known), scorer=fuzz.WRatio)[0])
+
+
 def instead_of(name: str, known: Iterable[str]) -> str:
     """What to write instead of the unknown `name`, as the end of a message: the nearest known name, or all of them."""
     names = tuple(known)

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 
 from langmem_ext.errors import MissingExtra
 
-_NEEDED = ("prompt_toolkit", "rich", "typer")
+_NEEDED = ("platformdirs", "prompt_toolkit", "pydantic_settings", "rich", "typer")
 
 
 def main() -> None:

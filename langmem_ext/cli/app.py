@@ -1,7 +1,7 @@
 """The commands and their options.
 
-Exit codes: 0 done; 1 the database, the thread or the graph refused; 2 an argument cannot be used, or an extra is missing; 130 stopped by
-Ctrl-C. What goes wrong is one message on stderr.
+Exit codes: 0 done; 1 the database, the thread or the graph refused; 2 an argument or a setting cannot be used, or an extra is missing; 130
+stopped by Ctrl-C. What goes wrong is one message on stderr.
 """
 
 from __future__ import annotations
@@ -15,15 +15,19 @@ from typing import Annotated
 import typer
 
 from langmem_ext import __version__
-from langmem_ext.errors import InvalidInput, LangmemExtError, MissingExtra
+from langmem_ext.errors import InvalidInput, LangmemExtError, MissingExtra, SettingsError
 
+_DEFAULT_DB = "Default: the setting storage_path (LANGMEM_EXT_DB), memory.db if nothing sets it."
 _COMPRESS = typer.Option(
-    "--compress", help="Compress what is written, where that saves a tenth; reading asks for no option. Needs zstd (the extra zstd)."
+    "--compress/--no-compress",
+    help="Compress what is written, where that saves a tenth; reading asks for no option. Needs zstd (the extra zstd). "
+    "Default: the setting compress.",
+    show_default=False,
 )
 
 app = typer.Typer(
     help="Conversation memory for LangGraph and LangChain.",
-    epilog="Exit codes: 0 done, 1 the database, thread or graph refused, 2 an argument cannot be used, 130 stopped by Ctrl-C.",
+    epilog="Exit codes: 0 done, 1 the database, thread or graph refused, 2 an argument or setting cannot be used, 130 stopped by Ctrl-C.",
     no_args_is_help=True,
     # Both cost a tenth of a second of imports before the first line of help.
     rich_markup_mode=None,
@@ -39,7 +43,7 @@ def _clear_errors() -> Iterator[None]:
         yield
     except LangmemExtError as error:
         typer.echo(f"langmem-ext: {error}", err=True)
-        raise typer.Exit(2 if isinstance(error, InvalidInput | MissingExtra) else 1) from error
+        raise typer.Exit(2 if isinstance(error, InvalidInput | MissingExtra | SettingsError) else 1) from error
 
 
 def _show_version(asked: bool) -> None:
@@ -59,13 +63,14 @@ def _options(
 def chat(
     thread: Annotated[str, typer.Option("--thread", "-t", help="The conversation to begin or to go on with.", metavar="ID")] = "default",
     db: Annotated[
-        str, typer.Option(help="The database: a path or sqlite:///path; made if it is not there.", envvar="LANGMEM_EXT_DB", metavar="URL")
-    ] = "memory.db",
-    compress: Annotated[bool, _COMPRESS] = False,
+        str | None,
+        typer.Option(help=f"The database: a path or sqlite:///path; made if it is not there. {_DEFAULT_DB}", metavar="URL"),
+    ] = None,
+    compress: Annotated[bool | None, _COMPRESS] = None,
     model: Annotated[
         str | None,
         typer.Option(
-            help="A chat model that reads what the rules leave open, like openai:gpt-5-mini.", envvar="LANGMEM_EXT_MODEL", metavar="MODEL"
+            help="A chat model that reads what the rules leave open, like openai:gpt-5-mini. Default: the setting model.", metavar="MODEL"
         ),
     ] = None,
     graph: Annotated[
@@ -85,22 +90,26 @@ def chat(
     with _clear_errors():
         # Imported here: LangGraph takes a second, and help must not wait for it.
         from langmem_ext.cli.chat import chat_with  # noqa: PLC0415 - see above
+        from langmem_ext.cli.config import settings_with  # noqa: PLC0415 - see above
 
+        settings = settings_with(storage_path=db, compress=compress, model=model)
         interactive = sys.stdin.isatty() and sys.stdout.isatty() and not as_json
-        failed = chat_with(thread, db=db, compress=compress, model=model, graph=graph, as_json=as_json, interactive=interactive)
+        failed = chat_with(thread, settings=settings, graph=graph, as_json=as_json, interactive=interactive)
     raise typer.Exit(failed)
 
 
 @app.command("import-checkpoints")
 def import_checkpoints(
     source: Annotated[str, typer.Argument(help="The database of a SqliteSaver; it is only read.", metavar="OLD.sqlite")],
-    target: Annotated[str, typer.Argument(help="Where to: a path or sqlite:///path; made if it is not there.", metavar="NEW.db")],
+    target: Annotated[
+        str | None, typer.Argument(help=f"Where to: a path or sqlite:///path; made if it is not there. {_DEFAULT_DB}", metavar="NEW.db")
+    ] = None,
     threads: Annotated[
         list[str] | None, typer.Option("--thread", "-t", help="Import this thread only; may be given again.", metavar="ID")
     ] = None,
     verify: Annotated[bool, typer.Option("--verify", help="Read both afterwards and compare every checkpoint.")] = False,
     skip_damaged: Annotated[bool, typer.Option("--skip-damaged", help="Leave out what does not decode, and name it.")] = False,
-    compress: Annotated[bool, _COMPRESS] = False,
+    compress: Annotated[bool | None, _COMPRESS] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print what was done as one line of JSON.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
 ) -> None:
@@ -110,27 +119,29 @@ def import_checkpoints(
     it brings in what is new.
     """
     with _clear_errors():
+        from langmem_ext.cli.config import settings_with  # noqa: PLC0415 - as in `chat`
         from langmem_ext.cli.import_checkpoints import import_with  # noqa: PLC0415 - as in `chat`
 
+        settings = settings_with(storage_path=target, compress=compress)
         import_with(
             source,
-            target,
+            settings.storage_path,
             threads=threads or (),
             verify=verify,
             skip_damaged=skip_damaged,
-            compress=compress,
+            compress=settings.compress,
             as_json=as_json,
             quiet=quiet,
             interactive=sys.stderr.isatty(),
         )
 
 
-_DB = typer.Argument(help="The database: a path or sqlite:///path; it must be there.", envvar="LANGMEM_EXT_DB", metavar="DB")
+_DB = typer.Argument(help=f"The database: a path or sqlite:///path; it must be there. {_DEFAULT_DB}", metavar="DB")
 
 
 @app.command()
 def doctor(
-    db: Annotated[str, _DB],
+    db: Annotated[str | None, _DB] = None,
     fix: Annotated[bool, typer.Option("--fix", help="Put right what follows from other rows; never a word of a conversation.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print what was found as one line of JSON.")] = False,
 ) -> None:
@@ -139,22 +150,51 @@ def doctor(
     Exits with 1 if anything is wrong or damaged and has not been put right.
     """
     with _clear_errors():
+        from langmem_ext.cli.config import database  # noqa: PLC0415 - as in `chat`
         from langmem_ext.cli.inspection import examine_with  # noqa: PLC0415 - as in `chat`
 
-        well = examine_with(db, fix=fix, as_json=as_json, interactive=sys.stdout.isatty())
+        well = examine_with(database(db), fix=fix, as_json=as_json, interactive=sys.stdout.isatty())
     raise typer.Exit(0 if well else 1)
 
 
 @app.command()
 def stats(
-    db: Annotated[str, _DB],
+    db: Annotated[str | None, _DB] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the statistics as one line of JSON.")] = False,
 ) -> None:
     """Show what a database holds, by kind and by thread, and what a SqliteSaver would have needed for it."""
     with _clear_errors():
+        from langmem_ext.cli.config import database  # noqa: PLC0415 - as in `chat`
         from langmem_ext.cli.inspection import count_with  # noqa: PLC0415 - as in `chat`
 
-        count_with(db, as_json=as_json, interactive=sys.stdout.isatty())
+        count_with(database(db), as_json=as_json, interactive=sys.stdout.isatty())
+
+
+config = typer.Typer(help="Show the settings, and where each comes from.", no_args_is_help=True, rich_markup_mode=None)
+app.add_typer(config, name="config")
+
+
+@config.command("show")
+def config_show(
+    assigned: Annotated[
+        list[str] | None, typer.Option("--set", help="Try a value as if it were an argument; may be given again.", metavar="NAME=VALUE")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the settings as one line of JSON.")] = False,
+) -> None:
+    """Show every setting: its value, and the argument, environment variable or line of a file that it comes from."""
+    with _clear_errors():
+        from langmem_ext.cli.config import show_with  # noqa: PLC0415 - as in `chat`
+
+        show_with(assigned or (), as_json=as_json, interactive=sys.stdout.isatty())
+
+
+@config.command("path")
+def config_path(as_json: Annotated[bool, typer.Option("--json", help="Print the files as one line of JSON.")] = False) -> None:
+    """Show where settings are read from: the project's file and the user's, whether they are there or not."""
+    with _clear_errors():
+        from langmem_ext.cli.config import paths_with  # noqa: PLC0415 - as in `chat`
+
+        paths_with(as_json=as_json)
 
 
 @app.command()

@@ -16,6 +16,8 @@ from langmem_ext.cli.terminal import Terminal
 from langmem_ext.cli.thread import ChatThread, Line
 from langmem_ext.errors import LangmemExtError
 from langmem_ext.log import thread_key
+from langmem_ext.settings.model import Settings
+from langmem_ext.settings.origin import masked
 from langmem_ext.waiting.turn import Turn
 
 COMMANDS: Final = {
@@ -63,17 +65,19 @@ class Screen(Protocol):
         ...
 
 
-def chat_with(thread_id: str, *, db: str, compress: bool, model: str | None, graph: str | None, as_json: bool, interactive: bool) -> int:
+def chat_with(thread_id: str, *, settings: Settings, graph: str | None, as_json: bool, interactive: bool) -> int:
     """Open the database and the graph, and chat until the input ends; the exit code.
 
     Raises:
         LangmemExtError: The thread has no name, or the graph or the database cannot be opened. No database was made.
     """
-    key, compiled_with = thread_key(thread_id), choose_graph(graph, model)
-    with DeltaSaver.open(db, compress=compress) as saver:
+    key, compiled_with = thread_key(thread_id), choose_graph(graph, settings.model or None)
+    kept = settings.enabled or settings.origins["storage_path"].layer == "argument"
+    db = settings.storage_path if kept else ":memory:"
+    with DeltaSaver.open(db, synchronous=settings.synchronous, compress=settings.compress, owner=settings.owner or None) as saver:
         thread = ChatThread(compiled_with(saver), key)
         screen: Screen = Terminal(COMMANDS, thread.prompts()) if interactive else Pipe(as_json=as_json)
-        screen.note(f"thread {thread.id} in {db}; /help shows what you can type")
+        screen.note(f"thread {thread.id} {f'in {masked(db)}' if kept else 'is not kept'}; /help shows what you can type")
         return talk(thread, screen)
 
 

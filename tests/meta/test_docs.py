@@ -25,6 +25,18 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
+def tree_of(commands: dict[str, Any], above: str = "") -> dict[str, Any]:
+    """The commands by all the words that call them: `version`, `config show`."""
+    found = {}
+    for name, command in commands.items():
+        inner = getattr(command, "commands", None)
+        found |= {f"{above}{name}": command} if inner is None else tree_of(inner, f"{above}{name} ")
+    return found
+
+
+COMMAND_TREE = tree_of(get_command(app).commands)  # type: ignore[attr-defined]  # a group
+
+
 @dataclass(frozen=True)
 class Block:
     """A fenced block: its language, and its text."""
@@ -105,13 +117,14 @@ def test_the_database_is_read_as_the_readme_says(played: Path) -> None:
 def test_commands_in_the_readme_parse() -> None:
     commands = shell_lines("langmem-ext")
     assert {words[1] for words in commands} == set(get_command(app).commands)  # type: ignore[attr-defined]  # a group
-    for _, name, *arguments in commands:
-        get_command(app).commands[name].make_context(name, arguments)  # type: ignore[attr-defined]  # a group
+    for words in commands:
+        name = next(name for name in (" ".join(words[1:3]), words[1]) if name in COMMAND_TREE)
+        COMMAND_TREE[name].make_context(name, words[1 + len(name.split()) :])
 
 
-@pytest.mark.parametrize("name", sorted(get_command(app).commands))  # type: ignore[attr-defined]  # a group
+@pytest.mark.parametrize("name", sorted(COMMAND_TREE))
 def test_every_command_has_help_and_stands_in_the_readme(name: str) -> None:
-    command = get_command(app).commands[name]  # type: ignore[attr-defined]  # a group
+    command = COMMAND_TREE[name]
     assert command.help
     assert f"langmem-ext {name}" in README
     for parameter in command.params:

@@ -109,6 +109,9 @@ FRAMEWORKS = frozenset({"langgraph", "langchain"})
 STANDARD_LIBRARY_ONLY = frozenset({"errors", "types", "telemetry", "storage"})
 NEEDS_A_DRIVER = {"storage.postgres": frozenset({"psycopg", "psycopg_pool"}), "storage.crypto": frozenset({"cryptography"})}
 
+OPTIONAL = frozenset({"settings"})
+"""Parts whose own extra must be installed to import them at all: only the edges do, the rest of the package takes arguments."""
+
 EFFECTS = frozenset({"waiting.converse", "waiting.nodes", "waiting.lease", "waiting.model_classifier"})
 """Modules of `waiting` that carry out; the others decide, as does all of `messages`."""
 
@@ -273,9 +276,20 @@ def not_declared(modules: Mapping[str, ast.Module], core: frozenset[str], extras
             continue
         names = {_normal(name) for name in homes.get(top, [top])}
         at_the_edge = one.lazy or one.for_types or rank_of(one.importer) == 0 or one.importer.endswith(".middleware")
-        if not names & core and not (names & extras and at_the_edge):
+        if not names & core and not (names & extras and (at_the_edge or covered(one.importer, OPTIONAL))):
             found.append(f"{one}, of no dependency that is always installed")
     return found
+
+
+def optional_in_the_core(modules: Mapping[str, ast.Module]) -> list[str]:
+    """Optional parts where the package must do without them."""
+    return [
+        f"{one}, which is not always there"
+        for one in imports_of(modules)
+        if one.own
+        and covered(one.target, OPTIONAL)
+        and not (covered(one.importer, OPTIONAL) or one.for_types or rank_of(one.importer) == 0)
+    ]
 
 
 def impure(modules: Mapping[str, ast.Module]) -> list[str]:
@@ -338,6 +352,10 @@ def test_other_packages_are_declared_dependencies(modules: dict[str, ast.Module]
     assert not_declared(modules, *dependencies()) == []
 
 
+def test_only_the_edges_read_settings(modules: dict[str, ast.Module]) -> None:
+    assert optional_in_the_core(modules) == []
+
+
 def test_what_decides_reads_no_clock_no_chance_and_no_file(modules: dict[str, ast.Module]) -> None:
     assert impure(modules) == []
 
@@ -345,7 +363,7 @@ def test_what_decides_reads_no_clock_no_chance_and_no_file(modules: dict[str, as
 def test_every_exception_is_still_needed(modules: dict[str, ast.Module]) -> None:
     used = {(one.importer, one.target) for one in imports_of(modules) if one.own and one.for_types}
     assert KNOWN_ABOVE.keys() <= used
-    assert modules.keys() >= EFFECTS
+    assert modules.keys() >= EFFECTS | OPTIONAL
 
 
 # -- the rules themselves ------------------------------------------------------------------------------------------------------------------
@@ -377,6 +395,7 @@ GUARD = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    "
         (foreign_out_of_place, tree(storage__header="import ormsgpack")),
         (foreign_out_of_place, tree(storage__sqlite="import psycopg")),
         (foreign_out_of_place, tree(errors="from langchain_core.messages import BaseMessage")),
+        (optional_in_the_core, tree(log="def f():\n    from langmem_ext.settings.model import Settings", settings="", settings__model="")),
         (impure, tree(messages__text="import random")),
         (impure, tree(waiting__plan="from datetime import datetime\nWHEN = datetime.now()")),
         (impure, tree(waiting__extract__name="WORDS = open('names.txt')")),
@@ -389,7 +408,7 @@ def test_a_rule_finds_what_breaks_it(rule: object, bad: dict[str, ast.Module]) -
 
 def test_a_package_of_an_extra_is_found_where_it_is_imported_at_once() -> None:
     core, extras = frozenset({"pydantic"}), frozenset({"typer"})
-    bad = tree(log="import typer\nimport somebodys_package\nimport pydantic", cli="import typer")
+    bad = tree(log="import typer\nimport somebodys_package\nimport pydantic", cli="import typer", settings="import typer")
     found = not_declared(bad, core, extras)
     assert [line.split(",")[0] for line in found] == ["langmem_ext.log:1 imports typer", "langmem_ext.log:2 imports somebodys_package"]
 

@@ -1,0 +1,103 @@
+"""What a setting is besides its name, type and default, and how it is said what values it takes."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Annotated, Literal, TypeAlias, get_args, get_origin
+
+from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
+from pydantic.fields import FieldInfo
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What a field of the settings does not say by itself.
+
+    Attributes:
+        unit: What a number counts.
+        off: The number that turns the thing off.
+        in_effect: Whether anything heeds the setting in this release.
+        is_path: Whether it names a file. A relative path in a file of settings counts from that file's folder.
+        variable: An older environment variable that names it too.
+        takes: What it takes, where the type does not say it well.
+    """
+
+    unit: str = ""
+    off: int | None = None
+    in_effect: bool = False
+    is_path: bool = False
+    variable: str | None = None
+    takes: str = ""
+
+
+NOTHING_SPECIAL = About()
+
+
+def _number(value: object) -> object:
+    """Pydantic takes true for 1: `ttl_hours: true` would expire a conversation in an hour."""
+    if isinstance(value, bool):
+        raise ValueError("no number")
+    return value
+
+
+def _names(value: object) -> object:
+    """An environment variable has a list as one text."""
+    return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
+
+
+def _text(text: str) -> str:
+    """Bytes that are no UTF-8 come out of the environment as characters that no database and no model takes."""
+    text.encode()
+    return text
+
+
+MOST = 1_000_000_000
+"""More than any count here can sensibly be; a value beyond it is a slip of the keyboard."""
+
+Text: TypeAlias = Annotated[str, AfterValidator(_text)]
+Path: TypeAlias = Annotated[str, AfterValidator(os.path.expanduser)]
+Count: TypeAlias = Annotated[int, BeforeValidator(_number), Field(ge=0, le=MOST)]
+Limit: TypeAlias = Annotated[int, BeforeValidator(_number), Field(ge=-1, le=MOST)]
+Days: TypeAlias = Annotated[float, BeforeValidator(_number), Field(ge=0, le=36_500)]
+Hours: TypeAlias = Annotated[float, BeforeValidator(_number), Field(ge=0, le=24 * 36_500)]
+Minutes: TypeAlias = Annotated[float, BeforeValidator(_number), Field(ge=0, le=60 * 24 * 365)]
+Name: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*\z")]
+Names: TypeAlias = Annotated[tuple[Name, ...], BeforeValidator(_names), Field(min_length=1)]
+
+
+def about(field: FieldInfo) -> About:
+    """What the field says of itself."""
+    return next((mark for mark in field.metadata if isinstance(mark, About)), NOTHING_SPECIAL)
+
+
+def allowed(field: FieldInfo) -> str:
+    """What a setting takes, in words: `a whole number of turns, 0 to 1,000; 0 turns it off`."""
+    special = about(field)
+    if special.takes:
+        return special.takes
+    kind = field.annotation
+    if kind is bool:
+        return "true or false"
+    if get_origin(kind) is Literal:
+        return " or ".join(get_args(kind))
+    if kind in (int, float):
+        number = "a whole number" if kind is int else "a number"
+        lowest, highest = _bound(field, "ge"), _bound(field, "le")
+        off = "" if special.off is None else f"; {special.off} turns it off"
+        return f"{number} of {special.unit}, {lowest} to {highest:,}{off}"
+    return "a text, in quotes if it looks like a number"
+
+
+def written(value: object) -> str:
+    """A value as it is written in a file."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(str, value))}]"
+    return f"{value:g}" if isinstance(value, float) and value.is_integer() and value < MOST else str(value)
+
+
+def _bound(field: FieldInfo, name: Literal["ge", "le"]) -> int:
+    """A bound as pydantic keeps it."""
+    return next(int(getattr(mark, name)) for mark in field.metadata if hasattr(mark, name))

@@ -1,0 +1,47 @@
+"""What is wrong with settings, in sentences: each with its place, and with what would be right."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from pydantic import ValidationError
+from pydantic.fields import FieldInfo
+
+from langmem_ext.names import closest
+from langmem_ext.settings.field import allowed
+from langmem_ext.settings.origin import Found, masked
+from langmem_ext.settings.sources import PREFIX, variables
+
+_LONGEST: Final = 80
+"""Characters of a value that a message repeats."""
+
+
+def mistakes(error: ValidationError, found: Mapping[str, Found], fields: Mapping[str, FieldInfo]) -> list[str]:
+    """A sentence for each setting that cannot be used, and for each name that is none.
+
+    Args:
+        error: What pydantic says.
+        found: The values as they were written, and where.
+        fields: The settings.
+    """
+    wrong = dict.fromkeys(str(one["loc"][0]) for one in error.errors(include_url=False, include_context=False, include_input=False))
+    return [_cannot_be(name, found[name], fields[name]) if name in fields else _unknown(name, found[name], fields) for name in wrong]
+
+
+def _cannot_be(name: str, found: Found, field: FieldInfo) -> str:
+    return f"{found.origin}: {name} cannot be {_repeated(found.value)}; {allowed(field)}"
+
+
+def _unknown(name: str, found: Found, fields: Mapping[str, FieldInfo]) -> str:
+    """Never with the value: what is written under a name of its own may be a secret."""
+    if found.origin.layer == "environment":
+        names = {variable.removeprefix(PREFIX): variable for variable in variables(fields)}
+        return f"{name} is no setting; the nearest is {names[closest(name.removeprefix(PREFIX).upper(), names)]}"
+    return f"{found.origin}: {name} is no setting; the nearest is {closest(name.lower().replace('-', '_'), fields)}"
+
+
+def _repeated(value: object) -> str:
+    """A value, short and without a password."""
+    text = masked(repr(value))
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"

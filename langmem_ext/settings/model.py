@@ -1,0 +1,188 @@
+"""`Settings`: every setting, its default, its unit, and what turns it off."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import PrivateAttr, StringConstraints, ValidationError, model_validator
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+from langmem_ext.errors import SettingsError
+from langmem_ext.settings.field import About, Count, Days, Hours, Limit, Minutes, Names, Path, Text
+from langmem_ext.settings.mistakes import mistakes
+from langmem_ext.settings.origin import ARGUMENT, DEFAULT, Found, Origin, masked
+from langmem_ext.settings.sources import EnvironmentSource, FileSource, project_file, user_file
+
+
+class Settings(BaseSettings):
+    """What an application may set without a line of code, read from the environment and from files.
+
+    `Settings(ttl_hours=12)` takes each value from the first place that has it: an argument, the environment (`LANGMEM_EXT_TTL_HOURS`),
+    `langmem.yaml` in the current folder, the user's file (`~/.config/langmem-ext/langmem.yaml`, or where the system keeps such files), the
+    default. A variable that is empty and a key without a value count as not there.
+
+    Raises:
+        SettingsError: A file cannot be read, a key or variable is no setting, or a value cannot be used: every mistake with its place.
+
+    Example:
+        `saver = DeltaSaver.open(Settings().storage_path)`
+    """
+
+    model_config = SettingsConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+    # -- what is stored, and where -------------------------------------------------------------------------------------------------------
+
+    enabled: Annotated[bool, About(in_effect=True)] = True
+    """Whether conversations are kept. Without, a chat that names no database of its own remembers until it ends, and stores nothing."""
+    storage_path: Annotated[
+        Path,
+        StringConstraints(min_length=1),
+        About(
+            in_effect=True,
+            is_path=True,
+            variable="LANGMEM_EXT_DB",
+            takes="a database is named by a path, ':memory:' or a URL like 'sqlite:///memory.db'",
+        ),
+    ] = "memory.db"
+    """The database that a command uses if it is given none: a path, `:memory:` or a URL. `~` is the home folder."""
+    owner: Annotated[Text, About(in_effect=True)] = ""
+    """Whose threads are seen and made; with none, all threads are seen, and new ones belong to nobody."""
+    synchronous: Annotated[Literal["full", "normal"], About(in_effect=True)] = "full"
+    """What survives a loss of power: `full`, all that was acknowledged; `normal`, a sound database that may lack the last moments."""
+    compress: Annotated[bool, About(in_effect=True)] = False
+    """Compress what is written from now on, where that saves a tenth; needs the extra `zstd`."""
+    on_damage: Literal["raise", "skip"] = "raise"
+    """What reading a conversation does with a row that does not decode: `raise` an error that names it, or `skip` it and log its place."""
+
+    # -- threads -------------------------------------------------------------------------------------------------------------------------
+
+    max_turns: Annotated[Count, About("turns", off=0)] = 50
+    """How many turns a thread may have."""
+    on_limit: Literal["trim", "error"] = "trim"
+    """What happens at `max_turns`: `trim`, the oldest turns go from what is read; `error`, the turn is refused."""
+    ttl_hours: Annotated[Hours, About("hours", off=0)] = 3
+    """How long after its last turn a thread expires and can no longer be gone on with."""
+    sweep_interval_minutes: Annotated[Minutes, About("minutes", off=0)] = 15
+    """How often a running program looks for expired threads."""
+    auto_prune_days: Annotated[Days, About("days", off=0)] = 0
+    """How long after its last turn a thread is deleted; 30 suits most. Off, nothing is deleted unless somebody asks."""
+    list_limit: Annotated[Count, About("threads", off=0)] = 10
+    """How many threads a list shows unless it is told otherwise; off, all."""
+    title_length: Annotated[Count, About("characters", off=0)] = 100
+    """How much of its first question becomes a thread's title."""
+
+    # -- what a model is shown -----------------------------------------------------------------------------------------------------------
+
+    model: Annotated[Text, About(in_effect=True)] = ""
+    """The chat model that reads what the rules leave open, like `openai:gpt-5-mini`; with none, the rules alone. It needs the extra
+    `agents`, and its key stands where its provider looks for it: no setting holds a secret."""
+    strategy: Literal["simple", "summarization", "hybrid"] = "simple"
+    """What stands for the part of a history that does not fit: `simple`, nothing; `summarization`, a summary; `hybrid`, a summary and what
+    was marked as important."""
+    max_history_tokens: Annotated[Count, About("tokens", off=0)] = 4_096
+    """How much of a thread's history a model is shown."""
+    max_history_messages: Annotated[Count, About("messages", off=0)] = 40
+    """From how many messages on the middle of a history is left out or summarised."""
+    keep_recent_messages: Annotated[Count, About("messages")] = 20
+    """How many of the newest messages are shown word for word, whatever is summarised."""
+    token_counter: Literal["approximate", "tiktoken"] = "approximate"
+    """How tokens are counted: about four characters to a token, or by tiktoken's tokenizer."""
+    tool_output_trim_chars: Annotated[Count, About("characters", off=0)] = 2_000
+    """How much of a tool's output is shown once it is not of the current turn; all of it stays stored."""
+    tool_output_offload_tokens: Annotated[Count, About("tokens", off=0)] = 0
+    """From how many tokens of old tool output on it is kept in files, with its beginning and end shown; 30,000 suits large windows."""
+    tool_output_protected_tokens: Annotated[Count, About("tokens")] = 50_000
+    """How much of the newest tool output is never moved to files."""
+    summarization_model: Text = ""
+    """The chat model that summarises; with none, the application's own."""
+    verify_summary: bool = False
+    """Whether a second call of the model looks for what a summary has left out."""
+    detect_loops: bool = False
+    """Whether a model that repeats the same tool calls with the same results is stopped."""
+    strip_thoughts: bool = False
+    """Whether a model's reasoning is left out of what it is shown of earlier turns."""
+    context_window_tokens: Annotated[Count, About("tokens")] = 0
+    """How much the model takes; 0 for what the model itself says."""
+    safety_margin_tokens: Annotated[Count, About("tokens", off=0)] = 512
+    """How much of the model's window is left free because counts are approximate."""
+    response_budget_tokens: Annotated[Count, About("tokens", off=0)] = 16_000
+    """How much of the window is kept for the answer, but never more than a quarter."""
+    history_budget_tokens: Annotated[Count, About("tokens", off=0)] = 50_000
+    """How much of what is left the history may take where files are shown too, but never more than a third."""
+    file_budget_tokens: Annotated[Count, About("tokens", off=0)] = 100_000
+    """How much of it files may take."""
+
+    # -- what is remembered of a session and of a conversation ---------------------------------------------------------------------------
+
+    prune_max_messages: Annotated[Count, About("messages", off=0)] = 10
+    """How many messages of a session's history are left when it is pruned for the classifier."""
+    memory_keys: Annotated[Names, About(takes="a list of names of small letters, digits and _, like [main_topics, action]")] = (
+        "main_topics",
+        "action",
+        "typical_observation",
+    )
+    """What of a conversation's memory a prompt's placeholder may show. In a variable: separated by commas."""
+    memory_fallback: Text = "Conversation memory not available."
+    """What stands in a prompt for a conversation that has no memory."""
+    memory_missing: Text = "[Not available]"
+    """What stands in a prompt for a part that a memory lacks."""
+    memory_prompt_file: Annotated[Path, About(is_path=True)] = ""
+    """The file with the prompt that makes a memory; with none, the built-in prompt."""
+    memory_inactivity_minutes: Annotated[Minutes, About("minutes", off=0)] = 60
+    """How long a conversation has rested before its memory is made."""
+    memory_only_needing: bool = True
+    """Whether a batch makes only the memories that are missing or older than their conversations."""
+    memory_include_empty: bool = False
+    """Whether a batch looks at conversations without messages too."""
+    memory_clamp: Annotated[Limit, About("conversations", off=-1)] = -1
+    """How many conversations a batch takes at most."""
+    memory_sync: bool = False
+    """Whether a request for a memory waits until it is made."""
+    telemetry: bool = True
+    """Whether names and counts, never values, are reported to the sinks that an application has; without a sink nothing is."""
+
+    _origins: dict[str, Origin] = PrivateAttr(default_factory=dict)
+
+    # -- where they come from ------------------------------------------------------------------------------------------------------------
+
+    @property
+    def origins(self) -> Mapping[str, Origin]:
+        """Where the value of each setting came from."""
+        return MappingProxyType({name: self._origins.get(name, DEFAULT) for name in type(self).model_fields})
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Where values are looked for, in this order; called by pydantic-settings."""
+        return (
+            init_settings,
+            EnvironmentSource(settings_cls),
+            FileSource(settings_cls, "project file", project_file()),
+            FileSource(settings_cls, "user file", user_file()),
+        )
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _note_origins(cls, data: Any, handler: Callable[[Any], Self]) -> Self:
+        """Unwrap what the sources found, and remember where, for who asks and for the message about a mistake."""
+        if not isinstance(data, Mapping):
+            return handler(data)
+        found = {name: value if isinstance(value, Found) else Found(value, ARGUMENT) for name, value in data.items()}
+        try:
+            settings = handler({name: one.value for name, one in found.items()})
+        except ValidationError as error:
+            raise SettingsError(mistakes(error, found, cls.model_fields)) from None
+        settings._origins = {name: one.origin for name, one in found.items()}
+        return settings
+
+    def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
+        for name, value in super().__repr_args__():
+            yield name, masked(value) if isinstance(value, str) else value
