@@ -3,30 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, get_args
 
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
 from langmem_ext.names import closest
 from langmem_ext.settings.field import allowed
-from langmem_ext.settings.origin import Found, masked
+from langmem_ext.settings.origin import Found, Layer, masked
 from langmem_ext.settings.sources import PREFIX, variables
 
+_LAYERS: Final = get_args(Layer)
 _LONGEST: Final = 80
 """Characters of a value that a message repeats."""
 
 
 def mistakes(error: ValidationError, found: Mapping[str, Found], fields: Mapping[str, FieldInfo]) -> list[str]:
-    """A sentence for each setting that cannot be used, and for each name that is none.
+    """A sentence for each setting that cannot be used, and for each name that is none, in the order of the places.
 
     Args:
         error: What pydantic says.
         found: The values as they were written, and where.
         fields: The settings.
     """
-    wrong = dict.fromkeys(str(one["loc"][0]) for one in error.errors(include_url=False, include_context=False, include_input=False))
-    return [_cannot_be(name, found[name], fields[name]) if name in fields else _unknown(name, found[name], fields) for name in wrong]
+    wrong = {str(one["loc"][0]) for one in error.errors(include_url=False, include_context=False, include_input=False)}
+    ordered = sorted(wrong, key=lambda name: (_LAYERS.index(found[name].origin.layer), found[name].origin.line or 0, name))
+    return [_cannot_be(name, found[name], fields[name]) if name in fields else _unknown(name, found[name], fields) for name in ordered]
 
 
 def _cannot_be(name: str, found: Found, field: FieldInfo) -> str:
