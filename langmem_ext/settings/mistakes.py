@@ -39,8 +39,13 @@ def _unknown(name: str, found: Found, fields: Mapping[str, FieldInfo]) -> str:
     """Never with the value: what is written under a name of its own may be a secret."""
     if found.origin.layer == "environment":
         names = {variable.removeprefix(PREFIX): variable for variable in variables(fields)}
-        return f"{name} is no setting; the nearest is {names[closest(name.removeprefix(PREFIX).upper(), names)]}"
-    return f"{found.origin}: {name} is no setting; the nearest is {closest(name.lower().replace('-', '_'), fields)}"
+        return f"{_named(name)} is no setting; the nearest is {names[closest(name.removeprefix(PREFIX).upper(), names)]}"
+    return f"{found.origin}: {_named(name)} is no setting; the nearest is {closest(name.lower().replace('-', '_'), fields)}"
+
+
+def _named(name: str) -> str:
+    """A name that somebody wrote, which may be anything."""
+    return name if name.isprintable() and 0 < len(name) <= _LONGEST else _repeated(name)
 
 
 def _repeated(value: object) -> str:

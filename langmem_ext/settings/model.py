@@ -21,7 +21,8 @@ class Settings(BaseSettings):
 
     `Settings(ttl_hours=12)` takes each value from the first place that has it: an argument, the environment (`LANGMEM_EXT_TTL_HOURS`),
     `langmem.yaml` in the current folder, the user's file (`~/.config/langmem-ext/langmem.yaml`, or where the system keeps such files), the
-    default. A variable that is empty and a key without a value count as not there.
+    default. A variable that is empty and a key without a value count as not there. Making one reads two small files: once, at the start, is
+    the time for it.
 
     Raises:
         SettingsError: A file cannot be read, a key or variable is no setting, or a value cannot be used: every mistake with its place.
@@ -97,6 +98,8 @@ class Settings(BaseSettings):
     """How much of the newest tool output is never moved to files."""
     summarization_model: Text = ""
     """The chat model that summarises; with none, the application's own."""
+    summary_prompt_file: Annotated[Path, About(is_path=True)] = ""
+    """The file with the prompt that asks for a summary; with none, the built-in prompt."""
     verify_summary: bool = False
     """Whether a second call of the model looks for what a summary has left out."""
     detect_loops: bool = False
@@ -113,6 +116,8 @@ class Settings(BaseSettings):
     """How much of what is left the history may take where files are shown too, but never more than a third."""
     file_budget_tokens: Annotated[Count, About("tokens", off=0)] = 100_000
     """How much of it files may take."""
+    max_recent_files: Annotated[Count, About("files", off=0)] = 0
+    """How many of the files that a thread named last are shown; off, all that fit."""
 
     # -- what is remembered of a session and of a conversation ---------------------------------------------------------------------------
 

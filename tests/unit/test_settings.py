@@ -46,6 +46,7 @@ DEFAULTS = {
     "tool_output_offload_tokens": 0,
     "tool_output_protected_tokens": 50_000,
     "summarization_model": "",
+    "summary_prompt_file": "",
     "verify_summary": False,
     "detect_loops": False,
     "strip_thoughts": False,
@@ -54,6 +55,7 @@ DEFAULTS = {
     "response_budget_tokens": 16_000,
     "history_budget_tokens": 50_000,
     "file_budget_tokens": 100_000,
+    "max_recent_files": 0,
     "prune_max_messages": 10,
     "memory_keys": ("main_topics", "action", "typical_observation"),
     "memory_fallback": "Conversation memory not available.",
@@ -67,7 +69,7 @@ DEFAULTS = {
     "telemetry": True,
 }
 OFF = {name: special.off for name, field in FIELDS.items() if (special := about(field)).off is not None}
-UNITS = ("chars", "days", "hours", "length", "limit", "messages", "minutes", "tokens", "turns", "clamp")
+UNITS = ("chars", "days", "files", "hours", "length", "limit", "messages", "minutes", "tokens", "turns", "clamp")
 
 
 class Places:
@@ -455,6 +457,29 @@ def test_a_file_that_is_no_mapping_of_data_is_refused(places: Places, content: s
     assert problems[0].startswith(f"{places.project}:")
     assert message in "\n".join(problems)
     assert sorted(places.project.parent.iterdir()) == before
+
+
+words = st.sampled_from([*FIELDS, "memory", "true", "12", "-1", "nan", "~", "null", "x", "&a", "*a", "!!int", "\x1b[2J", "\ud800"])
+marks = st.sampled_from([": ", "\n", "\n  ", "- ", ", ", "[", "]", "{", "}", '"', "#", "<<: ", "? ", "\t", ""])
+
+
+@given(pieces=st.lists(st.tuples(words, marks), max_size=12), noise=st.binary(max_size=8), variable=words, text=words)
+def test_whatever_stands_somewhere_it_is_settings_or_one_error(
+    pieces: list[tuple[str, str]], noise: bytes, variable: str, text: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        places = Places(tmp_path_factory.mktemp("places"), patch)
+        places.project.write_bytes("".join(word + mark for word, mark in pieces).encode("utf-8", "surrogatepass") + noise)
+        if "\ud800" not in variable + text:
+            places.variable(f"{PREFIX}{variable.upper()}", text)
+        said, values = "", DEFAULTS
+        try:
+            values = Settings().model_dump()
+            assert Settings(**values).model_dump() == values
+        except SettingsError as error:
+            said = str(error)
+    assert "\x1b" not in said
+    assert values.keys() == DEFAULTS.keys()
 
 
 def test_a_folder_of_that_name_is_no_file(places: Places) -> None:
