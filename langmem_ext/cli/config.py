@@ -69,8 +69,8 @@ def paths_with(*, as_json: bool) -> None:
 
 def _parts(assignment: str) -> tuple[str, str]:
     name, sign, value = assignment.partition("=")
-    if not sign:
-        raise InvalidInput(f"--set {assignment!r} sets nothing: write --set name=value")
+    if not sign or name.startswith("_"):  # pydantic-settings has arguments of its own that begin so
+        raise InvalidInput(f"--set {assignment!r} sets nothing: write --set name=value with the name of a setting")
     return name.strip(), value
 
 

@@ -204,7 +204,8 @@ def test_what_needs_no_settings_does_not_mind_them(project: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("assigned", "message"), [("ttl_hours", "sets nothing"), ("ttl=1", "the nearest is ttl_hours"), ("=1", "no setting")]
+    ("assigned", "message"),
+    [("ttl_hours", "sets nothing"), ("_env_file=x", "sets nothing"), ("ttl=1", "the nearest is ttl_hours"), ("=1", "no setting")],
 )
 def test_what_cannot_be_set_is_said(project: Path, assigned: str, message: str) -> None:
     done = call_here("config", "show", "--set", assigned)
