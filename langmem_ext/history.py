@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID, uuid4
 
 from langchain_core.chat_history import BaseChatMessageHistory
-from langchain_core.messages import BaseMessage, RemoveMessage
+from langchain_core.messages import BaseMessage, RemoveMessage, message_chunk_to_message
 
 from langmem_ext.errors import InvalidInput
 from langmem_ext.log import MessageLog
@@ -85,7 +85,8 @@ class ThreadChatMessageHistory(BaseChatMessageHistory):
         strange = [message for message in messages if not isinstance(message, BaseMessage) or isinstance(message, RemoveMessage)]
         if strange:
             raise InvalidInput(f"a history takes messages, not {type(strange[0]).__name__}: to remove some, update the graph's state")
-        named = [message if message.id is not None else message.model_copy(update={"id": str(uuid4())}) for message in messages]
+        whole = map(message_chunk_to_message, messages)  # a streamed answer comes as a chunk; LangGraph's reducer does the same
+        named = [message if message.id is not None else message.model_copy(update={"id": str(uuid4())}) for message in whole]
         packed = self._source.codec.pack_messages(named)
         return history_ops.add_to_history(self._key, self._channel, packed, self._source.new_edit(), **self._source.tools)
 

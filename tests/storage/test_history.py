@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
 import pytest
-from langchain_core.language_models import GenericFakeChatModel
-from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, ToolMessage
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import (
+    AIMessage,
+    AIMessageChunk,
+    BaseMessage,
+    ChatMessage,
+    HumanMessage,
+    RemoveMessage,
+    SystemMessage,
+    ToolMessage,
+)
+from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
 from langchain_core.runnables.history import RunnableWithMessageHistory
 from langgraph.channels.delta import DeltaChannel
@@ -78,6 +89,14 @@ def test_everything_of_a_message_survives(saver: DeltaSaver) -> None:
     ThreadChatMessageHistory("t", saver).add_messages(messages)
     saver.log.indexes.forget()
     assert ThreadChatMessageHistory("t", saver).messages == messages
+    kept = {"response_metadata": {"model": "m"}, "usage_metadata": USED, "additional_kwargs": {"refusal": None}}
+    broken = [{"name": "look", "args": "{", "id": "c2", "error": "cut off", "type": "invalid_tool_call"}]
+    more = [AIMessage("x", id="4", invalid_tool_calls=broken, **kept), SystemMessage("be kind"), ChatMessage("x", role="narrator")]
+    ThreadChatMessageHistory("t", saver).add_messages(more)
+    saver.log.indexes.forget()
+    *_, fourth, fifth, sixth = ThreadChatMessageHistory("t", saver).messages
+    assert fourth == more[0]
+    assert [message.model_copy(update={"id": None}) for message in (fifth, sixth)] == more[1:]
 
 
 def test_messages_are_copies(saver: DeltaSaver) -> None:
@@ -125,10 +144,42 @@ async def test_async_calls_do_the_same(saver: DeltaSaver) -> None:
     assert await history.aget_messages() == []
 
 
-@pytest.mark.parametrize("mode", ["sync", "async"])
-async def test_it_works_in_runnable_with_message_history(mode: str, saver: DeltaSaver) -> None:
-    scripted = GenericFakeChatModel(messages=iter([AIMessage("first answer"), AIMessage("second answer")]))
-    prompt = ChatPromptTemplate.from_messages([MessagesPlaceholder("history"), ("human", "{question}")])
+CALL = {"name": "look", "args": {"at": [1, None]}, "id": "c1", "type": "tool_call"}
+USED = {"input_tokens": 3, "output_tokens": 2, "total_tokens": 5}
+
+
+class ScriptedModel(BaseChatModel):
+    """Stands in for a chat model: says what its script says, whole or word by word, and calls a tool each time."""
+
+    answers: list[str]
+    seen: list[int] = []
+
+    @property
+    def _llm_type(self) -> str:
+        return "scripted"
+
+    def _generate(self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **more: Any) -> ChatResult:
+        self.seen.append(len(messages))
+        text = self.answers[len(self.seen) - 1]
+        said = AIMessage(
+            text, id=f"m{len(self.seen)}", tool_calls=[CALL], usage_metadata=USED, response_metadata={"model_name": "scripted"}
+        )
+        return ChatResult(generations=[ChatGeneration(message=said)])
+
+    def _stream(self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **more: Any) -> Iterator[ChatGenerationChunk]:
+        self.seen.append(len(messages))
+        text, id = self.answers[len(self.seen) - 1], f"m{len(self.seen)}"
+        for piece in re.findall(r"\S+\s*", text):
+            yield ChatGenerationChunk(message=AIMessageChunk(piece, id=id))
+        call = {"name": "look", "args": '{"at": [1, null]}', "id": "c1", "index": 0, "type": "tool_call_chunk"}
+        last = AIMessageChunk("", id=id, tool_call_chunks=[call], usage_metadata=USED, response_metadata={"model_name": "scripted"})
+        yield ChatGenerationChunk(message=last)
+
+
+@pytest.mark.parametrize("way", ["invoke", "ainvoke", "stream", "astream"])
+async def test_it_works_in_runnable_with_message_history(way: str, saver: DeltaSaver) -> None:
+    scripted = ScriptedModel(answers=["the first answer", "the second answer"])
+    prompt = ChatPromptTemplate.from_messages([MessagesPlaceholder("history"), MessagesPlaceholder("question")])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # langchain-core has deprecated the class
         chain: Any = RunnableWithMessageHistory(
@@ -138,12 +189,29 @@ async def test_it_works_in_runnable_with_message_history(mode: str, saver: Delta
             history_messages_key="history",
         )
     config: Any = {"configurable": {"session_id": "t"}}
-    for question in ("one?", "two?"):
-        if mode == "sync":
-            chain.invoke({"question": question}, config)
-        else:
-            await chain.ainvoke({"question": question}, config)
-    assert texts(ThreadChatMessageHistory("t", saver)) == ["one?", "first answer", "two?", "second answer"]
+    picture = {"type": "image_url", "image_url": {"url": "data:x"}}
+    asked = [HumanMessage([{"type": "text", "text": "what is this?"}, picture], id="h1", name="ann"), HumanMessage("two?", id="h2")]
+    for question in asked:
+        given = {"question": [question]}
+        match way:
+            case "invoke":
+                answer = chain.invoke(given, config).text
+            case "ainvoke":
+                answer = (await chain.ainvoke(given, config)).text
+            case "stream":
+                answer = "".join(chunk.text for chunk in chain.stream(given, config))
+            case _:
+                answer = "".join([chunk.text async for chunk in chain.astream(given, config)])
+        assert answer == scripted.answers[len(scripted.seen) - 1]
+    assert scripted.seen == [1, 3], "each call sees what was said before"
+    saver.log.indexes.forget()
+    first, said, second, last = ThreadChatMessageHistory("t", saver).messages
+    assert [first, second] == asked
+    for number, message in enumerate((said, last)):
+        assert type(message) is AIMessage, "chunks that belong together are a message, as in a graph's state"
+        assert (message.text, message.id) == (scripted.answers[number], f"m{number + 1}")
+        assert message.tool_calls == [CALL]
+        assert (message.usage_metadata, message.response_metadata["model_name"]) == (USED, "scripted")
 
 
 def test_another_channel_may_hold_the_messages(saver: DeltaSaver) -> None:
