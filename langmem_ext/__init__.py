@@ -30,7 +30,9 @@ if TYPE_CHECKING:
         StorageError,
         StorageUnavailable,
         ThreadBusy,
+        ThreadExpired,
         ThreadNotFound,
+        TurnLimitReached,
     )
     from langmem_ext.history import ThreadChatMessageHistory
     from langmem_ext.log import MessageLog
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     from langmem_ext.statistics import Statistics, astats, stats
     from langmem_ext.storage.examination import Report
     from langmem_ext.storage.findings import Finding
+    from langmem_ext.sweeper import AsyncSweeper, Sweeper
     from langmem_ext.threads import Threads
     from langmem_ext.transfer import ImportProgress, ImportReport, aimport_checkpoints, import_checkpoints
     from langmem_ext.types import Pruned, ThreadInfo
@@ -55,6 +58,7 @@ if TYPE_CHECKING:
     from langmem_ext.waiting.turn import Turn
 
 _HOMES = {
+    "AsyncSweeper": "sweeper",
     "CatalogError": "errors",
     "Classifier": "waiting.classify",
     "ConnectionInUse": "errors",
@@ -92,12 +96,15 @@ _HOMES = {
     "Statistics": "statistics",
     "StorageError": "errors",
     "StorageUnavailable": "errors",
+    "Sweeper": "sweeper",
     "ThreadBusy": "errors",
     "ThreadChatMessageHistory": "history",
+    "ThreadExpired": "errors",
     "ThreadInfo": "types",
     "ThreadNotFound": "errors",
     "Threads": "threads",
     "Turn": "waiting.turn",
+    "TurnLimitReached": "errors",
     "aconverse": "waiting.converse",
     "acopy_saver": "saver_copy",
     "aexamine": "doctor",
@@ -112,6 +119,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "AsyncSweeper",
     "CatalogError",
     "Classifier",
     "ConnectionInUse",
@@ -149,12 +157,15 @@ __all__ = [
     "Statistics",
     "StorageError",
     "StorageUnavailable",
+    "Sweeper",
     "ThreadBusy",
     "ThreadChatMessageHistory",
+    "ThreadExpired",
     "ThreadInfo",
     "ThreadNotFound",
     "Threads",
     "Turn",
+    "TurnLimitReached",
     "aconverse",
     "acopy_saver",
     "aexamine",

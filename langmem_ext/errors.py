@@ -7,6 +7,8 @@ LangmemExtError
 │   └── CatalogError                 every mistake of an intents file, each with its line
 ├── SettingsError                    every mistake of the settings, each with its place; nothing was changed
 ├── ThreadNotFound (LookupError)     no such thread, or it belongs to another owner
+│   └── ThreadExpired                not written for longer than it lives
+├── TurnLimitReached                 a thread has as many turns as it may have
 ├── ThreadBusy                       another caller is driving the thread right now
 ├── ConversationError                a turn that cannot be delivered to this graph as it stands
 ├── StorageError
@@ -71,6 +73,17 @@ class SettingsError(LangmemExtError):
 
 class ThreadNotFound(LangmemExtError, LookupError):
     """No such thread, or it belongs to another owner: the two are not told apart."""
+
+
+class ThreadExpired(ThreadNotFound):
+    """The thread was not written for as long as its kind lives: begin a new one.
+
+    A thread that was not found is what it is from the next sweep on, so who handles that handles both.
+    """
+
+
+class TurnLimitReached(LangmemExtError):
+    """The thread has as many turns as it may have: begin a new one, or fork it."""
 
 
 class ThreadBusy(LangmemExtError):

@@ -15,7 +15,7 @@ from langmem_ext.codec import MessageCodec
 from langmem_ext.errors import InvalidInput
 from langmem_ext.log import MessageLog, thread_key
 from langmem_ext.meaning import CheckpointMeaning
-from langmem_ext.retention import Keeper, Retention, Steps
+from langmem_ext.retention import Keeper, Retention, Steps, arun_steps, checked_now, run_steps
 from langmem_ext.storage import forget_ops
 from langmem_ext.storage.clock import now_ms
 from langmem_ext.storage.copy_ops import copy_thread
@@ -178,7 +178,8 @@ class ForgettingSaver(BaseCheckpointSaver[Any]):
     def sweep(self, *, now: datetime | None = None, dry_run: bool = False) -> Pruned:
         """Apply the saver's `Retention` to every thread that it may see, each in a transaction of its own.
 
-        The clock is read once, so what expires does not depend on how long the sweep takes. A thread that was written meanwhile stays.
+        The clock is read once, so what expires does not depend on how long the sweep takes. A thread that was written meanwhile stays; one
+        that is damaged is passed over, with a warning.
 
         Args:
             now: The moment to take for now, with its time zone.
@@ -187,34 +188,16 @@ class ForgettingSaver(BaseCheckpointSaver[Any]):
         Raises:
             InvalidInput: The saver has no retention, or `now` has no time zone.
         """
-        steps = self._sweep(now, dry_run)
-        result: Any = None
-        while True:
-            try:
-                op, write = steps.send(result)
-            except StopIteration as done:
-                pruned: Pruned = done.value
-                return pruned
-            result = self.log.run(op, write=write)
+        return run_steps(self.log, self._sweep(now, dry_run))
 
     async def asweep(self, *, now: datetime | None = None, dry_run: bool = False) -> Pruned:
         """Async twin of `sweep`."""
-        steps = self._sweep(now, dry_run)
-        result: Any = None
-        while True:
-            try:
-                op, write = steps.send(result)
-            except StopIteration as done:
-                pruned: Pruned = done.value
-                return pruned
-            result = await self.log.arun(op, write=write)
+        return await arun_steps(self.log, self._sweep(now, dry_run))
 
     def _sweep(self, now: datetime | None, dry_run: bool) -> Steps:
         if self._keeper is None:
             raise InvalidInput("the saver has nothing to sweep by: open it with retention=Retention(…)")
-        if now is not None and now.tzinfo is None:
-            raise InvalidInput("now has no time zone: pass datetime.now(timezone.utc), or leave it out")
-        return self._keeper.sweep_steps(now_ms() if now is None else round(now.timestamp() * 1000), dry_run=dry_run)
+        return self._keeper.sweep_steps(now_ms() if now is None else checked_now(now), dry_run=dry_run)
 
     def compact(self, *, full: bool = False) -> int:
         """Give the space of what was deleted back to the file system; see `MessageLog.compact`."""

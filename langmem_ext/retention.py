@@ -10,14 +10,15 @@ import threading
 from collections import OrderedDict, deque
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final, TypeAlias
 
-from langmem_ext.errors import InvalidInput
+from langmem_ext.errors import DamagedRow, InvalidInput
 from langmem_ext.log import MessageLog
 from langmem_ext.storage import retention_ops as ops
+from langmem_ext.storage.clock import unix_ms
 from langmem_ext.storage.effects import Op
-from langmem_ext.storage.retention_ops import Candidate, Position, Surroundings
+from langmem_ext.storage.retention_ops import EVER, NO_MOMENT, Candidate, Cutoff, Position, Surroundings
 from langmem_ext.types import Pruned, ThreadKey
 
 STEP: Final = 32
@@ -46,7 +47,9 @@ class Retention:
 
     Args:
         keep_last: So many of the newest checkpoints of each namespace stay (and what a `DeltaChannel` of theirs is rebuilt from).
-        ttl: A thread that was not written for longer than this (a `timedelta`, or seconds) is deleted, unless it waits for an answer.
+        ttl: A thread that was not written for so long (a `timedelta`, or seconds) has expired, unless it waits for an answer: at exactly
+            that age, and not a millisecond before. It is deleted.
+        tool_ttl: The same for a thread whose turns name a tool, in place of `ttl`.
         max_bytes: When the database holds more, the threads that were not written for longest lose all but their newest checkpoints; where
             that is not enough, they are deleted in the same order, but for those that wait for an answer.
 
@@ -57,22 +60,81 @@ class Retention:
     keep_last: int | None = None
     ttl: timedelta | float | None = None
     max_bytes: int | None = None
+    tool_ttl: timedelta | float | None = None
 
     def __post_init__(self) -> None:
         for name, value in (("keep_last", self.keep_last), ("max_bytes", self.max_bytes)):
             if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
                 raise InvalidInput(f"{name} is a whole number of at least 1, or None for no limit; not {value!r}")
-        if self.ttl is not None and (
-            isinstance(self.ttl, bool) or not (isinstance(self.ttl, timedelta | int | float) and 0 <= self._seconds() < 1e12)
-        ):
-            raise InvalidInput(f"ttl is a timedelta or seconds, not negative, or None for no limit; not {self.ttl!r}")
+        for name, ttl in (("ttl", self.ttl), ("tool_ttl", self.tool_ttl)):
+            if ttl is not None and not (_is_duration(ttl) and timedelta() <= _duration(ttl)):
+                raise InvalidInput(f"{name} is a timedelta or seconds, not negative, or None for no limit; not {ttl!r}")
 
-    def _seconds(self) -> float:
-        return self.ttl.total_seconds() if isinstance(self.ttl, timedelta) else float(self.ttl or 0)
+    def cutoff(self, now: int) -> Cutoff | None:
+        """What was last written before it has expired at a moment (Unix milliseconds); None where nothing expires."""
+        if self.ttl is None and self.tool_ttl is None:
+            return None
+        return Cutoff(_before(now, self.ttl), _before(now, self.ttl if self.tool_ttl is None else self.tool_ttl))
 
-    def expires_before(self, now: int) -> int | None:
-        """Threads that were last written before this moment have expired; both in Unix milliseconds. None where none expire."""
-        return None if self.ttl is None else now - round(self._seconds() * 1000)
+
+def _before(now: int, ttl: timedelta | float | None) -> int:
+    # Expired is what is exactly as old, too; a part of a millisecond counts as a whole one.
+    return NO_MOMENT if ttl is None else now + (-_duration(ttl) // timedelta(milliseconds=1)) + 1
+
+
+def _is_duration(ttl: object) -> bool:
+    return isinstance(ttl, timedelta) or (isinstance(ttl, int | float) and not isinstance(ttl, bool) and abs(ttl) < 1e12)
+
+
+def _duration(ttl: timedelta | float) -> timedelta:
+    return ttl if isinstance(ttl, timedelta) else timedelta(seconds=ttl)
+
+
+def run_steps(log: MessageLog, steps: Steps, stopped: Callable[[], bool] = lambda: False) -> Pruned:
+    """Carry out work in steps, until it is done or is to stop; what it has deleted, nothing where it was stopped."""
+    call: Callable[[Any], tuple[Op[Any], bool]] = steps.send
+    result: Any = None
+    while not stopped():
+        try:
+            op, write = call(result)
+        except StopIteration as done:
+            pruned: Pruned = done.value
+            return pruned
+        try:
+            call, result = steps.send, log.run(op, write=write)
+        except DamagedRow as error:  # the work knows whether it goes on without that thread
+            call, result = steps.throw, error
+    steps.close()
+    return Pruned()
+
+
+async def arun_steps(log: MessageLog, steps: Steps, stopped: Callable[[], bool] = lambda: False) -> Pruned:
+    """Async twin of `run_steps`."""
+    call: Callable[[Any], tuple[Op[Any], bool]] = steps.send
+    result: Any = None
+    while not stopped():
+        try:
+            op, write = call(result)
+        except StopIteration as done:
+            pruned: Pruned = done.value
+            return pruned
+        try:
+            call, result = steps.send, await log.arun(op, write=write)
+        except DamagedRow as error:
+            call, result = steps.throw, error
+    steps.close()
+    return Pruned()
+
+
+def checked_now(now: datetime) -> int:
+    """A moment that a caller takes for now, in Unix milliseconds.
+
+    Raises:
+        InvalidInput: It is none, or has no time zone.
+    """
+    if not isinstance(now, datetime) or now.tzinfo is None:
+        raise InvalidInput("now has no time zone: pass datetime.now(timezone.utc), or leave it out")
+    return unix_ms(now)
 
 
 class Keeper:
@@ -139,7 +201,7 @@ class Keeper:
 
     def _look_around(self, thread_id: str, now: int) -> Generator[tuple[Op[Any], bool], Any, bool]:
         """Forget the first thread that has expired, or else something of the first, where there is too much; whether to go on."""
-        before = self._retention.expires_before(now)
+        before = self._retention.cutoff(now)
         if before is not None:
             if not self._expired:
                 # Those that wait stay in front for ever: go on behind them, and some time begin again.
@@ -169,7 +231,7 @@ class Keeper:
             if self._how == "thin":
                 pruned, _ = yield ops.thin(candidate.key, 1, 0, self._around), True
             elif candidate.key.id != thread_id:
-                pruned = yield ops.expire(candidate, self._around, before=candidate.at.updated_at + 1), True
+                pruned = yield ops.expire(candidate, self._around, before=Cutoff.at(candidate.at.updated_at + 1)), True
             if pruned.checkpoints or pruned.threads:
                 self._fruitful = True
                 break
@@ -208,7 +270,7 @@ class _Sweep:
     def steps(self, now: int) -> Steps:
         """The whole sweep."""
         used = 0 if self._retention.max_bytes is None else (yield self._log.driver.used_bytes(), False)
-        before, last = self._retention.expires_before(now), self._retention.keep_last
+        before, last = self._retention.cutoff(now), self._retention.keep_last
         if before is not None:
             yield from self._each(lambda candidate: ops.expire(candidate, self._around, before=before), before=before)
         if last is not None:
@@ -216,10 +278,10 @@ class _Sweep:
         if self._retention.max_bytes is not None:
             over = used - self._retention.max_bytes
             yield from self._each(lambda candidate: ops.thin(candidate.key, 1, 0, self._around), over=over)
-            yield from self._each(lambda one: ops.expire(one, self._around, before=one.at.updated_at + 1), over=over)
+            yield from self._each(lambda one: ops.expire(one, self._around, before=Cutoff.at(one.at.updated_at + 1)), over=over)
         return sum(self._pruned.values(), Pruned())
 
-    def _each(self, forget: Callable[[Candidate], Op[Any]], *, before: int = ops.NEVER, over: int | None = None) -> Walk:
+    def _each(self, forget: Callable[[Candidate], Op[Any]], *, before: Cutoff = EVER, over: int | None = None) -> Walk:
         """Forget something of each thread in turn; with `over`, until so many bytes are freed."""
         after = Position()
         while page := (yield ops.next_threads(after, PAGE, self._around, before=before), False):
@@ -232,7 +294,11 @@ class _Sweep:
                     yield from self._forget(candidate, forget(candidate))
 
     def _forget(self, candidate: Candidate, op: Op[Any]) -> Walk:
-        result = yield op, self._write
+        try:
+            result = yield op, self._write
+        except DamagedRow:
+            _log.warning("thread %r is damaged: the sweep has passed it over", candidate.key.id)
+            return
         pruned: Pruned = result[0] if isinstance(result, tuple) else result
         if pruned == Pruned():
             return

@@ -7,28 +7,23 @@ shows, and is written with the message that changes it, so no list opens a messa
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, Unpack
-from uuid import UUID, uuid4
+from typing import Any, Final, TypeAlias, Unpack
+from uuid import uuid4
 
 from langchain_core.messages import BaseMessage
 
-from langmem_ext.codec import MessageCodec
 from langmem_ext.errors import InvalidInput
-from langmem_ext.log import MessageLog, bound_owner, thread_key
+from langmem_ext.lifecycle import LimitedThreads, ThreadId
+from langmem_ext.log import thread_key
 from langmem_ext.meaning import CheckpointMeaning
-from langmem_ext.serde import RestorePolicy
 from langmem_ext.storage import forget_ops, listing_ops
 from langmem_ext.storage.clock import now_ms
 from langmem_ext.storage.effects import Op
 from langmem_ext.storage.fork_ops import fork_thread
 from langmem_ext.storage.history_ops import read_conversation
 from langmem_ext.thread_terms import Wanted, checked_metadata, checked_tags, checked_title, plan_filter
-from langmem_ext.types import PackedValue, Pruned, Snapshot, ThreadInfo, ThreadKey
+from langmem_ext.types import PackedValue, Pruned, Snapshot, ThreadInfo
 
-if TYPE_CHECKING:
-    from langmem_ext.checkpoint import DeltaSaver
-
-ThreadId: TypeAlias = str | int | UUID
 Page: TypeAlias = list[ThreadInfo]
 Messages: TypeAlias = list[BaseMessage]
 
@@ -36,21 +31,14 @@ PAGE: Final = 50
 """Threads of a page."""
 
 
-class Threads:
+class Threads(LimitedThreads):
     """The threads of a database; those of one owner, where one is named: another owner's are not there.
 
-    Args:
-        log: The database: a `MessageLog`, a `DeltaSaver` (whose serializer and owner are then used too) or a URL.
-        owner: Bind to an owner.
+    It takes what `LimitedThreads` takes: the database, an owner, and limits.
 
     Example:
         `for thread in Threads("memory.db").list(limit=10): print(thread.updated_at, thread.title)`
     """
-
-    def __init__(self, log: MessageLog | DeltaSaver | str, *, owner: str | None = None) -> None:
-        self.log = MessageLog.of(log)
-        self.owner = bound_owner(log, owner)
-        self._codec: MessageCodec = getattr(log, "codec", None) or MessageCodec(RestorePolicy(), self.log.templates)
 
     # -- finding -------------------------------------------------------------------------------------------------------------------------
 
@@ -94,18 +82,6 @@ class Threads:
         """Async twin of `count`."""
         return await self.log.arun(listing_ops.count_threads(plan_filter(wanted, self.owner)), write=False)
 
-    def get(self, thread_id: ThreadId) -> ThreadInfo:
-        """One thread.
-
-        Raises:
-            ThreadNotFound: There is none of this id, or it is another owner's.
-        """
-        return self.log.run(listing_ops.read_info(self._key(thread_id)), write=False)
-
-    async def aget(self, thread_id: ThreadId) -> ThreadInfo:
-        """Async twin of `get`."""
-        return await self.log.arun(listing_ops.read_info(self._key(thread_id)), write=False)
-
     def messages(self, thread_id: ThreadId, *, last: int | None = None) -> Messages:
         """The messages of a thread as its newest checkpoint has them, oldest first; copies.
 
@@ -126,7 +102,7 @@ class Threads:
     def _messages(self, thread_id: ThreadId, last: int | None) -> Op[Any]:
         if last is not None and (isinstance(last, bool) or not isinstance(last, int) or last < 1):
             raise InvalidInput(f"last is how many messages to read, at least 1, not {last!r}")
-        return read_conversation(self._key(thread_id), last, indexes=self.log.indexes, codec=self._codec)
+        return read_conversation(self._source.key(thread_id), last, indexes=self.log.indexes, codec=self._codec)
 
     def _load(self, packed: Sequence[Snapshot]) -> Messages:
         loaded: Messages = self._codec.load_value(PackedValue(messages=packed))
@@ -175,10 +151,10 @@ class Threads:
         return await self._achange(thread_id, {"status": "active"})
 
     def _change(self, thread_id: ThreadId, changes: Mapping[str, Any]) -> ThreadInfo:
-        return self.log.run(listing_ops.describe_thread(self._key(thread_id), changes), write=True)
+        return self.log.run(listing_ops.describe_thread(self._source.key(thread_id), changes), write=True)
 
     async def _achange(self, thread_id: ThreadId, changes: Mapping[str, Any]) -> ThreadInfo:
-        return await self.log.arun(listing_ops.describe_thread(self._key(thread_id), changes), write=True)
+        return await self.log.arun(listing_ops.describe_thread(self._source.key(thread_id), changes), write=True)
 
     # -- copying and deleting ------------------------------------------------------------------------------------------------------------
 
@@ -218,7 +194,7 @@ class Threads:
             raise InvalidInput("a fork ends at a checkpoint or at a message: name one of them")
         target = str(uuid4()) if to is None else thread_key(to)
         op = fork_thread(
-            self._key(thread_id),
+            self._source.key(thread_id),
             target,
             checkpoint=checkpoint_id,
             message=message_id,
@@ -234,21 +210,18 @@ class Threads:
         The file gets smaller, and what it held is overwritten, by `MessageLog.compact`.
         """
         total = Pruned()
-        for key in [self._key(thread_id) for thread_id in thread_ids]:
+        for key in [self._source.key(thread_id) for thread_id in thread_ids]:
             total += self.log.run(forget_ops.drop_thread(key, indexes=self.log.indexes, dry_run=False), write=True)
         return total
 
     async def adelete(self, *thread_ids: ThreadId) -> Pruned:
         """Async twin of `delete`."""
         total = Pruned()
-        for key in [self._key(thread_id) for thread_id in thread_ids]:
+        for key in [self._source.key(thread_id) for thread_id in thread_ids]:
             total += await self.log.arun(forget_ops.drop_thread(key, indexes=self.log.indexes, dry_run=False), write=True)
         return total
 
     # -- parts ---------------------------------------------------------------------------------------------------------------------------
-
-    def _key(self, thread_id: ThreadId) -> ThreadKey:
-        return ThreadKey(thread_key(thread_id), self.owner)
 
     def _list(self, limit: int, after: ThreadInfo | None, wanted: Wanted) -> Op[Page]:
         if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:

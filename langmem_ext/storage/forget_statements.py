@@ -57,12 +57,13 @@ SELECT_WORDS_OF_RUN = f"SELECT number FROM word WHERE {RUN_OF_WORD} IS NOT NULL 
 
 SELECT_OLDEST = (
     "SELECT oldest.updated_at, oldest.number, thread.id FROM"
-    " (SELECT updated_at, number FROM thread WHERE (updated_at, number) > (:at, :after) AND updated_at < :before"
+    " (SELECT updated_at, number FROM thread WHERE (updated_at, number) > (:at, :after)"
+    " AND updated_at < CASE WHEN tool IS NULL THEN :chats ELSE :tools END"
     " ORDER BY updated_at, number LIMIT :limit) AS oldest JOIN thread ON thread.number = oldest.number"
     " ORDER BY oldest.updated_at, oldest.number"
 )
 SELECT_OLDEST_OF = SELECT_OLDEST.replace("WHERE ", "WHERE owner = :owner AND ", 1)
-SELECT_REST = "SELECT updated_at, waiting_for FROM thread WHERE number = :thread"
+SELECT_REST = "SELECT updated_at, tool, waiting_for FROM thread WHERE number = :thread"
 COUNT_CHECKPOINTS = "SELECT count(*) FROM checkpoint WHERE thread = (SELECT number FROM thread WHERE thread.id = :id) GROUP BY namespace"
 
 # -- copies ------------------------------------------------------------------------------------------------------------------------------

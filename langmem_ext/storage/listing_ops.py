@@ -96,8 +96,8 @@ def read_info(key: ThreadKey) -> Op[ThreadInfo]:
     Raises:
         ThreadNotFound: There is none, or it is another owner's.
     """
-    row = yield from fetch_one(sql.SELECT_LISTED, id=key.id)
-    if row is None or (key.owner is not None and row[2] != key.owner):
+    row = yield from fetch_one(sql.SELECT_LISTED, id=key.id, owner=key.owner)
+    if row is None:
         raise ThreadNotFound(f"there is no thread {key.id!r}: list those that there are")
     return _info(row)
 

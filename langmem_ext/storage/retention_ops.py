@@ -3,18 +3,48 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
+from langmem_ext.errors import ThreadExpired
 from langmem_ext.storage import forget_statements as sql
+from langmem_ext.storage.clock import unix_ms
 from langmem_ext.storage.effects import Op, fetch, fetch_one
 from langmem_ext.storage.forget_ops import Policy, drop_thread, prune_thread
 from langmem_ext.storage.index import Indexes, ThreadIndex
+from langmem_ext.storage.listing_ops import read_info
 from langmem_ext.storage.lookup_ops import find_writes
 from langmem_ext.storage.reach import Meaning, entries_of
 from langmem_ext.storage.statements import SELECT_LATEST_ID
-from langmem_ext.types import Pruned, ThreadKey
+from langmem_ext.types import Pruned, ThreadInfo, ThreadKey
 
-NEVER: int = 1 << 62
-"""Later than any moment, in Unix milliseconds."""
+
+@dataclass(frozen=True, slots=True)
+class Cutoff:
+    """A moment for each kind of thread, in Unix milliseconds: what was last written before it is meant.
+
+    Attributes:
+        chats: For a thread without a tool.
+        tools: For a thread whose turns name a tool.
+    """
+
+    chats: int
+    tools: int
+
+    @classmethod
+    def at(cls, moment: int) -> Cutoff:
+        """The same moment for both kinds."""
+        return cls(moment, moment)
+
+    def of(self, tool: str | None) -> int:
+        """The moment for a thread that has this tool."""
+        return self.chats if tool is None else self.tools
+
+
+EVER: Final = Cutoff.at(1 << 62)
+"""Later than any moment: all threads."""
+
+NO_MOMENT: Final = -1
+"""Before any moment: no thread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +80,9 @@ class Surroundings:
     dry_run: bool = False
 
 
-def next_threads(after: Position, limit: int, around: Surroundings, *, before: int = NEVER) -> Op[list[Candidate]]:
-    """Threads behind a position that were last written before a moment (Unix milliseconds), the one written longest ago first."""
-    params = {"at": after.updated_at, "after": after.number, "before": before, "limit": limit}
+def next_threads(after: Position, limit: int, around: Surroundings, *, before: Cutoff = EVER) -> Op[list[Candidate]]:
+    """Threads behind a position that were last written before a cutoff, the one written longest ago first."""
+    params = {"at": after.updated_at, "after": after.number, "chats": before.chats, "tools": before.tools, "limit": limit}
     if around.owner is None:
         rows = yield from fetch(sql.SELECT_OLDEST, **params)
     else:
@@ -60,12 +90,41 @@ def next_threads(after: Position, limit: int, around: Surroundings, *, before: i
     return [Candidate(ThreadKey(thread_id, around.owner), Position(updated_at, number)) for updated_at, number, thread_id in rows]
 
 
-def expire(candidate: Candidate, around: Surroundings, *, before: int = NEVER) -> Op[Pruned]:
-    """Delete a thread, unless it waits for an answer, or was written meanwhile at or after a moment (Unix milliseconds)."""
+def expire(candidate: Candidate, around: Surroundings, *, before: Cutoff = EVER) -> Op[Pruned]:
+    """Delete a thread, unless it waits for an answer, or was not last written before a cutoff."""
     row = yield from fetch_one(sql.SELECT_REST, thread=candidate.at.number)
-    if row is None or row[0] >= before or row[1] is not None or (yield from _is_asked(candidate.at.number, around.meaning)):
+    if row is None or not (yield from _is_over(candidate.at.number, *row, before=before, meaning=around.meaning)):
         return Pruned()
     return (yield from drop_thread(candidate.key, indexes=around.indexes, dry_run=around.dry_run))
+
+
+def read_live(key: ThreadKey, before: Cutoff | None, meaning: Meaning) -> Op[ThreadInfo]:
+    """A thread's row.
+
+    Args:
+        key: The thread.
+        before: Threads that were last written before it have expired; None: none has.
+        meaning: What checkpoints mean.
+
+    Raises:
+        ThreadNotFound: There is none, or it is another owner's.
+        ThreadExpired: It has expired, and nothing has deleted it yet.
+    """
+    info = yield from read_info(key)
+    if before is not None:
+        written = unix_ms(info.updated_at)
+        if (yield from _is_over(info.number, written, info.tool, info.waiting_for, before=before, meaning=meaning)):
+            raise ThreadExpired(
+                f"thread {key.id!r} has expired: it was last written at {info.updated_at:%Y-%m-%d %H:%M:%S} UTC; begin a new one"
+            )
+    return info
+
+
+def _is_over(number: int, updated_at: int, tool: str | None, waiting_for: str | None, *, before: Cutoff, meaning: Meaning) -> Op[bool]:
+    """Whether a thread was last written before a cutoff and waits for nothing."""
+    if updated_at >= before.of(tool) or waiting_for is not None:
+        return False
+    return not (yield from _is_asked(number, meaning))
 
 
 def _is_asked(number: int, meaning: Meaning) -> Op[bool]:

@@ -7,7 +7,7 @@ from typing import Final
 LISTED: Final = (
     "number, id, owner, title, status, created_at, updated_at, head_messages, items, tokens, waiting_for, tool, tags, metadata, forked_from"
 )
-SELECT_LISTED = f"SELECT {LISTED} FROM thread WHERE id = :id"
+SELECT_LISTED = f"SELECT {LISTED} FROM thread WHERE id = :id AND owner IS coalesce(:owner, owner)"
 STATUS: Final = "status = :status"
 STATUS_OF_FEW: Final = "+status = :status"
 """The same, where another condition leaves fewer threads: not by the index of this one."""

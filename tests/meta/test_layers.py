@@ -26,6 +26,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     (
         "threads",
         "thread_terms",
+        "lifecycle",
+        "continuation",
         "history",
         "conversation",
         "session_channels",
@@ -55,6 +57,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "doctor",
         "statistics",
         "retention",
+        "sweeper",
+        "usage",
     ),
     ("storage",),
     ("messages",),

@@ -198,14 +198,14 @@ def test_a_put_never_fails_for_what_should_be_forgotten(path: str, damage: str, 
 # -- sweeps ------------------------------------------------------------------------------------------------------------------------------
 
 
-async def test_a_thread_expires_when_it_was_not_written_for_longer_than_its_time(path: str, clock: Clock, mode: Mode) -> None:
+async def test_a_thread_expires_at_exactly_its_age(path: str, clock: Clock, mode: Mode) -> None:
     calls = Calls(mode)
     with DeltaSaver.open(path, synchronous="normal", retention=Retention(ttl=60)) as saver:
         put(saver, "a")
         clock.now += 1
         put(saver, "b")
-        clock.now += 59_999
-        assert await calls.call(saver, "sweep", dry_run=True) == Pruned(), "exactly as long is not longer"
+        clock.now += 59_998
+        assert await calls.call(saver, "sweep", dry_run=True) == Pruned(), "a millisecond is left"
         clock.now += 1
         told = await calls.call(saver, "sweep", dry_run=True)
         assert threads(saver) == ["a", "b"]

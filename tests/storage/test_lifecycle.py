@@ -1,0 +1,393 @@
+"""Promises of a thread's life: it expires at one moment for everybody who asks, what waits does not, and what sweeps can be stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from forgotten import assert_clean, assert_sound
+from hypothesis import given
+from hypothesis import strategies as st
+from langchain_core.messages import AIMessage, HumanMessage
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.types import interrupt
+from savers import Calls, Mode
+
+from langmem_ext import (
+    DeltaSaver,
+    InvalidInput,
+    MessageLog,
+    Pruned,
+    Retention,
+    StorageUnavailable,
+    ThreadChatMessageHistory,
+    ThreadExpired,
+    ThreadNotFound,
+    Threads,
+)
+from langmem_ext.sweeper import THREAD_NAME
+
+HOUR = timedelta(hours=1)
+MS = timedelta(milliseconds=1)
+
+
+class Clock:
+    """The package's clock, moved by hand."""
+
+    def __init__(self) -> None:
+        self.now = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+    def __call__(self) -> int:
+        return round(self.now.timestamp() * 1000)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    for module in ("checkpoint", "forgetting", "lifecycle", "log", "threads"):
+        monkeypatch.setattr(f"langmem_ext.{module}.now_ms", clock)
+    return clock
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    return str(tmp_path / "a.db")
+
+
+@pytest.fixture
+def log(path: str) -> Iterator[MessageLog]:
+    with closing(MessageLog.open(path, synchronous="normal")) as log:
+        yield log
+
+
+@pytest.fixture
+def calls(mode: Mode) -> Calls:
+    return Calls(mode)
+
+
+def say(log: MessageLog, thread: str, text: str = "hello", *, tool: str | None = None, owner: str | None = None) -> None:
+    notes = {} if tool is None else {"langmem_ext": {"tool": tool}}
+    ThreadChatMessageHistory(thread, log, owner=owner).add_messages([HumanMessage(text, additional_kwargs=notes)])
+
+
+def ask(log: MessageLog, thread: str) -> Any:
+    """A thread of a tool whose graph waits for an answer."""
+    builder = StateGraph(MessagesState).add_node("ask", lambda state: {"messages": [("user", interrupt("which?"))]})
+    graph: Any = builder.add_edge(START, "ask").compile(checkpointer=DeltaSaver(log))
+    said = HumanMessage("hello", additional_kwargs={"langmem_ext": {"tool": "desk"}})
+    graph.invoke({"messages": [said]}, {"configurable": {"thread_id": thread}})
+    return graph
+
+
+def ids(log: MessageLog) -> list[str]:
+    return sorted(thread.id for thread in Threads(log).each(status=None))
+
+
+# -- expiry ------------------------------------------------------------------------------------------------------------------------------
+
+
+@given(st.integers(1, 10**10), st.integers(-2, 2) | st.integers(-(10**6), 10**6), st.booleans())
+def test_a_thread_expires_at_one_moment_for_whoever_asks(clock: Clock, lives: int, past: int, tool: bool) -> None:
+    ttl = timedelta(milliseconds=lives)
+    with closing(MessageLog.open(":memory:")) as log:
+        say(log, "t", tool="debug" if tool else None)
+        threads = Threads(log, ttl=None if tool else ttl, tool_ttl=ttl if tool else None)
+        written = clock.now
+        clock.now += max(ttl + past * MS, timedelta())
+        expired = clock.now >= written + ttl
+        if expired:
+            with pytest.raises(ThreadExpired):
+                threads.get("t")
+        else:
+            assert threads.get("t").id == "t"
+        assert threads.sweep(dry_run=True).threads == expired
+        assert threads.sweep(now=written + ttl - MS, dry_run=True) == Pruned()
+        assert DeltaSaver(log, retention=threads.retention).sweep(dry_run=True).threads == expired
+        assert threads.sweep().threads == expired
+        clock.now = written
+
+
+async def test_a_tool_thread_lives_three_hours_after_its_last_turn_and_a_chat_for_ever(log: MessageLog, clock: Clock, calls: Calls) -> None:
+    threads = Threads(log)
+    say(log, "chat")
+    say(log, "tool", tool="debug")
+    clock.now += 3 * HOUR - MS
+    assert (await calls.call(threads, "get", "tool")).tool == "debug"
+    say(log, "tool", "and then?")
+    clock.now += 3 * HOUR - MS
+    assert (await calls.call(threads, "get", "tool")).messages == 2, "each write begins its time anew"
+    clock.now += MS
+    with pytest.raises(ThreadExpired, match="'tool' has expired: it was last written at 2026-03-01 14:59:59 UTC; begin a new one"):
+        await calls.call(threads, "get", "tool")
+    clock.now += 10_000 * HOUR
+    assert (await calls.call(threads, "get", "chat")).id == "chat"
+    told = await calls.call(threads, "sweep", dry_run=True)
+    assert (told.threads, told.items) == (1, 2)
+    assert ids(log) == ["chat", "tool"]
+    assert await calls.call(threads, "sweep") == told
+    assert ids(log) == ["chat"]
+    with pytest.raises(ThreadNotFound, match="no thread 'tool'") as missing:
+        await calls.call(threads, "get", "tool")
+    assert not isinstance(missing.value, ThreadExpired)
+    assert_clean(DeltaSaver(log))
+
+
+@pytest.mark.parametrize("never", [0, None, timedelta()])
+def test_a_limit_of_nothing_is_none(log: MessageLog, clock: Clock, never: Any) -> None:
+    say(log, "tool", tool="debug")
+    clock.now += 1_000_000 * HOUR
+    assert Threads(log, ttl=never, tool_ttl=never).get("tool").id == "tool"
+    assert Threads(log, ttl=never, tool_ttl=never).sweep() == Pruned()
+    with pytest.raises(ThreadExpired):
+        Threads(log, ttl=HOUR, tool_ttl=never).get("tool")
+
+
+async def test_a_thread_that_waits_does_not_expire(log: MessageLog, clock: Clock, calls: Calls) -> None:
+    threads = Threads(log, ttl=60)
+    ask(log, "asked")
+    clock.now += 1000 * HOUR
+    assert (await calls.call(threads, "get", "asked")).tool == "desk"
+    assert await calls.call(threads, "sweep") == Pruned()
+    assert await calls.call(threads, "prune") == Pruned()
+
+
+async def test_what_was_not_written_for_a_month_is_pruned(log: MessageLog, clock: Clock, calls: Calls) -> None:
+    threads = Threads(log)
+    say(log, "old")
+    clock.now += timedelta(days=20)
+    say(log, "new")
+    clock.now += timedelta(days=10) - MS
+    assert await calls.call(threads, "prune") == Pruned()
+    clock.now += MS
+    assert (await calls.call(threads, "prune", dry_run=True)).threads == 1
+    assert (await calls.call(threads, "prune")).threads == 1
+    assert ids(log) == ["new"]
+    assert (await calls.call(threads, "prune", older_than=timedelta(days=10), now=clock.now - MS)).threads == 0
+    assert (await calls.call(threads, "prune", older_than=timedelta(days=10))).threads == 1
+    for wrong in (timedelta(), timedelta(-1), 30, None):
+        with pytest.raises(InvalidInput, match="older_than"):
+            await calls.call(threads, "prune", older_than=wrong)
+
+
+async def test_an_owner_finds_and_forgets_no_other_owners_threads(log: MessageLog, clock: Clock, calls: Calls) -> None:
+    say(log, "mine", owner="u1", tool="debug")
+    say(log, "theirs", owner="u2", tool="debug")
+    say(log, "nobodys", tool="debug")
+    mine = Threads(log, owner="u1")
+    for other in ("theirs", "nobodys", "missing"):
+        with pytest.raises(ThreadNotFound, match=f"there is no thread '{other}'"):
+            await calls.call(mine, "get", other)
+    clock.now += 4 * HOUR
+    with pytest.raises(ThreadNotFound) as found:
+        await calls.call(mine, "get", "theirs")
+    assert not isinstance(found.value, ThreadExpired), "nobody is told that another's thread was there"
+    assert (await calls.call(mine, "sweep")).threads == 1
+    assert (await calls.call(mine, "prune", older_than=HOUR)).threads == 0
+    assert ids(log) == ["nobodys", "theirs"]
+
+
+def test_a_history_makes_an_expired_thread_live_again(log: MessageLog, clock: Clock) -> None:
+    say(log, "t", tool="debug")
+    clock.now += 4 * HOUR
+    say(log, "t")
+    assert Threads(log).get("t").messages == 2
+
+
+def test_a_saver_applies_the_time_of_tool_threads_as_it_writes(path: str, clock: Clock) -> None:
+    with DeltaSaver.open(path, retention=Retention(tool_ttl=HOUR)) as saver:
+        say(saver.log, "chat")
+        say(saver.log, "tool", tool="debug")
+        clock.now += HOUR
+        graph: Any = (
+            StateGraph(MessagesState)
+            .add_node("answer", lambda state: {"messages": [AIMessage("yes")]})
+            .add_edge(START, "answer")
+            .compile(checkpointer=saver)
+        )
+        graph.invoke({"messages": [HumanMessage("hi")]}, {"configurable": {"thread_id": "new"}})
+        assert ids(saver.log) == ["chat", "new"]
+        assert_sound(saver)
+
+
+async def test_a_damaged_thread_keeps_no_other_from_being_swept(
+    path: str, clock: Clock, calls: Calls, caplog: pytest.LogCaptureFixture
+) -> None:
+    with closing(MessageLog.open(path)) as log:
+        for thread in ("a", "b", "c"):
+            ask(log, thread) if thread == "b" else say(log, thread, tool="debug")
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE pending_write SET body = x'ff'")
+    with closing(MessageLog.open(path)) as log, caplog.at_level(logging.WARNING):
+        clock.now += 4 * HOUR
+        assert (await calls.call(Threads(log), "sweep")).threads == 2
+        assert ids(log) == ["b"]
+    assert "'b' is damaged" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [
+        {"ttl": -1},
+        {"tool_ttl": timedelta(-1)},
+        {"ttl": "1d"},
+        {"max_turns": -1},
+        {"max_turns": True},
+        {"on_limit": "cut"},
+        {"on_damage": ""},
+    ],
+    ids=str,
+)
+def test_a_limit_that_cannot_be_used_is_refused(log: MessageLog, limits: Any) -> None:
+    with pytest.raises(InvalidInput):
+        Threads(log, **limits)
+
+
+def test_a_sweep_takes_a_moment_with_its_zone(log: MessageLog) -> None:
+    with pytest.raises(InvalidInput, match="time zone"):
+        Threads(log).sweep(now=datetime(2026, 1, 1))
+
+
+# -- in the background -------------------------------------------------------------------------------------------------------------------
+
+
+def sweeping() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == THREAD_NAME]
+
+
+def wait_for(happened: Any) -> None:
+    """Until it has: what another thread does takes the time that it takes."""
+    ticks = threading.Event()
+    for _ in range(1000):
+        if happened():
+            return
+        ticks.wait(0.01)
+    raise AssertionError("it has not happened")
+
+
+def test_a_sweeper_sweeps_until_it_is_stopped_and_leaves_no_thread(log: MessageLog, clock: Clock) -> None:
+    say(log, "first", tool="debug")
+    clock.now += 4 * HOUR
+    sweeper = Threads(log).sweeper(every=timedelta(milliseconds=5))
+    assert not sweeper.running
+    assert sweeping() == []
+    with sweeper:
+        sweeper.start()
+        assert [(thread.daemon, sweeper.running) for thread in sweeping()] == [(True, True)]
+        wait_for(lambda: ids(log) == [])
+        say(log, "second", tool="debug")
+        clock.now += 4 * HOUR
+        wait_for(lambda: ids(log) == [])
+        wait_for(lambda: sweeper.last == Pruned())
+    assert not sweeper.running
+    assert sweeping() == []
+    sweeper.stop()
+    say(log, "third", tool="debug")
+    clock.now += 4 * HOUR
+    sweeper.start()
+    wait_for(lambda: ids(log) == [])
+    sweeper.stop()
+    assert sweeping() == []
+
+
+def test_a_sweep_that_fails_is_logged_and_tried_again(
+    log: MessageLog, clock: Clock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    say(log, "t", tool="debug")
+    clock.now += 4 * HOUR
+    run, failures = log.run, [StorageUnavailable("secret")]
+
+    def sometimes(op: Any, *, write: bool) -> Any:
+        if failures and threading.current_thread().name == THREAD_NAME:
+            op.close()
+            raise failures.pop()
+        return run(op, write=write)
+
+    monkeypatch.setattr(log, "run", sometimes)
+    with caplog.at_level(logging.WARNING), Threads(log).sweeper(every=timedelta(milliseconds=5)):
+        wait_for(lambda: ids(log) == [])
+    assert "StorageUnavailable" in caplog.text
+    assert "secret" not in caplog.text
+
+
+def test_stopping_waits_for_the_running_step_alone(log: MessageLog, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(20):
+        say(log, f"{number}", tool="debug")
+    clock.now += 4 * HOUR
+    run, stepped, go_on = log.run, threading.Event(), threading.Event()
+
+    def slow(op: Any, *, write: bool) -> Any:
+        if write and threading.current_thread().name == THREAD_NAME:
+            stepped.set()
+            go_on.wait()
+        return run(op, write=write)
+
+    monkeypatch.setattr(log, "run", slow)
+    sweeper = Threads(log).sweeper()
+    sweeper.start()
+    assert stepped.wait(10)
+    stopping = threading.Thread(target=sweeper.stop)
+    stopping.start()
+    wait_for(lambda: not sweeper.running)
+    assert stopping.is_alive()
+    go_on.set()
+    stopping.join(10)
+    assert not stopping.is_alive()
+    assert len(ids(log)) == 19
+    assert sweeper.last is None
+    assert sweeping() == []
+
+
+async def test_a_sweeper_on_the_event_loop_sweeps_until_it_is_stopped(log: MessageLog, clock: Clock) -> None:
+    threads = Threads(log)
+    say(log, "t", tool="debug")
+    clock.now += 4 * HOUR
+    sweeper = threads.asweeper(every=timedelta(milliseconds=5))
+    async with sweeper:
+        sweeper.start()
+        assert sweeper.running
+        while await threads.acount(status=None):
+            await asyncio.sleep(0.001)
+        while sweeper.last != Pruned():
+            await asyncio.sleep(0.001)
+        assert sweeping() == []
+    assert not sweeper.running
+    assert [task for task in asyncio.all_tasks() if task.get_name() == THREAD_NAME] == []
+    await sweeper.stop()
+
+
+async def test_a_sweep_on_the_event_loop_that_fails_is_tried_again(
+    log: MessageLog, clock: Clock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    threads = Threads(log)
+    say(log, "t", tool="debug")
+    clock.now += 4 * HOUR
+    arun, failures = log.arun, [StorageUnavailable("secret")]
+
+    async def sometimes(op: Any, *, write: bool) -> Any:
+        if failures and write:
+            op.close()
+            raise failures.pop()
+        return await arun(op, write=write)
+
+    monkeypatch.setattr(log, "arun", sometimes)
+    with caplog.at_level(logging.WARNING):
+        async with threads.asweeper(every=timedelta(milliseconds=5)):
+            while await threads.acount(status=None):
+                await asyncio.sleep(0.001)
+    assert "StorageUnavailable" in caplog.text
+
+
+@pytest.mark.parametrize("every", [timedelta(), timedelta(-1), timedelta(days=31), 900, None])
+def test_a_time_between_sweeps_that_cannot_be_used_is_refused(log: MessageLog, every: Any) -> None:
+    with pytest.raises(InvalidInput, match="every"):
+        Threads(log).sweeper(every=every)
+    with pytest.raises(InvalidInput, match="every"):
+        Threads(log).asweeper(every=every)
