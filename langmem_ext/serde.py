@@ -35,6 +35,7 @@ from langgraph.checkpoint.serde.types import _DeltaSnapshot
 from langgraph.types import Send
 from pydantic import BaseModel
 
+from langmem_ext.interruption import note, pass_on
 from langmem_ext.messages.identity import UNPACK_OPTIONS
 
 logger = logging.getLogger(__name__)
@@ -115,6 +116,13 @@ def restore_hook(policy: RestorePolicy, further: ExtHook | None = None) -> ExtHo
         return ormsgpack.unpackb(data, ext_hook=hook, option=UNPACK_OPTIONS)
 
     def hook(code: int, data: bytes) -> Any:
+        try:
+            return restore(code, data)
+        except BaseException as error:
+            note(error)
+            raise
+
+    def restore(code: int, data: bytes) -> Any:
         if code == EXT_DELTA_SNAPSHOT:
             return _DeltaSnapshot(unpack(data))
         if code == EXT_NUMPY_ARRAY:
@@ -144,6 +152,7 @@ def _build(policy: RestorePolicy, code: int, module: str, name: str, payload: An
     try:
         return _BUILDERS[code](found, payload)
     except Exception as error:
+        pass_on(error)
         # The class has changed since: its data is better than nothing, and better than an error that closes the thread for ever.
         logger.warning("%s.%s could not be built again (%s); its fields come back as plain data", module, name, type(error).__name__)
         return payload
@@ -152,7 +161,8 @@ def _build(policy: RestorePolicy, code: int, module: str, name: str, payload: An
 def _build_model(found: Any, payload: Any) -> Any:
     try:
         return found(**payload)
-    except Exception:
+    except Exception as error:
+        pass_on(error)
         return found.model_construct(**payload) if hasattr(found, "model_construct") else found.construct(**payload)
 
 

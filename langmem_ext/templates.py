@@ -21,6 +21,7 @@ from typing import Any, Final, TypeAlias
 from langchain_core.messages import BaseMessage
 from pydantic import BaseModel
 
+from langmem_ext.interruption import pass_on
 from langmem_ext.messages.identity import (
     CLASS_OF_TYPE,
     CLASSES,
@@ -196,7 +197,8 @@ def _unchanged(messages: Sequence[BaseMessage], known: Templates) -> list[bool]:
         if True in rich and pack(list(map(_fields, compress(messages, rich)))) == _array(list(compress(known.packed, rich))):
             return list(map(or_, unchanged, rich))
         return unchanged
-    except Exception:  # a value that cannot be compared, or not packed as it is
+    except Exception as error:  # a value that cannot be compared, or not packed as it is
+        pass_on(error)
         return []
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from langmem_ext.errors import DamagedRow, HeadConflict
+from langmem_ext.interruption import pass_on
 from langmem_ext.messages.identity import pack, unpack
 from langmem_ext.messages.manifest import Runs
 from langmem_ext.storage import checks
@@ -370,6 +371,7 @@ def header_of(index: ThreadIndex, space: int, row: Row) -> Op[Header]:
     except DamagedRow:
         raise
     except Exception as error:
+        pass_on(error)
         raise DamagedRow(
             f"checkpoint {readable(checkpoint)} of thread number {index.number} is damaged ({error}): other threads and checkpoints stay"
             " readable; fork from an earlier one, or delete the thread"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from langmem_ext.errors import DamagedRow, LangmemExtError
+from langmem_ext.interruption import pass_on
 from langmem_ext.messages.skeleton import join_keys
 from langmem_ext.storage import checks
 from langmem_ext.storage import statements as sql
@@ -46,6 +47,7 @@ def decode_item(row: Row, keys: bytes | None, codec: Codec) -> tuple[Snapshot, s
     except LangmemExtError:
         raise
     except Exception as error:
+        pass_on(error)
         raise damaged_item(row, error) from error
 
 

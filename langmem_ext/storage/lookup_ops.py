@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from langmem_ext.errors import DamagedRow, MissingExtra
+from langmem_ext.interruption import pass_on
 from langmem_ext.storage import checks
 from langmem_ext.storage import statements as sql
 from langmem_ext.storage.compounds import read_compound
@@ -37,6 +38,7 @@ def read_value(index: ThreadIndex, ref: ValueRef, place: tuple[int, str] | None 
     try:
         compound = read_compound(rows)
     except Exception as error:
+        pass_on(error)
         raise DamagedRow(
             f"the values {ref.rows()} of thread number {index.number} are damaged ({error}): other threads stay readable;"
             " fork from an earlier checkpoint, or delete the thread"
@@ -63,6 +65,7 @@ def read_body(index: ThreadIndex, number: int) -> Op[bytes]:
     except MissingExtra:
         raise
     except Exception as error:
+        pass_on(error)
         raise DamagedRow(
             f"value {number} of thread number {index.number} is damaged ({error}): other threads stay readable;"
             " fork from an earlier checkpoint, or delete the thread"

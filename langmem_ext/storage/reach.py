@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
 from langmem_ext.errors import DamagedRow
+from langmem_ext.interruption import pass_on
 from langmem_ext.messages.manifest import ranges_of
 from langmem_ext.storage import forget_statements as sql
 from langmem_ext.storage.checkpoint_ops import PRECEDING, WriteEntry, header_of, read_writes
@@ -142,6 +143,7 @@ class Reach:
         try:
             channels = self.meaning.rebuilt(header.details)
         except Exception as error:
+            pass_on(error)
             raise DamagedRow(
                 f"the metadata of checkpoint {decode_id(place[1])} of thread number {self.number} does not decode ({error}): open it with"
                 " the serializer that wrote it, or delete the thread"
@@ -193,6 +195,7 @@ def entries_of(index: ThreadIndex, row: Row) -> Op[list[WriteEntry]]:
     try:
         return (yield from read_writes(index, row))
     except Exception as error:
+        pass_on(error)
         raise DamagedRow(
             f"the pending writes of task {readable(row[2])} of thread number {index.number} are damaged ({error}): restore the thread"
             " from a copy, or delete it"

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from langmem_ext.errors import DamagedRow
+from langmem_ext.interruption import pass_on
 from langmem_ext.storage import statements as sql
 from langmem_ext.storage.checkpoint_ops import WriteEntry, header_of, read_writes
 from langmem_ext.storage.effects import Op, Row, fetch, fetch_one
@@ -117,6 +118,7 @@ def read_entries(reader: Reader, rows: Sequence[Row]) -> Op[list[tuple[str, Writ
             entries = yield from read_writes(reader.index, row)
             task_id = decode_id(row[2])
         except Exception as error:
+            pass_on(error)
             raise DamagedRow(
                 f"the pending writes of task {readable(row[2])} in thread {reader.thread_id!r} are damaged ({error}): other threads stay"
                 " readable; fork from an earlier checkpoint, or delete the thread"

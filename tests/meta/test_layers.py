@@ -62,7 +62,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ),
     ("storage",),
     ("messages",),
-    ("errors", "types", "names", "yaml_file", "settings", "telemetry"),
+    ("errors", "interruption", "types", "names", "yaml_file", "settings", "telemetry"),
 )
 """From the top. A module of a layer may import its own layer, without cycles, and those below."""
 
