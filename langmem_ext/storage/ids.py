@@ -1,4 +1,9 @@
-"""Checkpoint, task and message ids as bytes: 16 for a canonical UUID, the text otherwise; equal order, exact way back."""
+"""Checkpoint, task and message ids as bytes: 16 for a canonical UUID, the text otherwise; exact way back, equal order within each form.
+
+Between the two forms the order is another than that of the texts. To sort alike, every other id would have to be stored behind the bytes
+of the UUID before it, 16 more in every row that names one. LangGraph names its checkpoints by UUIDs alone; a thread that mixes both is made
+by hand.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +17,7 @@ _UUID_LENGTH = 16
 
 @lru_cache(maxsize=4096)
 def encode_id(text: str) -> bytes:
-    """An id as bytes that sort as the ids do.
+    """An id as bytes that sort as the ids of its form do.
 
     A canonical UUID (lower case, with dashes) is its 16 bytes. Any other text is its UTF-8 with a zero byte behind it (a second one where
     that makes 16), so that the two forms never meet.

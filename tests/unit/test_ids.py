@@ -1,4 +1,4 @@
-"""Promise: ids come back exactly, sort as bytes as they sort as text, and two ids never share their bytes."""
+"""Promise: ids come back exactly, sort as bytes as those of their form sort as text, and two ids never share their bytes."""
 
 from __future__ import annotations
 
@@ -39,6 +39,12 @@ def test_uuids_sort_as_their_text(one: str, other: str) -> None:
 @given(TEXT, TEXT)
 def test_other_ids_sort_as_their_text(one: str, other: str) -> None:
     assert (encode_id(one) < encode_id(other)) == (one < other)
+
+
+@settings(max_examples=200)
+@given(st.uuids(version=4).map(lambda drawn: f"1{str(drawn)[1:]}"), st.text("0123456789abcdefxyz", min_size=1, max_size=13))
+def test_a_uuid_of_today_sorts_before_every_other_id_of_letters_and_digits(one: str, other: str) -> None:
+    assert encode_id(one) < encode_id(other)
 
 
 def test_only_a_canonical_uuid_is_taken_for_one() -> None:
