@@ -26,6 +26,7 @@ from langgraph.checkpoint.serde.jsonplus import EXT_DELTA_SNAPSHOT, EXT_NUMPY_AR
 
 from langmem_ext.codec import MessageCodec
 from langmem_ext.errors import DamagedRow, InvalidInput, LangmemExtError
+from langmem_ext.interruption import pass_on
 from langmem_ext.messages.identity import CLASSES, UNPACK_OPTIONS, opaque, unpack
 from langmem_ext.packing import INPUT_CHANNEL, WAITING_CHANNEL, config_of, pack_checkpoint, texts_of
 from langmem_ext.serde import DataSerializer, RestorePolicy, restore_hook
@@ -124,7 +125,8 @@ def _build_message(found: type[BaseMessage], fields: dict[str, Any]) -> BaseMess
     """The message as LangGraph's serializer builds it."""
     try:
         return found(**fields)
-    except Exception:
+    except Exception as error:
+        pass_on(error)
         return found.model_construct(**fields)
 
 
@@ -244,6 +246,7 @@ def _decoding(what: str) -> Iterator[None]:
     except LangmemExtError:
         raise
     except Exception as error:
+        pass_on(error)
         raise DamagedRow(f"{what} does not decode ({type(error).__name__}: {error})") from error
 
 

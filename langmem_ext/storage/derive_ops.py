@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from langmem_ext.errors import DamagedRow
+from langmem_ext.interruption import pass_on
 from langmem_ext.messages.manifest import NUMBERS, ranges_of
 from langmem_ext.storage import checks
 from langmem_ext.storage import inspect_statements as sql
@@ -94,7 +95,8 @@ def _derive_head(number: int, stored: Mapping[str, Any], contents: Contents, wai
             waiting_for = None if body is None else contents.read_name(body)
     except LookupError:
         return {"head_messages": head_messages, "waiting_for": stored["waiting_for"]}
-    except Exception:
+    except Exception as error:
+        pass_on(error)
         # Damaged, and named where checkpoints are read.
         return {name: stored[name] for name in ("head_messages", "waiting_for")}
     return {"head_messages": head_messages, "waiting_for": waiting_for}

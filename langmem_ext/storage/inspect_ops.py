@@ -16,6 +16,7 @@ from hashlib import blake2b
 from typing import Any, Final, Protocol, TypeAlias
 
 from langmem_ext.errors import DamagedRow, MissingExtra
+from langmem_ext.interruption import pass_on
 from langmem_ext.messages.manifest import NUMBERS, Runs, checked, length_of, ranges_of
 from langmem_ext.storage import checks
 from langmem_ext.storage import inspect_statements as sql
@@ -176,6 +177,7 @@ def read_checkpoints(thread: Examined, contents: Contents, at: Cursor, limit: in
         try:
             yield from _read_checkpoint(thread, contents, space, tuple(row))
         except Exception as error:
+            pass_on(error)
             place = f"checkpoint {thread.number}/{space}/{readable(row[0])}"
             thread.damaged("checkpoint", place, error.__cause__ or error, (readable(row[0]),))
     yield PAUSE
@@ -216,6 +218,7 @@ def read_pending(thread: Examined, contents: Contents, at: Cursor, limit: int) -
             for entry in (yield from read_writes(thread.index, row)):
                 _need(thread, contents, checkpoint, f"a pending write to {entry.channel!r}", entry.value)
         except Exception as error:
+            pass_on(error)
             place = f"pending_write {thread.number}/{space}/{readable(checkpoint)}/{readable(task)}"
             thread.damaged("write", place, error.__cause__ or error, (readable(checkpoint),))
     yield PAUSE
@@ -253,6 +256,7 @@ def read_values(thread: Examined, contents: Contents, at: Cursor, limit: int) ->
             checks.verify(check, thread.number, number, body)
             thread.values[number] = contents.read_value(expand(body))
         except Exception as error:
+            pass_on(error)
             thread.broken.add(("value", number))
             thread.damaged("value", f"value {thread.number}:{number}", error, affected(thread, value=number))
         if count % PAUSE_EVERY == 0:
@@ -269,6 +273,7 @@ def read_items(thread: Examined, contents: Contents, at: Cursor, limit: int) -> 
         try:
             reading = yield from read_item(thread.index, contents, row)
         except Exception as error:
+            pass_on(error)
             thread.broken.add(("item", number))
             thread.damaged("item", place, error.__cause__ or error, affected(thread, item=number))
             continue
@@ -317,6 +322,7 @@ def read_needs(thread: Examined, contents: Contents, needs: Sequence[Need]) -> O
             if needed > length_of(need.runs):
                 raise DamagedRow("it holds messages that its reference does not name")
         except Exception as error:
+            pass_on(error)
             thread.damaged("value", place, error.__cause__ or error, map(readable, thread.uses[need]))
     yield PAUSE
 

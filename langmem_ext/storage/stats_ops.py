@@ -15,6 +15,7 @@ from itertools import accumulate
 from typing import Final, TypeAlias
 
 from langmem_ext.errors import LangmemExtError
+from langmem_ext.interruption import pass_on
 from langmem_ext.messages.manifest import ranges_of
 from langmem_ext.storage import stats_statements as sql
 from langmem_ext.storage.checkpoint_ops import header_of, read_writes
@@ -181,7 +182,8 @@ def measure_writes(thread: Measured, after: Place, limit: int) -> Op[Place | Non
             for entry in entries:
                 own = len(entry.channel) + len(entry.path) + thread.size_of(entry.value)
                 thread.classic += _row_size(own + WRITE + 2 * len(thread.id))
-        except Exception:
+        except Exception as error:
+            pass_on(error)
             continue  # damaged: the doctor names it
         if count % PAUSE_EVERY == 0:
             yield PAUSE

@@ -13,7 +13,7 @@ from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from pydantic import BaseModel
 
-from langmem_ext import DamagedRow, DeltaSaver, LangmemExtError
+from langmem_ext import DamagedRow, DeltaSaver, LangmemExtError, examine
 
 CONFIG: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
 
@@ -110,6 +110,17 @@ def test_an_interruption_and_memory_and_stack_that_ran_out_are_no_damage(error: 
     with pytest.raises(type(error)):
         saver.get_tuple(CONFIG)
     assert saver.get_tuple(CONFIG) is not None
+
+
+def test_an_examination_that_is_interrupted_ends_and_finds_no_damage(handled: Any) -> None:
+    handled(on_signal)
+    saver = DeltaSaver(serde=Interrupted())
+    stored(saver)
+    during.append(signalled)
+    with pytest.raises(TimeIsUp):
+        examine(saver)
+    assert not during
+    assert not examine(saver).findings
 
 
 @pytest.mark.parametrize("error", [NotMine("another key"), ValueError("cut"), TimeIsUp()], ids=repr)
