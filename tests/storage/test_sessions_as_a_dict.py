@@ -85,23 +85,26 @@ messages = st.builds(
     st.sampled_from([None, None, None, "1", "2"]),
 )
 names = st.none() | st.sampled_from(["order_id", "a", "ünïcödé"])
-objects = st.dictionaries(st.sampled_from(NAMES), json_values, max_size=3)
+alike = st.sampled_from([None, None, 0, False, 0.0, "", 1, True, 1.0])
+"""Few values, which meet again and again and are easily taken for each other."""
+small = st.dictionaries(st.sampled_from(NAMES[:2]), alike, min_size=1, max_size=2)
+objects = st.one_of(small, small, small, st.dictionaries(st.sampled_from(NAMES), json_values, max_size=3))
 large = st.dictionaries(st.integers(0, 40).map("key {}".format), st.sampled_from(TEXTS), min_size=20, max_size=30)
 ARGUMENTS: dict[str, st.SearchStrategy[Any]] = {
     "append": messages,
-    "merge": objects | large,
+    "merge": st.one_of(small, small, objects, objects, large),
     "prune": st.integers(0, 5),
     "clear": st.none(),
     "set_waiting": names,
     "set_last_intent_id": names,
-    "set_last_result": json_values | large,
+    "set_last_result": st.one_of(alike, alike, alike, json_values, large),
     "set_plan_execution": st.none() | objects,
 }
-FREQUENT = (*ARGUMENTS, "append", "append", "append", "merge", "merge", "set_waiting")
+FREQUENT = (*ARGUMENTS, *["append"] * 6, *["merge", "set_last_result"] * 4, "set_waiting", "prune")
 calls = st.sampled_from(FREQUENT).flatmap(
     lambda method: st.builds(Do, st.sampled_from(["s", "s", "t"]), st.just(method), ARGUMENTS[method])  # type: ignore[arg-type]
 )
-programs = st.lists(calls | calls | calls | st.just(Reopen()), max_size=25)
+programs = st.lists(calls | calls | calls | st.just(Reopen()), min_size=10, max_size=40)
 
 
 async def assert_same(calls: Calls, memory: ConversationMemory, models: Mapping[str, Model]) -> None:
