@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import EllipsisType
+from typing import Final
 
 from langmem_ext.storage import statements as sql
 from langmem_ext.storage.checkpoint_ops import close_writer, header_of, store_header
@@ -38,6 +39,15 @@ class Edit:
     random: int
     v: int
     details: bytes | None
+
+
+LABEL: Final = b'{"source":"update"}'
+"""The metadata of an edit: LangGraph's own for an update of the state."""
+
+
+def is_edit(header: Header, label: bytes) -> bool:
+    """Whether a checkpoint was made by an edit. What LangGraph updates, its graph has looked at, and says which channels it was."""
+    return label == LABEL and header.updated is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +94,7 @@ def follow(
         values={**header.values, **refs},
     )
     parent = head.id if head is not None else None
-    yield from store_header(writer, 0, checkpoint, parent, following, step=None if step is None else step + 1, label=b'{"source":"update"}')
+    yield from store_header(writer, 0, checkpoint, parent, following, step=None if step is None else step + 1, label=LABEL)
     if writer.thread.untitled:
         writer.title = title_of(writer.index, writer.codec, following.values)
     [(shown,)] = yield from fetch(sql.SELECT_WAITING, thread=writer.thread.number)

@@ -7,14 +7,16 @@ from typing import Final
 
 from langmem_ext.errors import ThreadExpired
 from langmem_ext.storage import forget_statements as sql
+from langmem_ext.storage.checkpoint_ops import header_of
 from langmem_ext.storage.clock import unix_ms
+from langmem_ext.storage.edit_ops import is_edit
 from langmem_ext.storage.effects import Op, fetch, fetch_one
 from langmem_ext.storage.forget_ops import Policy, drop_thread, prune_thread
 from langmem_ext.storage.index import Indexes, ThreadIndex
 from langmem_ext.storage.listing_ops import read_info
-from langmem_ext.storage.lookup_ops import find_writes
+from langmem_ext.storage.lookup_ops import find_writes, read_word
 from langmem_ext.storage.reach import Meaning, entries_of
-from langmem_ext.storage.statements import SELECT_LATEST_ID
+from langmem_ext.storage.statements import SELECT_CHECKPOINT, SELECT_LATEST_CHECKPOINT
 from langmem_ext.types import Pruned, ThreadInfo, ThreadKey
 
 
@@ -128,15 +130,17 @@ def _is_over(number: int, updated_at: int, tool: str | None, waiting_for: str | 
 
 
 def _is_asked(number: int, meaning: Meaning) -> Op[bool]:
-    """Whether a task of the thread's newest checkpoint waits for an answer."""
-    [(newest,)] = yield from fetch(SELECT_LATEST_ID, thread=number, namespace=0)
-    if newest is None:
-        return False
+    """Whether a task of the thread's newest checkpoint waits for an answer, or of the one that an edit without its graph follows."""
     index = ThreadIndex(number)
-    for row in (yield from find_writes(index, 0, newest)):
-        for entry in (yield from entries_of(index, row)):
-            if entry.channel == meaning.interrupt_channel:
-                return True
+    row = yield from fetch_one(SELECT_LATEST_CHECKPOINT, thread=number, namespace=0)
+    while row is not None:
+        for writes in (yield from find_writes(index, 0, row[0])):
+            for entry in (yield from entries_of(index, writes)):
+                if entry.channel == meaning.interrupt_channel:
+                    return True
+        if row[1] is None or not is_edit((yield from header_of(index, 0, row)), (yield from read_word(index, row[3]))):
+            return False
+        row = yield from fetch_one(SELECT_CHECKPOINT, thread=number, namespace=0, id=row[1])
     return False
 
 

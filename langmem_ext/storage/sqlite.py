@@ -180,11 +180,13 @@ class SqliteDriver:
 
     def _run_group(self, jobs: Sequence[Job[Any]], begin: str) -> None:
         """Run operations in one transaction. What one of them raises is its own; what the transaction meets is everyone's."""
+        begun = False
         try:
             if self._closed:
                 raise self._is_closed()
             if self._connection.in_transaction:
                 raise ConnectionInUse("the connection is inside a transaction that this package did not begin: commit or roll it back")
+            begun = True  # before it is: a signal's handler may raise in between
             self._begin_again(lambda: self._connection.execute(begin))
             for job in jobs:
                 self._run_one(job, alone=len(jobs) == 1)
@@ -193,7 +195,8 @@ class SqliteDriver:
             known = self._known(error)
             for job in jobs:
                 job.fail(known)
-            self._roll_back()
+            if begun:
+                self._roll_back()
             if not isinstance(error, Exception):
                 raise
         finally:
@@ -256,7 +259,7 @@ class SqliteDriver:
 
     def _roll_back(self) -> None:
         try:
-            if not self._closed and self._connection.in_transaction:
+            if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
         finally:
             self._forget_all()

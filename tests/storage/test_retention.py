@@ -19,7 +19,7 @@ from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command, interrupt
 from savers import Calls, Mode
 
-from langmem_ext import DeltaSaver, InvalidInput, MessageLog, Pruned, Retention
+from langmem_ext import ConversationMemory, DeltaSaver, InvalidInput, MessageLog, Pruned, Retention, ThreadChatMessageHistory
 from langmem_ext.retention import STEP
 from langmem_ext.storage.effects import Op
 from langmem_ext.storage.sqlite import SqliteDriver
@@ -230,6 +230,25 @@ def test_a_thread_that_waits_for_an_answer_never_expires(path: str, clock: Clock
         assert saver.sweep().threads == 1
         assert threads(saver) == ["parameter"]
         assert_sound(saver)
+
+
+def test_a_thread_that_waits_does_not_expire_for_what_is_written_beside_its_graph(
+    path: str, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("langmem_ext.log.now_ms", clock)
+    with DeltaSaver.open(path, synchronous="normal", retention=Retention(ttl=1)) as saver:
+        graph = ask(saver, "asked")
+        ask(saver, "answered").invoke(Command(resume="this"), config("answered"))
+        for thread in ("asked", "answered"):
+            ThreadChatMessageHistory(thread, saver).add_messages([HumanMessage("by the way")])
+            ConversationMemory(saver).for_session(thread).merge({"a": 1})
+        clock.now += 1000 * DAY
+        assert saver.sweep().threads == 1
+        assert threads(saver) == ["asked"]
+        assert graph.get_state(config("asked")).next != ()
+        graph.update_state(config("asked"), {}, as_node="ask")
+        clock.now += 2000
+        assert saver.sweep().threads == 1, "its graph has gone on"
 
 
 def test_more_waiting_threads_than_a_step_looks_at_do_not_keep_the_others_alive(path: str, clock: Clock) -> None:
