@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import EllipsisType
-from typing import Final
 
 from langmem_ext.storage import statements as sql
 from langmem_ext.storage.checkpoint_ops import close_writer, header_of, store_header
@@ -41,13 +40,9 @@ class Edit:
     details: bytes | None
 
 
-LABEL: Final = b'{"source":"update"}'
-"""The metadata of an edit: LangGraph's own for an update of the state."""
-
-
-def is_edit(header: Header, label: bytes) -> bool:
-    """Whether a checkpoint was made by an edit. What LangGraph updates, its graph has looked at, and says which channels it was."""
-    return label == LABEL and header.updated is None
+def is_edit(header: Header, before: Header) -> bool:
+    """Whether a checkpoint only edits the one that it follows: no node has seen more, and nothing that one was to look at has gone."""
+    return header.seen == before.seen and before.values.keys() <= header.values.keys()
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +89,7 @@ def follow(
         values={**header.values, **refs},
     )
     parent = head.id if head is not None else None
-    yield from store_header(writer, 0, checkpoint, parent, following, step=None if step is None else step + 1, label=LABEL)
+    yield from store_header(writer, 0, checkpoint, parent, following, step=None if step is None else step + 1, label=b'{"source":"update"}')
     if writer.thread.untitled:
         writer.title = title_of(writer.index, writer.codec, following.values)
     [(shown,)] = yield from fetch(sql.SELECT_WAITING, thread=writer.thread.number)

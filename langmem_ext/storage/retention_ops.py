@@ -14,7 +14,7 @@ from langmem_ext.storage.effects import Op, fetch, fetch_one
 from langmem_ext.storage.forget_ops import Policy, drop_thread, prune_thread
 from langmem_ext.storage.index import Indexes, ThreadIndex
 from langmem_ext.storage.listing_ops import read_info
-from langmem_ext.storage.lookup_ops import find_writes, read_word
+from langmem_ext.storage.lookup_ops import find_writes
 from langmem_ext.storage.reach import Meaning, entries_of
 from langmem_ext.storage.statements import SELECT_CHECKPOINT, SELECT_LATEST_CHECKPOINT
 from langmem_ext.types import Pruned, ThreadInfo, ThreadKey
@@ -138,9 +138,10 @@ def _is_asked(number: int, meaning: Meaning) -> Op[bool]:
             for entry in (yield from entries_of(index, writes)):
                 if entry.channel == meaning.interrupt_channel:
                     return True
-        if row[1] is None or not is_edit((yield from header_of(index, 0, row)), (yield from read_word(index, row[3]))):
+        before = None if row[1] is None else (yield from fetch_one(SELECT_CHECKPOINT, thread=number, namespace=0, id=row[1]))
+        if before is None or not is_edit((yield from header_of(index, 0, row)), (yield from header_of(index, 0, before))):
             return False
-        row = yield from fetch_one(SELECT_CHECKPOINT, thread=number, namespace=0, id=row[1])
+        row = before
     return False
 
 
