@@ -12,6 +12,8 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from langmem_ext.checkpoint import DeltaSaver
+    from langmem_ext.continuation import ContextSummary, Continuation, ToolResult
+    from langmem_ext.continued_tool import continued
     from langmem_ext.conversation import ConversationMemory, InMemoryConversationMemory, SessionHandle
     from langmem_ext.doctor import aexamine, examine
     from langmem_ext.errors import (
@@ -34,8 +36,11 @@ if TYPE_CHECKING:
         ThreadNotFound,
         TurnLimitReached,
     )
+    from langmem_ext.files import FilePlan, TurnFile, read_file
     from langmem_ext.history import ThreadChatMessageHistory
     from langmem_ext.log import MessageLog
+    from langmem_ext.messages.annotations import FileReference
+    from langmem_ext.messages.turns import ConversationTurn
     from langmem_ext.retention import Retention
     from langmem_ext.saver_copy import CopyProgress, CopyReport, acopy_saver, copy_saver
     from langmem_ext.serde import DataSerializer
@@ -48,7 +53,8 @@ if TYPE_CHECKING:
     from langmem_ext.sweeper import AsyncSweeper, Sweeper
     from langmem_ext.threads import Threads
     from langmem_ext.transfer import ImportProgress, ImportReport, aimport_checkpoints, import_checkpoints
-    from langmem_ext.types import Pruned, ThreadInfo
+    from langmem_ext.types import Pruned, ThreadInfo, ThreadStatistics
+    from langmem_ext.usage import ThreadUsage, TurnUsage, Usage
     from langmem_ext.waiting.catalog import IntentCatalog
     from langmem_ext.waiting.classify import Classifier, RuleClassifier
     from langmem_ext.waiting.converse import aconverse, converse
@@ -62,13 +68,18 @@ _HOMES = {
     "CatalogError": "errors",
     "Classifier": "waiting.classify",
     "ConnectionInUse": "errors",
+    "ContextSummary": "continuation",
+    "Continuation": "continuation",
     "ConversationError": "errors",
     "ConversationMemory": "conversation",
+    "ConversationTurn": "messages.turns",
     "CopyProgress": "saver_copy",
     "CopyReport": "saver_copy",
     "DamagedRow": "errors",
     "DataSerializer": "serde",
     "DeltaSaver": "checkpoint",
+    "FilePlan": "files",
+    "FileReference": "messages.annotations",
     "Finding": "storage.findings",
     "HeadConflict": "errors",
     "ImportProgress": "transfer",
@@ -102,19 +113,27 @@ _HOMES = {
     "ThreadExpired": "errors",
     "ThreadInfo": "types",
     "ThreadNotFound": "errors",
+    "ThreadStatistics": "types",
+    "ThreadUsage": "usage",
     "Threads": "threads",
+    "ToolResult": "continuation",
     "Turn": "waiting.turn",
+    "TurnFile": "files",
     "TurnLimitReached": "errors",
+    "TurnUsage": "usage",
+    "Usage": "usage",
     "aconverse": "waiting.converse",
     "acopy_saver": "saver_copy",
     "aexamine": "doctor",
     "aimport_checkpoints": "transfer",
     "astats": "statistics",
     "build_waiting_graph": "waiting.graph",
+    "continued": "continued_tool",
     "converse": "waiting.converse",
     "copy_saver": "saver_copy",
     "examine": "doctor",
     "import_checkpoints": "transfer",
+    "read_file": "files",
     "stats": "statistics",
 }
 
@@ -123,13 +142,18 @@ __all__ = [
     "CatalogError",
     "Classifier",
     "ConnectionInUse",
+    "ContextSummary",
+    "Continuation",
     "ConversationError",
     "ConversationMemory",
+    "ConversationTurn",
     "CopyProgress",
     "CopyReport",
     "DamagedRow",
     "DataSerializer",
     "DeltaSaver",
+    "FilePlan",
+    "FileReference",
     "Finding",
     "HeadConflict",
     "ImportProgress",
@@ -163,19 +187,27 @@ __all__ = [
     "ThreadExpired",
     "ThreadInfo",
     "ThreadNotFound",
+    "ThreadStatistics",
+    "ThreadUsage",
     "Threads",
+    "ToolResult",
     "Turn",
+    "TurnFile",
     "TurnLimitReached",
+    "TurnUsage",
+    "Usage",
     "aconverse",
     "acopy_saver",
     "aexamine",
     "aimport_checkpoints",
     "astats",
     "build_waiting_graph",
+    "continued",
     "converse",
     "copy_saver",
     "examine",
     "import_checkpoints",
+    "read_file",
     "stats",
 ]
 

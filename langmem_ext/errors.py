@@ -83,7 +83,7 @@ class ThreadExpired(ThreadNotFound):
 
 
 class TurnLimitReached(LangmemExtError):
-    """The thread has as many turns as it may have: begin a new one, or fork it."""
+    """The thread has as many turns as it may have: begin a new one, or allow more."""
 
 
 class ThreadBusy(LangmemExtError):

@@ -7,26 +7,29 @@ does not expire.
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
-from uuid import UUID
+from typing import TYPE_CHECKING, Final, TypeAlias
+from uuid import UUID, uuid4
 
+from langmem_ext.continuation import Continuation
 from langmem_ext.errors import InvalidInput
+from langmem_ext.log import thread_key
 from langmem_ext.meaning import CheckpointMeaning
+from langmem_ext.messages.turns import ConversationTurn
 from langmem_ext.retention import Keeper, Retention, Steps, arun_steps, checked_now, run_steps
 from langmem_ext.source import Source
 from langmem_ext.storage.clock import now_ms
-from langmem_ext.storage.effects import Op
-from langmem_ext.storage.retention_ops import Surroundings, read_live
+from langmem_ext.storage.retention_ops import Surroundings
+from langmem_ext.storage.tally_ops import count_all, read_answers
 from langmem_ext.sweeper import EVERY, AsyncSweeper, Sweeper
-from langmem_ext.types import Pruned, ThreadInfo
+from langmem_ext.turns import Limits, OnDamage, OnLimit, TurnReader, checked_turns
+from langmem_ext.types import Pruned, ThreadInfo, ThreadStatistics
+from langmem_ext.usage import Prices, ThreadUsage, checked_prices, spent_by, thread_usage
 
 if TYPE_CHECKING:
     from langmem_ext.checkpoint import DeltaSaver
     from langmem_ext.log import MessageLog
 
 ThreadId: TypeAlias = str | int | UUID
-OnLimit: TypeAlias = Literal["trim", "error"]
-OnDamage: TypeAlias = Literal["raise", "skip"]
 
 TOOL_TTL: Final = timedelta(hours=3)
 """How long a tool thread lives after it was last written."""
@@ -67,19 +70,12 @@ class LimitedThreads:
         on_damage: OnDamage = "raise",
     ) -> None:
         self.retention = Retention(ttl=ttl or None, tool_ttl=tool_ttl or None)
-        if max_turns is not None and (isinstance(max_turns, bool) or not isinstance(max_turns, int) or max_turns < 0):
-            raise InvalidInput(f"max_turns is how many turns a thread shows, or 0 for all, not {max_turns!r}")
-        if on_limit not in get_args(OnLimit):
-            raise InvalidInput(f"on_limit is 'trim' or 'error', not {on_limit!r}")
-        if on_damage not in get_args(OnDamage):
-            raise InvalidInput(f"on_damage is 'raise' or 'skip', not {on_damage!r}")
-        self.max_turns = max_turns or None
-        self.on_limit: OnLimit = on_limit
-        self.on_damage: OnDamage = on_damage
+        self._limits = Limits(max_turns or None, on_limit, on_damage)
         self._source = Source.of(log, owner)
         self.log = self._source.log
         self.owner = self._source.owner
         self._codec = self._source.codec
+        self._reader = TurnReader(self._source, self.retention, self._limits)
 
     def get(self, thread_id: ThreadId) -> ThreadInfo:
         """One thread.
@@ -88,11 +84,93 @@ class LimitedThreads:
             ThreadNotFound: There is none of this id, or it is another owner's.
             ThreadExpired: It has expired; until the next sweep, lists still show it.
         """
-        return self.log.run(self._live(thread_id), write=False)
+        return self.log.run(self._reader.live(thread_id), write=False)
 
     async def aget(self, thread_id: ThreadId) -> ThreadInfo:
         """Async twin of `get`."""
-        return await self.log.arun(self._live(thread_id), write=False)
+        return await self.log.arun(self._reader.live(thread_id), write=False)
+
+    # -- going on ------------------------------------------------------------------------------------------------------------------------
+
+    def turns(self, thread_id: ThreadId, last: int | None = None) -> list[ConversationTurn]:
+        """The newest whole turns of a thread, oldest first; its log keeps all.
+
+        A turn begins with a user's message, unless that stands between a tool call and the call's result.
+
+        Args:
+            thread_id: The thread.
+            last: At most so many; as many as `max_turns` says by default.
+
+        Raises:
+            ThreadNotFound: There is no such thread (`ThreadExpired`: it has expired).
+            DamagedRow: It is damaged, and that is to be an error.
+        """
+        count = self._limits.max_turns if last is None else checked_turns(last, "last")
+        return self._reader.read(thread_key(thread_id)).last(count)
+
+    async def aturns(self, thread_id: ThreadId, last: int | None = None) -> list[ConversationTurn]:
+        """Async twin of `turns`."""
+        return await self.log.driver.acall(lambda: self.turns(thread_id, last))
+
+    def begin(self, tool: str | None = None) -> Continuation:
+        """A new conversation, for a tool or agent; its thread is made by its first message."""
+        return Continuation(self._reader, str(uuid4()), tool)
+
+    def continue_(self, continuation_id: ThreadId | None, *, tool: str | None = None) -> Continuation:
+        """Go on with a conversation, whichever tool has begun it.
+
+        Args:
+            continuation_id: As a tool's result carries it; None or empty begins a new conversation.
+            tool: Who goes on with it.
+
+        Raises:
+            ThreadNotFound: There is no such thread (`ThreadExpired`: it has expired).
+            TurnLimitReached: It has as many turns as it may have.
+            InvalidInput: An argument cannot be used.
+        """
+        if continuation_id is None or continuation_id == "":
+            return self.begin(tool)
+        return Continuation(self._reader, self._reader.open(thread_key(continuation_id)), tool)
+
+    async def acontinue_(self, continuation_id: ThreadId | None, *, tool: str | None = None) -> Continuation:
+        """Async twin of `continue_`."""
+        return await self.log.driver.acall(lambda: self.continue_(continuation_id, tool=tool))
+
+    # -- counting ------------------------------------------------------------------------------------------------------------------------
+
+    def usage(self, thread_id: ThreadId, prices: Prices | None = None) -> ThreadUsage:
+        """What a thread has used of its models, by its messages' `usage_metadata`: in all, and turn by turn.
+
+        The total is of all messages that the log holds, those of other branches and of subgraphs too: they were paid for. A message counts
+        once. What a model used without leaving a message is not in it, and what was pruned is not any more.
+
+        Args:
+            thread_id: The thread; one that has expired can be counted until it is deleted.
+            prices: By a model's name, exactly as its messages have it, what a million prompt tokens and a million completion tokens cost.
+
+        Raises:
+            ThreadNotFound: There is no such thread.
+            DamagedRow: A message is damaged.
+            InvalidInput: A price is none.
+        """
+        table = None if prices is None else checked_prices(prices)
+        key = self._source.key(thread_id)
+        found = self.log.run(
+            read_answers(key, lambda packed: spent_by(self._codec.load_message(packed)), **self._source.tools), write=False
+        )
+        return thread_usage(found, self._reader.all_turns(key), table)
+
+    async def ausage(self, thread_id: ThreadId, prices: Prices | None = None) -> ThreadUsage:
+        """Async twin of `usage`."""
+        return await self.log.driver.acall(lambda: self.usage(thread_id, prices))
+
+    def stats(self) -> ThreadStatistics:
+        """How many threads there are, by status and by tool, and what they hold; no message is decoded for it."""
+        return self.log.run(count_all(self.owner), write=False)
+
+    async def astats(self) -> ThreadStatistics:
+        """Async twin of `stats`."""
+        return await self.log.arun(count_all(self.owner), write=False)
 
     # -- forgetting ----------------------------------------------------------------------------------------------------------------------
 
@@ -146,8 +224,3 @@ class LimitedThreads:
     def _sweep(self, retention: Retention, now: datetime | None, dry_run: bool) -> Steps:
         keeper = Keeper(retention, self.log, Surroundings(self.owner, CheckpointMeaning(self._codec), self.log.indexes))
         return keeper.sweep_steps(now_ms() if now is None else checked_now(now), dry_run=dry_run)
-
-    # -- parts ---------------------------------------------------------------------------------------------------------------------------
-
-    def _live(self, thread_id: ThreadId) -> Op[ThreadInfo]:
-        return read_live(self._source.key(thread_id), self.retention.cutoff(now_ms()), CheckpointMeaning(self._codec))

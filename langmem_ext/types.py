@@ -209,6 +209,29 @@ class ThreadInfo:
     number: int
 
 
+@dataclass(frozen=True, slots=True)
+class ThreadStatistics:
+    """What threads there are, by their rows.
+
+    Attributes:
+        threads: How many.
+        turns: How many messages of users they have stored, of all branches. A serializer of your own hides them: then there are none.
+        messages: How many messages they have stored, of all branches.
+        tokens: About how many tokens these cost a model.
+        waiting: How many threads wait for a parameter.
+        by_status: How many are `active`, and how many `archived`.
+        by_tool: How many there are of each tool: that of their newest turn that names one; None: the chats.
+    """
+
+    threads: int
+    turns: int
+    messages: int
+    tokens: int
+    waiting: int
+    by_status: Mapping[str, int]
+    by_tool: Mapping[str | None, int]
+
+
 @dataclass(slots=True)
 class DeltaHistory:
     """What one channel contributed along the ancestors of a checkpoint."""

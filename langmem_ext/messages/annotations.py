@@ -7,7 +7,7 @@
 | `tool` | the tool or agent that the turn was for |
 | `timestamp` | when it was said, in ISO 8601, if a session's handle wrote it |
 | `metadata` | what the handle's caller knows of it besides, as JSON |
-| `files` | what the turn referred to: `{"path": …, "sha256": …}` each |
+| `files` | what the turn refers to: `FileReference.note` each |
 
 The notes are a part of the message: stored once with it, copied, exported and forked with it. No provider is sent them.
 """
@@ -15,6 +15,7 @@ The notes are a part of the message: stored once with it, copied, exported and f
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from langmem_ext.messages.text import text_of
@@ -44,6 +45,42 @@ def tool_of(fields: Mapping[str, Any]) -> str | None:
     return tool if isinstance(tool, str) and tool and "\0" not in tool else None
 
 
+@dataclass(frozen=True, slots=True)
+class FileReference:
+    """A file that a turn refers to.
+
+    Attributes:
+        path: What the turn calls it; nobody looks for it on a disk.
+        sha256: Of its content; None where the thread was not given that.
+        block: Which block of the message's content tells of it.
+        again: Whether the content stands in an earlier message.
+    """
+
+    path: str
+    sha256: str | None = None
+    block: int | None = field(default=None, compare=False)
+    again: bool = field(default=False, compare=False)
+
+    def note(self) -> dict[str, Any]:
+        """As it is noted on a message."""
+        if self.sha256 is None:
+            return {"path": self.path}
+        note = {"path": self.path, "sha256": self.sha256, "block": self.block}
+        return note | {"again": True} if self.again else note
+
+
+def files_of(fields: Mapping[str, Any]) -> tuple[FileReference, ...]:
+    """The files that a message refers to; what is noted and makes no sense is passed over."""
+    noted = notes_of(fields).get("files")
+    found = []
+    for note in noted if isinstance(noted, list) else ():
+        path, sha256, block = (note.get(key) for key in ("path", "sha256", "block")) if isinstance(note, dict) else (None,) * 3
+        if isinstance(path, str) and path:
+            given = isinstance(sha256, str) and type(block) is int and block >= 0
+            found.append(FileReference(path, sha256, block, note.get("again") is True) if given else FileReference(path))
+    return tuple(found)
+
+
 def shown_text(fields: Mapping[str, Any]) -> str:
     """A message's text without sensitive values: all of it is hidden where nobody knows which part is one."""
     text, notes = text_of(fields.get("content")), notes_of(fields)
@@ -64,13 +101,22 @@ def _is_span(span: Any, length: int) -> bool:
     return isinstance(span, list | tuple) and len(span) == 2 and set(map(type, span)) == {int} and 0 <= span[0] < span[1] <= length
 
 
+def without_files(fields: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A message's fields without the blocks that tell of files."""
+    told = {file.block for file in files_of(fields) if file.block is not None}
+    content = fields.get("content")
+    if not told or not isinstance(content, list):
+        return fields
+    return {**fields, "content": [block for at, block in enumerate(content) if at not in told]}
+
+
 def title_of(fields: Mapping[str, Any]) -> str | None:
-    r"""A title from a user's prompt: its first words, in one line, without sensitive values; None where it has none to show.
+    r"""A title from a user's prompt: its first words, in one line, without sensitive values and files; None where it has none to show.
 
     >>> title_of({"content": "  Where is\nmy order?"})
     'Where is my order?'
     """
-    shown = shown_text(fields).replace("\0", "")
+    shown = shown_text(without_files(fields)).replace("\0", "")
     line = " ".join(shown[:_SEEN].split())
     if len(line) <= TITLE_LENGTH:
         return line or None

@@ -52,7 +52,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    for module in ("checkpoint", "forgetting", "lifecycle", "log", "threads"):
+    for module in ("checkpoint", "forgetting", "lifecycle", "log", "turns"):
         monkeypatch.setattr(f"langmem_ext.{module}.now_ms", clock)
     return clock
 

@@ -42,7 +42,7 @@ class Clock:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = EARLY
-        for module in ("checkpoint", "lifecycle", "log", "threads"):
+        for module in ("checkpoint", "lifecycle", "log", "threads", "turns"):
             monkeypatch.setattr(f"langmem_ext.{module}.now_ms", lambda: round(self.now.timestamp() * 1000))
 
     def wait(self, **apart: float) -> None:

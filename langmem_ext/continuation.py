@@ -1,0 +1,263 @@
+"""`Continuation`: a thread in the hands of one tool or agent, which another one may have begun and a third may go on with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, TypedDict, TypeVar, cast
+from uuid import uuid4
+
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.runnables import RunnableConfig
+
+from langmem_ext.errors import DamagedRow, InvalidInput, ThreadExpired, ThreadNotFound
+from langmem_ext.files import FilePlan, Files, checked_files, given_in, newest_first, plan_files, told
+from langmem_ext.history import ThreadChatMessageHistory
+from langmem_ext.messages.annotations import NAMESPACE, FileReference, notes_of
+from langmem_ext.messages.text import text_of
+from langmem_ext.messages.turns import ConversationTurn
+from langmem_ext.turns import Transcript, TurnReader, checked_turns
+from langmem_ext.usage import checked_usage
+
+M = TypeVar("M", bound=BaseMessage)
+
+LONGEST_TOOL: Final = 100
+"""Characters of a tool's name."""
+
+
+class ToolResult(TypedDict):
+    """What a tool gives back: its text, and the id by which any tool goes on."""
+
+    text: str
+    continuation_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ContextSummary:
+    """What a conversation has been so far.
+
+    Attributes:
+        thread_id: Its thread, which is its continuation id.
+        started: When it was begun; None where nothing has been said.
+        turns: How many turns it has.
+        tools: The tools that they were for, in the order in which they came in.
+    """
+
+    thread_id: str
+    started: datetime | None
+    turns: int
+    tools: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        """The summary in words, for a prompt."""
+        lines = ["## Conversation so far", "", f"Thread: {self.thread_id}"]
+        if self.started is not None:
+            lines.append(f"Started: {self.started.isoformat(timespec='seconds')}")
+        lines.append(f"Turns: {self.turns}")
+        if self.tools:
+            lines.append(f"Tools used: {', '.join(' '.join(tool.split()) for tool in self.tools)}")
+        return "\n".join(lines)
+
+
+class Continuation:
+    """A thread that a tool goes on with: what was said in it, whichever tool it was said to, and what this one adds.
+
+    Made by `Threads.begin` and `Threads.continue_`. The thread is made by its first message.
+
+    Args:
+        reader: Reads its turns.
+        thread_id: The thread.
+        tool: Who goes on with it; noted on every message that is added here.
+
+    Attributes:
+        id: The thread's id: what another tool is given as `continuation_id`.
+        tool: As given.
+    """
+
+    def __init__(self, reader: TurnReader, thread_id: str, tool: str | None) -> None:
+        self.id = thread_id
+        self.tool = checked_tool(tool)
+        self._reader = reader
+        self._driver = reader.source.log.driver
+        self._history = ThreadChatMessageHistory(thread_id, cast(Any, reader.source))  # a source is known by the attributes of a saver
+
+    @property
+    def config(self) -> RunnableConfig:
+        """The config with which a graph goes on with the thread: `graph.invoke({"messages": [thread.message(…)]}, thread.config)`."""
+        owner = self._reader.source.owner
+        return {"configurable": {"thread_id": self.id} | ({} if owner is None else {"owner": owner})}
+
+    # -- what was said -------------------------------------------------------------------------------------------------------------------
+
+    def turns(self, last: int | None = None) -> list[ConversationTurn]:
+        """The newest turns, oldest first: `last` of them, or as many as the thread shows.
+
+        Raises:
+            ThreadExpired: The thread has expired.
+            DamagedRow: The thread is damaged, and that is to be an error.
+        """
+        return self._read().last(self._count(last))
+
+    async def aturns(self, last: int | None = None) -> list[ConversationTurn]:
+        """Async twin of `turns`."""
+        return await self._driver.acall(lambda: self.turns(last))
+
+    def history(self, last: int | None = None) -> list[BaseMessage]:
+        """The messages for a model: the system messages and the newest turns, with each file's content that these refer to, once."""
+        return self._read().messages(self._count(last))
+
+    async def ahistory(self, last: int | None = None) -> list[BaseMessage]:
+        """Async twin of `history`."""
+        return await self._driver.acall(lambda: self.history(last))
+
+    def context_summary(self) -> ContextSummary:
+        """What the conversation has been so far; its `text` is for a prompt."""
+        read = self._read()
+        tools = dict.fromkeys(turn.tool for turn in read.turns if turn.tool is not None)
+        return ContextSummary(self.id, read.info.created_at if read.info is not None else None, len(read.turns), tuple(tools))
+
+    async def acontext_summary(self) -> ContextSummary:
+        """Async twin of `context_summary`."""
+        return await self._driver.acall(self.context_summary)
+
+    def files(self, max_files: int | None = None) -> list[FileReference]:
+        """The files that the thread's turns refer to, those of the newest turn first: each path once, as it was referred to last."""
+        return newest_first((turn.files for turn in self._read().turns), max_files)
+
+    async def afiles(self, max_files: int | None = None) -> list[FileReference]:
+        """Async twin of `files`."""
+        return await self._driver.acall(lambda: self.files(max_files))
+
+    def plan_files(self, files: Files) -> FilePlan:
+        """What `say` would send of some files, and what not: a content that the thread has is not sent again, whatever its path."""
+        return plan_files(files, self._given(self._read()))
+
+    async def aplan_files(self, files: Files) -> FilePlan:
+        """Async twin of `plan_files`."""
+        return await self._driver.acall(lambda: self.plan_files(files))
+
+    # -- what is added -------------------------------------------------------------------------------------------------------------------
+
+    def message(self, text: str, *, files: Files = (), message_id: str | None = None) -> HumanMessage:
+        """A user's message as `say` would store it, for a graph that stores it itself.
+
+        Args:
+            text: What is said.
+            files: Files that it refers to: each a `TurnFile`, whose content is sent if the thread has not got it, or a path alone.
+            message_id: The message's id; a random one by default.
+
+        Raises:
+            ThreadExpired: The thread has expired.
+            TurnLimitReached: It has as many turns as it may have.
+            InvalidInput: An argument cannot be used.
+        """
+        if not isinstance(text, str) or not (text.strip() or checked_files(files)):
+            raise InvalidInput("what is said is a text that is not empty, or goes with files")
+        if message_id is not None and (not isinstance(message_id, str) or not message_id):
+            raise InvalidInput("a message id is a string that is not empty; leave it out to get a random one")
+        read = self._read()
+        self._reader.require_room(self.id, read)
+        content, notes = told(text, files, self._given(read))
+        kwargs = {NAMESPACE: {"files": notes}} if notes else {}
+        return self._noted(HumanMessage(content, id=message_id or str(uuid4()), additional_kwargs=kwargs))
+
+    async def amessage(self, text: str, *, files: Files = (), message_id: str | None = None) -> HumanMessage:
+        """Async twin of `message`."""
+        return await self._driver.acall(lambda: self.message(text, files=files, message_id=message_id))
+
+    def say(self, text: str, *, files: Files = (), message_id: str | None = None) -> HumanMessage:
+        """Add what the user says: the beginning of a turn of this tool. It takes what `message` takes; it is stored when this returns."""
+        message = self.message(text, files=files, message_id=message_id)
+        self.add(message)
+        return message
+
+    async def asay(self, text: str, *, files: Files = (), message_id: str | None = None) -> HumanMessage:
+        """Async twin of `say`."""
+        return await self._driver.acall(lambda: self.say(text, files=files, message_id=message_id))
+
+    def answer(self, reply: str | AIMessage, *, usage: Mapping[str, int] | None = None, model: str | None = None) -> AIMessage:
+        """Add what is answered. A turn that was begun in time is ended, however long that took.
+
+        Args:
+            reply: The answer, or a model's own message, which may say what it used.
+            usage: What the model used: `input_tokens` and `output_tokens`.
+            model: The model's name, by which a table has its price.
+
+        Raises:
+            InvalidInput: An argument cannot be used.
+        """
+        message = AIMessage(reply) if isinstance(reply, str) else reply
+        if not isinstance(message, AIMessage):
+            raise InvalidInput(f"an answer is a text or an AIMessage, not {type(reply).__name__}")
+        update: dict[str, Any] = {"id": message.id or str(uuid4())}
+        if usage is not None:
+            update["usage_metadata"] = checked_usage(usage)
+        if model is not None:
+            update["response_metadata"] = {**message.response_metadata, "model_name": model}
+        noted = self._noted(message.model_copy(update=update))
+        self.add(noted)
+        return noted
+
+    async def aanswer(self, reply: str | AIMessage, *, usage: Mapping[str, int] | None = None, model: str | None = None) -> AIMessage:
+        """Async twin of `answer`."""
+        return await self._driver.acall(lambda: self.answer(reply, usage=usage, model=model))
+
+    def add(self, *messages: BaseMessage) -> None:
+        """Add messages of whatever kind, a tool's calls and results too: all of them or none.
+
+        Those that name no tool are noted to be for this one.
+
+        Raises:
+            ThreadNotFound: The thread has become another owner's.
+            DamagedRow: The thread is damaged, and that is to be an error.
+        """
+        try:
+            self._history.add_messages([self._noted(message) for message in messages])
+        except DamagedRow as error:
+            self._reader.pass_over(self.id, error)
+
+    async def aadd(self, *messages: BaseMessage) -> None:
+        """Async twin of `add`."""
+        await self._driver.acall(lambda: self.add(*messages))
+
+    def result(self, text: str | BaseMessage) -> ToolResult:
+        """What the tool gives back: the text, and the id by which any other tool goes on."""
+        return {"text": text_of(text.content) if isinstance(text, BaseMessage) else text, "continuation_id": self.id}
+
+    # -- parts ---------------------------------------------------------------------------------------------------------------------------
+
+    def _read(self) -> Transcript:
+        try:
+            return self._reader.read(self.id)
+        except ThreadExpired:
+            raise
+        except ThreadNotFound:  # its first message makes it
+            return Transcript()
+
+    def _count(self, last: int | None) -> int | None:
+        return self._reader.limits.max_turns if last is None else checked_turns(last, "last")
+
+    @staticmethod
+    def _given(read: Transcript) -> dict[str, str]:
+        return given_in(message for turn in read.turns for message in turn.messages)
+
+    def _noted(self, message: M) -> M:
+        if self.tool is None or not isinstance(message, BaseMessage) or notes_of(vars(message)).get("tool"):
+            return message
+        notes = {**notes_of(vars(message)), "tool": self.tool}
+        return message.model_copy(update={"additional_kwargs": {**message.additional_kwargs, NAMESPACE: notes}})
+
+
+def checked_tool(tool: object) -> str | None:
+    """A tool's name; None for none.
+
+    Raises:
+        InvalidInput: It is no name.
+    """
+    if tool is None:
+        return None
+    if not isinstance(tool, str) or not tool.strip() or len(tool) > LONGEST_TOOL or "\0" in tool or len(tool.splitlines()) > 1:
+        raise InvalidInput(f"a tool is a name of 1 to {LONGEST_TOOL} characters in one line")
+    return tool.strip()

@@ -1,0 +1,242 @@
+"""Files of a conversation: what is told of them in a message, so that a content is given once, whatever path it has, and a change is given.
+
+A content is known by its SHA-256 and stands in one message of the thread. Later messages refer to it. Where that message is not among
+those that are shown, the first one shown that refers to it shows the content in its place: the view changes, the log does not.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from os import PathLike
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+from langchain_core.messages import BaseMessage
+
+from langmem_ext.errors import InvalidInput
+from langmem_ext.messages.annotations import FileReference, files_of
+
+LONGEST_PATH: Final = 4096
+"""Characters of a path."""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnFile:
+    """A file with its content.
+
+    Attributes:
+        path: What the conversation calls it; nobody looks for it on a disk.
+        content: Its text.
+        sha256: Of the content.
+
+    Raises:
+        InvalidInput: The path is no text of one line, or the content is no text.
+    """
+
+    path: str
+    content: str = field(repr=False)
+
+    def __post_init__(self) -> None:
+        checked_path(self.path)
+        if not isinstance(self.content, str):
+            raise InvalidInput(
+                f"the content of {self.path!r} is no text: decode it, or give it as a content block of a message of your own"
+            )
+
+    @property
+    def sha256(self) -> str:
+        """The SHA-256 of the content, in hexadecimal digits."""
+        return sha256(self.content.encode("utf-8", "replace")).hexdigest()
+
+
+Files: TypeAlias = Iterable[TurnFile | str]
+"""Files with their contents, and paths of files that are only named."""
+
+
+def read_file(path: str | PathLike[str], *, name: str | None = None) -> TurnFile:
+    """Read a file from the disk: nothing else here does.
+
+    Args:
+        path: Where it is.
+        name: What the conversation is to call it; its path by default.
+
+    Raises:
+        InvalidInput: It is not there, or no UTF-8 text.
+    """
+    try:
+        content = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError, ValueError) as error:
+        raise InvalidInput(f"the file {str(path)!r} cannot be read as text: {type(error).__name__}") from error
+    return TurnFile(name or str(path), content)
+
+
+def checked_path(path: object) -> str:
+    """A path.
+
+    Raises:
+        InvalidInput: It is no text of one line.
+    """
+    if not isinstance(path, str) or not path.strip() or len(path) > LONGEST_PATH or "\0" in path or len(path.splitlines()) > 1:
+        raise InvalidInput(f"a file is a TurnFile, or a path: a text of 1 to {LONGEST_PATH} characters in one line")
+    return path
+
+
+# -- what is told ------------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class FilePlan:
+    """What a turn with some files would tell.
+
+    Attributes:
+        send: The files whose content the thread has not.
+        known: The files whose content it has, or is given with one of `send`.
+        named: The files of which only a path is given.
+    """
+
+    send: tuple[TurnFile, ...] = ()
+    known: tuple[FileReference, ...] = ()
+    named: tuple[FileReference, ...] = ()
+
+
+def plan_files(files: Files, given: Iterable[str] = ()) -> FilePlan:
+    """What must be sent of some files, and what not.
+
+    Args:
+        files: The files.
+        given: The SHA-256 of each content that the thread has.
+
+    Raises:
+        InvalidInput: One is none.
+    """
+    seen = set(given)
+    send: list[TurnFile] = []
+    known: list[FileReference] = []
+    named: list[FileReference] = []
+    for file in checked_files(files):
+        if isinstance(file, str):
+            named.append(FileReference(file))
+        elif file.sha256 in seen:
+            known.append(FileReference(file.path, file.sha256))
+        else:
+            seen.add(file.sha256)
+            send.append(file)
+    return FilePlan(tuple(send), tuple(known), tuple(named))
+
+
+def checked_files(files: Files) -> list[TurnFile | str]:
+    """Files, each of them once.
+
+    Raises:
+        InvalidInput: One is none.
+    """
+    if isinstance(files, str | TurnFile | Mapping):
+        raise InvalidInput("files are several: pass a list of them")
+    return list(dict.fromkeys(file if isinstance(file, TurnFile) else checked_path(file) for file in files))
+
+
+def told(text: str, files: Files, given: Mapping[str, str]) -> tuple[str | list[str | dict[str, Any]], list[dict[str, Any]]]:
+    """The content of a message that says something and refers to files, and what is noted of them.
+
+    Args:
+        text: What is said.
+        files: The files.
+        given: The path under which a content was given, by its SHA-256.
+    """
+    known = dict(given)
+    blocks: list[str | dict[str, Any]] = [{"type": "text", "text": text}]
+    notes = []
+    for file in checked_files(files):
+        if isinstance(file, str):
+            notes.append(FileReference(file).note())
+            continue
+        digest = file.sha256
+        again = digest in known
+        tale = _reference(file.path, digest, known[digest]) if again else _whole(file.path, digest, _fenced(file.content))
+        notes.append(FileReference(file.path, digest, len(blocks), again).note())
+        blocks.append({"type": "text", "text": tale})
+        known.setdefault(digest, file.path)
+    return (text if len(blocks) == 1 else blocks), notes
+
+
+def given_in(messages: Iterable[BaseMessage]) -> dict[str, str]:
+    """The path under which a content is first given in messages, by its SHA-256."""
+    given: dict[str, str] = {}
+    for message in messages:
+        for file in files_of(vars(message)):
+            if file.sha256 is not None and not file.again and _tale(message, file) is not None:
+                given.setdefault(file.sha256, file.path)
+    return given
+
+
+def complete(shown: Sequence[BaseMessage], left_out: Sequence[BaseMessage]) -> list[BaseMessage]:
+    """Messages that are shown without those before them, with each content that they refer to and only those have."""
+    bodies: dict[str | None, str] = {}
+    for message in left_out:
+        for file in files_of(vars(message)):
+            if not file.again and (tale := _tale(message, file)) is not None:
+                bodies.setdefault(file.sha256, tale.lstrip("\n").partition("\n")[2])
+    if not bodies:
+        return list(shown)
+    completed = []
+    for message in shown:
+        for file in files_of(vars(message)):
+            if file.sha256 in bodies and _tale(message, file) is not None:
+                body = bodies.pop(file.sha256)
+                if file.again:
+                    message = _retold(message, file, _whole(file.path, str(file.sha256), body))
+        completed.append(message)
+    return completed
+
+
+def newest_first(references: Iterable[Sequence[FileReference]], most: int | None) -> list[FileReference]:
+    """Each path once, as it was referred to last, those of the newest turn first.
+
+    Args:
+        references: What the turns refer to, the oldest first.
+        most: At most so many.
+
+    Raises:
+        InvalidInput: `most` is no number of files.
+    """
+    if most is not None and (isinstance(most, bool) or not isinstance(most, int) or most < 0):
+        raise InvalidInput(f"max_files is how many files, or None for all, not {most!r}")
+    found: dict[str, FileReference] = {}
+    for turn in reversed(list(references)):
+        latest = {file.path: file for file in turn}
+        found = {**found, **{path: file for path, file in latest.items() if path not in found}}
+    return list(found.values())[:most]
+
+
+# A path may have had several contents: which one is meant is told by the beginning of the hash.
+
+
+def _whole(path: str, digest: str, fenced: str) -> str:
+    return f"\n\nFile {path} ({digest[:12]}):\n{fenced}"
+
+
+def _fenced(content: str) -> str:
+    longest = max((len(run) for run in re.findall(r"`{3,}", content)), default=2)
+    fence = "`" * (longest + 1)
+    return f"{fence}\n{content}\n{fence}"
+
+
+def _reference(path: str, digest: str, known: str) -> str:
+    return f"\n\nFile {path}: the same content as {known} ({digest[:12]}), which was given above."
+
+
+def _tale(message: BaseMessage, file: FileReference) -> str | None:
+    """The text of the block that tells of a file; None where there is none."""
+    content = message.content
+    block = content[file.block] if isinstance(content, list) and file.block is not None and file.block < len(content) else None
+    text = block.get("text") if isinstance(block, dict) and block.get("type") == "text" else None
+    return text if isinstance(text, str) else None
+
+
+def _retold(message: BaseMessage, file: FileReference, tale: str) -> BaseMessage:
+    assert isinstance(message.content, list)
+    content = [{"type": "text", "text": tale} if at == file.block else block for at, block in enumerate(message.content)]
+    return message.model_copy(update={"content": content})

@@ -1,0 +1,87 @@
+"""Turns: a conversation cut where the user speaks, and never between a tool call and its result."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+
+from langmem_ext.messages.annotations import FileReference, files_of, tool_of, without_files
+from langmem_ext.messages.text import text_of
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationTurn:
+    """What a user said, and all that came of it until the user spoke again.
+
+    Attributes:
+        number: Which turn of its thread it is, from 1.
+        messages: Its messages, oldest first; system messages are in no turn.
+        tool: The tool or agent that it was for: what its first message says that names one.
+        files: The files that its messages refer to.
+    """
+
+    number: int
+    messages: tuple[BaseMessage, ...]
+    tool: str | None = None
+    files: tuple[FileReference, ...] = ()
+
+    @property
+    def said(self) -> str:
+        """What the user said, without the contents of files."""
+        said = [without_files(vars(message)) for message in self.messages if isinstance(message, HumanMessage)]
+        return "\n".join(text_of(fields.get("content")) for fields in said)
+
+    @property
+    def reply(self) -> str:
+        """What was answered: the texts of its AI messages."""
+        texts = [text_of(message.content) for message in self.messages if isinstance(message, AIMessage)]
+        return "\n".join(filter(None, texts))
+
+
+def cut_turns(messages: Sequence[BaseMessage]) -> tuple[tuple[BaseMessage, ...], tuple[ConversationTurn, ...]]:
+    """The system messages of a conversation, and its turns.
+
+    A turn begins with a user's message. What stands before the first one belongs to the first turn. A user's message that stands between a
+    tool call and the call's result belongs to the turn of the call.
+    """
+    system = tuple(message for message in messages if isinstance(message, SystemMessage))
+    spoken = [message for message in messages if not isinstance(message, SystemMessage)]
+    first_said = next((at for at, message in enumerate(spoken) if isinstance(message, HumanMessage)), 0)
+    bounds = [0, *(at for at in _starts(spoken) if at > first_said), len(spoken)]
+    pieces = [spoken[start:end] for start, end in zip(bounds, bounds[1:], strict=False) if start < end]
+    return system, tuple(_turn(number, piece) for number, piece in enumerate(pieces, start=1))
+
+
+def _starts(spoken: Sequence[BaseMessage]) -> list[int]:
+    """Where a turn may begin: at a user's message that stands between no call and its result."""
+    answered = _answered(spoken)
+    starts, busy = [], -1
+    for at, message in enumerate(spoken):
+        if isinstance(message, HumanMessage) and at > busy:
+            starts.append(at)
+        busy = max(busy, answered.get(at, -1))
+    return starts
+
+
+def _answered(spoken: Sequence[BaseMessage]) -> dict[int, int]:
+    """Where the last result of a message's tool calls stands, by where the message does. A result answers the newest call of its id."""
+    calls: dict[str | None, int] = {}
+    answered: dict[int, int] = {}
+    for at, message in enumerate(spoken):
+        if isinstance(message, AIMessage):
+            calls |= {call.get("id"): at for call in message.tool_calls}
+        elif isinstance(message, ToolMessage) and message.tool_call_id in calls:
+            answered[calls[message.tool_call_id]] = at
+    return answered
+
+
+def _turn(number: int, messages: Sequence[BaseMessage]) -> ConversationTurn:
+    fields = [vars(message) for message in messages]
+    return ConversationTurn(
+        number=number,
+        messages=tuple(messages),
+        tool=next(filter(None, map(tool_of, fields)), None),
+        files=tuple(reference for message in fields for reference in files_of(message)),
+    )

@@ -1,0 +1,88 @@
+"""Operations that count: what threads are there by their rows alone, and what a thread's answers say of themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+from langmem_ext.errors import ThreadNotFound
+from langmem_ext.storage import checks
+from langmem_ext.storage import statements as sql
+from langmem_ext.storage.effects import PAUSE, Op, fetch
+from langmem_ext.storage.index import Indexes
+from langmem_ext.storage.item_rows import damaged_item, decode_item
+from langmem_ext.storage.lookup_ops import read_word
+from langmem_ext.storage.thread_ops import find_thread
+from langmem_ext.types import Codec, Snapshot, ThreadKey, ThreadStatistics
+
+T = TypeVar("T")
+
+PAGE: Final = 64
+"""Messages that are decoded between two pauses."""
+
+COUNT_THREADS = (
+    "SELECT status, tool, waiting_for IS NOT NULL, count(*), sum(items), sum(tokens) FROM thread"
+    " WHERE owner IS coalesce(:owner, owner) GROUP BY 1, 2, 3"
+)
+
+# A user's message: `messages.identity.CLASSES`.
+COUNT_TURNS = "SELECT count(*) FROM item WHERE role IN (0, 6)"
+COUNT_TURNS_OF = (
+    "SELECT count(*) FROM thread JOIN item ON item.key >= thread.number << 32 AND item.key < (thread.number + 1) << 32"
+    " WHERE thread.owner = :owner AND item.role IN (0, 6)"
+)
+
+# A model's message, or one that is kept whole.
+SELECT_ANSWERS = (
+    f"SELECT {sql.ITEM_COLUMNS} FROM item WHERE key > :after AND key < :high"
+    " AND (role IN (1, 7) OR (role IS NULL AND rest IS NOT NULL)) ORDER BY key LIMIT :limit"
+)
+
+
+def count_all(owner: str | None) -> Op[ThreadStatistics]:
+    """What threads an owner has, or what threads there are."""
+    rows = yield from fetch(COUNT_THREADS, owner=owner)
+    [(turns,)] = (yield from fetch(COUNT_TURNS)) if owner is None else (yield from fetch(COUNT_TURNS_OF, owner=owner))
+    by_status: dict[str, int] = {}
+    by_tool: dict[str | None, int] = {}
+    for status, tool, _, count, *_ in rows:
+        by_status[status] = by_status.get(status, 0) + count
+        by_tool[tool] = by_tool.get(tool, 0) + count
+    return ThreadStatistics(
+        threads=sum(row[3] for row in rows),
+        turns=turns,
+        messages=sum(row[4] for row in rows),
+        tokens=sum(row[5] for row in rows),
+        waiting=sum(row[3] for row in rows if row[2]),
+        by_status=by_status,
+        by_tool=by_tool,
+    )
+
+
+def read_answers(key: ThreadKey, pick: Callable[[Snapshot], T | None], *, indexes: Indexes, codec: Codec) -> Op[list[T]]:
+    """What is picked from each model's message of a thread, in whatever branch, as they were stored.
+
+    Raises:
+        ThreadNotFound: There is no such thread, or it is another owner's.
+        DamagedRow: One of them is damaged.
+    """
+    thread = yield from find_thread(key)
+    if thread is None:
+        raise ThreadNotFound(f"there is no thread {key.id!r}: list those that there are")
+    index = indexes.of(thread.number, thread.generation, codec)
+    after, high = sql.row_key(thread.number, 0) - 1, sql.row_key(thread.number + 1, 0)
+    found: list[T] = []
+    while rows := (yield from fetch(SELECT_ANSWERS, after=after, high=high, limit=PAGE)):
+        after = rows[-1][0]
+        changed = checks.changed_items(rows, thread.number)
+        for row in rows:
+            if row[0] in changed:
+                raise damaged_item(row, checks.CHANGED)
+            keys = None if row[8] is None else (yield from read_word(index, row[8]))
+            packed, _ = decode_item(row, keys, codec)
+            picked = pick(packed)
+            if picked is not None:
+                found.append(picked)
+        yield PAUSE
+    indexes.account(index)
+    return found

@@ -1,0 +1,424 @@
+"""Promises of a continuation: any tool goes on where another has stopped, nobody goes on with what is gone or another's, and nothing that a
+turn refers to is sent twice."""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from forgotten import assert_sound
+from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, SystemMessage, ToolMessage
+from langchain_core.tools import tool as langchain_tool
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.graph import START, MessagesState, StateGraph
+from savers import Calls, Mode
+
+from langmem_ext import (
+    Continuation,
+    DamagedRow,
+    DeltaSaver,
+    FileReference,
+    InvalidInput,
+    MessageLog,
+    ThreadChatMessageHistory,
+    ThreadExpired,
+    ThreadNotFound,
+    Threads,
+    TurnFile,
+    TurnLimitReached,
+    continued,
+)
+
+USED = {"input_tokens": 100, "output_tokens": 20}
+
+
+class Clock:
+    """The package's clock, moved by hand."""
+
+    def __init__(self) -> None:
+        self.now = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+    def __call__(self) -> int:
+        return round(self.now.timestamp() * 1000)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    for module in ("checkpoint", "lifecycle", "log", "turns"):
+        monkeypatch.setattr(f"langmem_ext.{module}.now_ms", clock)
+    return clock
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    return str(tmp_path / "a.db")
+
+
+@pytest.fixture
+def log(path: str) -> Iterator[MessageLog]:
+    with closing(MessageLog.open(path, synchronous="normal")) as log:
+        yield log
+
+
+@pytest.fixture
+def calls(mode: Mode) -> Calls:
+    return Calls(mode)
+
+
+def contents(messages: Any) -> list[Any]:
+    return [message.content for message in messages]
+
+
+def turned(threads: Threads, count: int) -> Continuation:
+    """A conversation of so many turns."""
+    thread = threads.begin("chat")
+    for number in range(count):
+        thread.say(f"question {number}")
+        thread.answer(f"answer {number}")
+    return thread
+
+
+# -- from tool to tool -------------------------------------------------------------------------------------------------------------------
+
+
+async def test_any_tool_goes_on_with_what_others_were_told(log: MessageLog, clock: Clock, calls: Calls) -> None:
+    threads = Threads(log)
+    chat = threads.begin("chat")
+    assert await calls.call(chat, "history") == []
+    assert await calls.call(threads, "list") == [], "nothing is stored before something is said"
+    await calls.call(chat, "say", "Why does it fail?")
+    await calls.call(chat, "answer", "Let us see.")
+    carried = chat.result("Let us see.")
+    assert carried == {"text": "Let us see.", "continuation_id": chat.id}
+
+    debug = await calls.call(threads, "continue_", carried["continuation_id"], tool="debug")
+    assert contents(await calls.call(debug, "history")) == ["Why does it fail?", "Let us see."]
+    await calls.call(debug, "say", "It says 42.")
+    look: Any = {"name": "look", "args": {}, "id": "c1"}
+    await calls.call(debug, "add", AIMessage("", tool_calls=[look]), ToolMessage("line 42", tool_call_id="c1"))
+    last = await calls.call(debug, "answer", AIMessage("Line 42 is wrong."))
+    assert debug.result(last)["continuation_id"] == chat.id
+
+    review = await calls.call(threads, "continue_", chat.id, tool="review")
+    assert len(await calls.call(review, "history")) == 6
+    assert [(turn.number, turn.tool, turn.said) for turn in await calls.call(review, "turns")] == [
+        (1, "chat", "Why does it fail?"),
+        (2, "debug", "It says 42."),
+    ]
+    summary = await calls.call(review, "context_summary")
+    assert (summary.thread_id, summary.started, summary.turns, summary.tools) == (chat.id, clock.now, 2, ("chat", "debug"))
+    assert summary.text.splitlines()[2:] == [
+        f"Thread: {chat.id}",
+        "Started: 2026-03-01T12:00:00+00:00",
+        "Turns: 2",
+        "Tools used: chat, debug",
+    ]
+    assert (await calls.call(threads, "get", chat.id)).tool == "debug"
+    assert_sound(DeltaSaver(log))
+
+
+async def test_an_agent_goes_on_with_a_tools_thread_and_a_tool_with_the_agents(log: MessageLog, calls: Calls) -> None:
+    def answer(state: MessagesState) -> dict[str, Any]:
+        return {"messages": [AIMessage(f"I see {len(state['messages'])}")]}
+
+    graph: Any = StateGraph(MessagesState).add_node("answer", answer).add_edge(START, "answer").compile(checkpointer=DeltaSaver(log))
+    threads = Threads(log, owner="u1")
+    chat = turned(threads, 1)
+    agent = await calls.call(threads, "continue_", chat.id, tool="agent")
+    message = await calls.call(agent, "message", "and you?", files=["a.py"])
+    await calls.call(graph, "invoke", {"messages": [message]}, agent.config)
+    after = await calls.call(threads, "continue_", chat.id, tool="chat")
+    assert [(turn.tool, turn.reply) for turn in await calls.call(after, "turns")] == [("chat", "answer 0"), ("agent", "I see 3")]
+    assert await calls.call(after, "files") == [FileReference("a.py")]
+
+
+async def test_what_is_gone_or_anothers_cannot_be_gone_on_with(log: MessageLog, clock: Clock, calls: Calls) -> None:
+    threads = Threads(log, owner="u1")
+    thread = turned(threads, 1)
+    other = Threads(log, owner="u2")
+    for wrong in (thread.id, "missing"):
+        with pytest.raises(ThreadNotFound) as found:
+            await calls.call(other, "continue_", wrong, tool="debug")
+        assert not isinstance(found.value, ThreadExpired)
+    with pytest.raises(ThreadNotFound):
+        await calls.call(other, "turns", thread.id)
+    with pytest.raises(ThreadNotFound):
+        await calls.call(other, "usage", thread.id)
+    clock.now += timedelta(hours=3) - timedelta(milliseconds=1)
+    assert len(await calls.call(threads, "turns", thread.id)) == 1
+    clock.now += timedelta(milliseconds=1)
+    for name, args in (("continue_", {"tool": "debug"}), ("turns", {})):
+        with pytest.raises(ThreadExpired):
+            await calls.call(threads, name, thread.id, **args)
+    for name, words in (("history", []), ("say", ["hi"]), ("message", ["hi"]), ("files", []), ("context_summary", [])):
+        with pytest.raises(ThreadExpired):
+            await calls.call(thread, name, *words)
+    assert (await calls.call(threads, "usage", thread.id)).turns[0].tool == "chat", "what was spent can be counted until it is deleted"
+    await calls.call(thread, "answer", "at last")
+    assert len(await calls.call(threads, "turns", thread.id)) == 1, "the end of a turn that was begun in time is stored"
+
+
+async def test_no_id_begins_a_new_conversation(log: MessageLog, calls: Calls) -> None:
+    threads = Threads(log)
+    found = {(await calls.call(threads, "continue_", nothing, tool="chat")).id for nothing in (None, "")} | {threads.begin().id}
+    assert len(found) == 3
+    assert threads.begin().tool is None
+
+
+@pytest.mark.parametrize("tool", ["", " ", "a\nb", "a\0", "x" * 101, 5])
+def test_a_tool_has_a_name(log: MessageLog, tool: Any) -> None:
+    with pytest.raises(InvalidInput, match="tool"):
+        Threads(log).begin(tool)
+
+
+def test_what_cannot_be_said_changes_nothing(log: MessageLog) -> None:
+    thread = Threads(log).begin("chat")
+    wrong: Any
+    for wrong in ("", " ", None, 5):
+        with pytest.raises(InvalidInput):
+            thread.say(wrong)
+    for wrong in (5, None, HumanMessage("hi")):
+        with pytest.raises(InvalidInput):
+            thread.answer(wrong)
+    with pytest.raises(InvalidInput):
+        thread.answer("yes", usage={"input_tokens": -1, "output_tokens": 1})
+    with pytest.raises(InvalidInput):
+        thread.say("hi", message_id="")
+    with pytest.raises(InvalidInput):
+        thread.add(RemoveMessage("a"))
+    with pytest.raises(InvalidInput):
+        thread.turns(0)
+    assert Threads(log).count() == 0
+
+
+def test_a_message_that_is_sent_again_is_stored_once(log: MessageLog) -> None:
+    thread = Threads(log).begin("chat")
+    for _ in range(2):
+        thread.say("hi", message_id="m1")
+    assert contents(thread.history()) == ["hi"]
+
+
+async def test_a_function_becomes_a_tool_that_carries_its_conversation(log: MessageLog, mode: Mode) -> None:
+    threads = Threads(log)
+
+    @continued(threads)
+    def chat(thread: Continuation, question: str, *, loud: bool = False) -> str:
+        """Talk."""
+        thread.say(question)
+        return str(thread.answer(f"{len(thread.history())}{'!' if loud else ''}").text)
+
+    @continued(threads, tool="review")
+    async def look_over(thread: Continuation, question: str) -> str:
+        """Review."""
+        await thread.asay(question)
+        return str((await thread.aanswer("fine")).text)
+
+    first = chat("hello", loud=True)
+    assert first["text"] == "1!"
+    second = await look_over("and this?", continuation_id=first["continuation_id"])
+    assert second == {"text": "fine", "continuation_id": first["continuation_id"]}
+    assert [turn.tool for turn in threads.turns(first["continuation_id"])] == ["chat", "review"]
+    wrapped: Any = langchain_tool(chat if mode == "sync" else look_over)
+    assert set(wrapped.args) - {"loud"} == {"question", "continuation_id"}
+    asked = {"question": "more?", "continuation_id": first["continuation_id"]}
+    third = wrapped.invoke(asked) if mode == "sync" else await wrapped.ainvoke(asked)
+    assert third["continuation_id"] == first["continuation_id"]
+    assert len(threads.turns(first["continuation_id"])) == 3
+
+
+def test_a_function_that_cannot_be_continued_is_refused(log: MessageLog) -> None:
+    with pytest.raises(InvalidInput, match="no first argument"):
+        continued(Threads(log))(lambda: "")
+    with pytest.raises(InvalidInput, match="of its own"):
+        continued(Threads(log))(lambda thread, continuation_id: "")
+
+
+# -- the limit of turns ------------------------------------------------------------------------------------------------------------------
+
+
+async def test_the_newest_whole_turns_are_shown_and_the_log_keeps_all(log: MessageLog, calls: Calls) -> None:
+    thread = turned(Threads(log), 5)
+    ThreadChatMessageHistory(thread.id, log).add_messages([SystemMessage("be kind")])
+    threads = Threads(log, max_turns=2)
+    shown = await calls.call(threads, "turns", thread.id)
+    assert [(turn.number, turn.said) for turn in shown] == [(4, "question 3"), (5, "question 4")]
+    assert len(await calls.call(threads, "turns", thread.id, 4)) == 4
+    assert len(await calls.call(Threads(log, max_turns=0), "turns", thread.id)) == 5
+    going_on = await calls.call(threads, "continue_", thread.id, tool="debug")
+    assert contents(await calls.call(going_on, "history")) == ["be kind", "question 3", "answer 3", "question 4", "answer 4"]
+    assert contents(await calls.call(going_on, "history", 1)) == ["be kind", "question 4", "answer 4"]
+    assert (await calls.call(going_on, "context_summary")).turns == 5
+    assert len(await calls.call(threads, "messages", thread.id)) == 11
+    await calls.call(going_on, "say", "one more")
+    assert len(await calls.call(threads, "turns", thread.id)) == 2
+
+
+async def test_a_turn_over_the_limit_can_be_an_error(log: MessageLog, calls: Calls) -> None:
+    threads = Threads(log, max_turns=2, on_limit="error")
+    thread = threads.begin("chat")
+    await calls.call(thread, "say", "first")
+    await calls.call(thread, "say", "second")
+    for name, words in (("say", ["third"]), ("message", ["third"])):
+        with pytest.raises(TurnLimitReached, match="has 2 turns, of at most 2"):
+            await calls.call(thread, name, *words)
+    with pytest.raises(TurnLimitReached):
+        await calls.call(threads, "continue_", thread.id, tool="debug")
+    await calls.call(thread, "answer", "the last turn may be answered")
+    assert len(await calls.call(thread, "history")) == 3
+    again = await calls.call(Threads(log, max_turns=3, on_limit="error"), "continue_", thread.id, tool="debug")
+    await calls.call(again, "say", "third")
+
+
+# -- files -------------------------------------------------------------------------------------------------------------------------------
+
+
+async def test_a_content_is_stored_once_in_a_thread_whichever_tool_sends_it(log: MessageLog, path: str, calls: Calls) -> None:
+    long = "".join(f"line {number}\n" for number in range(5000))
+    threads = Threads(log)
+    chat = threads.begin("chat")
+    await calls.call(chat, "say", "look", files=[TurnFile("a.py", long), "notes.txt"])
+    debug = await calls.call(threads, "continue_", chat.id, tool="debug")
+    plan = await calls.call(debug, "plan_files", [TurnFile("b.py", long), TurnFile("a.py", "changed"), "c.py"])
+    assert [file.path for file in plan.send] == ["a.py"]
+    assert [file.path for file in plan.known] == ["b.py"]
+    assert [file.path for file in plan.named] == ["c.py"]
+    await calls.call(debug, "say", "and these", files=[TurnFile("b.py", long), TurnFile("a.py", "changed"), "c.py"])
+    with closing(sqlite3.connect(path)) as connection:
+        [(kept,)] = connection.execute("SELECT count(*) FROM item WHERE instr(text, 'line 4321')").fetchall()
+    assert kept == 1
+    digests = {name: TurnFile(name, content).sha256 for name, content in (("b.py", long), ("a.py", "changed"))}
+    assert await calls.call(debug, "files") == [
+        FileReference("b.py", digests["b.py"]),
+        FileReference("a.py", digests["a.py"]),
+        FileReference("c.py"),
+        FileReference("notes.txt"),
+    ]
+    assert [file.path for file in await calls.call(debug, "files", max_files=2)] == ["b.py", "a.py"]
+    assert (await calls.call(threads, "get", chat.id)).title == "look"
+
+
+async def test_a_view_that_leaves_a_contents_turn_out_shows_it_where_it_is_referred_to(log: MessageLog, calls: Calls) -> None:
+    thread = Threads(log, max_turns=1).begin("chat")
+    await calls.call(thread, "say", "look", files=[TurnFile("a.py", "the content")])
+    await calls.call(thread, "say", "and", files=[TurnFile("a.py", "the content")])
+    [shown] = await calls.call(thread, "history")
+    assert "the content" in shown.text
+    assert "the content" not in Threads(log).messages(thread.id)[1].text
+    await calls.call(thread, "say", "no file")
+    assert contents(await calls.call(thread, "history")) == ["no file"]
+
+
+def test_a_content_that_was_taken_out_is_sent_again(log: MessageLog) -> None:
+    thread = Threads(log).begin("chat")
+    thread.say("look", files=[TurnFile("a.py", "the content")])
+    ThreadChatMessageHistory(thread.id, log).clear()
+    assert [file.path for file in thread.plan_files([TurnFile("a.py", "the content")]).send] == ["a.py"]
+
+
+# -- damage ------------------------------------------------------------------------------------------------------------------------------
+
+DAMAGES = (
+    "UPDATE item SET text = 'question 1, changed' WHERE text = 'question 0'",
+    "UPDATE checkpoint SET body = x'ff'",
+    "UPDATE thread SET next_item = -1",
+)
+
+
+def damage(path: str, statement: str) -> str:
+    """A thread, damaged; its id."""
+    with closing(MessageLog.open(path)) as log:
+        thread = turned(Threads(log), 2)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(statement)
+    return thread.id
+
+
+@pytest.mark.parametrize("statement", DAMAGES)
+async def test_a_damaged_thread_is_an_error(path: str, calls: Calls, statement: str) -> None:
+    damaged = damage(path, statement)
+    with closing(MessageLog.open(path)) as log:
+        threads = Threads(log)
+        with pytest.raises(DamagedRow):
+            await calls.call(threads, "turns", damaged)
+        with pytest.raises(DamagedRow):
+            await calls.call(await calls.call(threads, "continue_", damaged, tool="debug"), "history")
+
+
+@pytest.mark.parametrize("statement", DAMAGES)
+async def test_or_it_is_gone_on_with_without_memory_and_said_once(
+    path: str, calls: Calls, statement: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    damaged = damage(path, statement)
+    with closing(MessageLog.open(path)) as log, caplog.at_level(logging.WARNING):
+        threads = Threads(log, on_damage="skip")
+        assert await calls.call(threads, "turns", damaged) == []
+        thread = await calls.call(threads, "continue_", damaged, tool="debug")
+        assert await calls.call(thread, "history") == []
+        assert (await calls.call(thread, "context_summary")).turns == 0
+        await calls.call(thread, "say", "go on")
+        await calls.call(thread, "answer", "gladly")
+        assert thread.result("gladly")["continuation_id"] == damaged
+        fresh = threads.begin("chat")
+        await calls.call(fresh, "say", "and others")
+        assert len(await calls.call(fresh, "history")) == 1
+    warned = [record.getMessage() for record in caplog.records if damaged in record.getMessage()]
+    assert len(warned) == 1
+    assert "question" not in caplog.text
+
+
+# -- counting ----------------------------------------------------------------------------------------------------------------------------
+
+
+async def test_usage_counts_every_message_of_the_log_once_and_each_turn(log: MessageLog, calls: Calls) -> None:
+    threads = Threads(log)
+    thread = threads.begin("chat")
+    await calls.call(thread, "say", "first")
+    await calls.call(thread, "answer", "one", usage=USED, model="small")
+    await calls.call(thread, "say", "second")
+    last = await calls.call(thread, "answer", AIMessage("two"), usage=USED, model="large")
+    graph: Any = StateGraph(MessagesState).add_node("answer", lambda state: {}).add_edge(START, "answer").compile(DeltaSaver(log))
+    await calls.call(graph, "update_state", thread.config, {"messages": [RemoveMessage(last.id)]})
+    used = await calls.call(threads, "usage", thread.id, {"small": (1, 2)})
+    assert (used.total.prompt_tokens, used.total.completion_tokens, used.total.messages) == (200, 40, 2)
+    assert (used.total.cost, used.total.unpriced) == (Decimal("0.00014"), ("large",))
+    assert [(row.number, row.tool, row.usage.total_tokens) for row in used.turns] == [(1, "chat", 120), (2, "chat", 0)]
+    assert used.elsewhere.total_tokens == 120
+    assert set(used.models) == {"small", "large"}
+    assert (await calls.call(threads, "usage", thread.id)).total.cost is None
+    with pytest.raises(InvalidInput, match="price"):
+        await calls.call(threads, "usage", thread.id, {"small": 1})
+    with pytest.raises(ThreadNotFound):
+        await calls.call(threads, "usage", "missing")
+
+
+def test_usage_is_counted_with_a_serializer_of_ones_own(path: str) -> None:
+    with DeltaSaver.open(path, serde=JsonPlusSerializer()) as saver:
+        threads = Threads(saver)
+        thread = threads.begin("chat")
+        thread.say("first")
+        thread.answer("one", usage=USED, model="small")
+        assert threads.usage(thread.id).total.total_tokens == 120
+        assert len(thread.turns()) == 1
+
+
+async def test_stats_count_what_an_owner_has(log: MessageLog, calls: Calls) -> None:
+    empty = await calls.call(Threads(log), "stats")
+    assert (empty.threads, empty.turns, empty.tokens, empty.by_tool) == (0, 0, 0, {})
+    mine = Threads(log, owner="u1")
+    turned(mine, 3)
+    mine.archive(turned(mine, 2).id)
+    ThreadChatMessageHistory("chat", log, owner="u2").add_messages([HumanMessage("hi")])
+    found = await calls.call(mine, "stats")
+    assert (found.threads, found.turns, found.messages, found.waiting) == (2, 5, 10, 0)
+    assert (found.by_status, found.by_tool) == ({"active": 1, "archived": 1}, {"chat": 2})
+    everybodys = await calls.call(Threads(log), "stats")
+    assert (everybodys.threads, everybodys.turns, everybodys.by_tool) == (3, 6, {"chat": 2, None: 1})
+    assert everybodys.tokens == sum(thread.tokens for thread in Threads(log).each(status=None))
