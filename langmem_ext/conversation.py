@@ -17,7 +17,7 @@ from langmem_ext.errors import InvalidInput
 from langmem_ext.json_value import json_object, json_value
 from langmem_ext.session_channels import CHANNELS, SessionChannels, checked_name, known_of
 from langmem_ext.session_message import Message
-from langmem_ext.source import Source
+from langmem_ext.source import Closing, Source
 from langmem_ext.storage.effects import Op
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ PRUNED_TO: Final = 10
 """Messages that `prune` leaves."""
 
 
-class ConversationMemory:
+class ConversationMemory(Closing):
     """The sessions of a database.
 
     Args:
@@ -68,28 +68,6 @@ class ConversationMemory:
             if found is not None and found != "":
                 return self.for_session(found)
         raise InvalidInput("the interaction has neither context.session_id nor id: give it one, or call for_session")
-
-    def close(self) -> None:
-        """Close the database, if it was opened here; idempotent."""
-        if self._opened:
-            self.log.close()
-
-    async def aclose(self) -> None:
-        """Async twin of `close`."""
-        if self._opened:
-            await self.log.aclose()
-
-    def __enter__(self) -> ConversationMemory:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
-
-    async def __aenter__(self) -> ConversationMemory:
-        return self
-
-    async def __aexit__(self, *error: object) -> None:
-        await self.aclose()
 
 
 class InMemoryConversationMemory(ConversationMemory):

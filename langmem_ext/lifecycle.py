@@ -16,7 +16,7 @@ from langmem_ext.log import thread_key
 from langmem_ext.meaning import CheckpointMeaning
 from langmem_ext.messages.turns import ConversationTurn
 from langmem_ext.retention import Keeper, Retention, Steps, arun_steps, checked_now, run_steps
-from langmem_ext.source import Source
+from langmem_ext.source import Closing, Source
 from langmem_ext.storage.clock import now_ms
 from langmem_ext.storage.retention_ops import Surroundings
 from langmem_ext.storage.tally_ops import count_all, read_answers
@@ -41,7 +41,7 @@ MAX_TURNS: Final = 50
 """Turns of a thread that are shown, or that it may have."""
 
 
-class LimitedThreads:
+class LimitedThreads(Closing):
     """Threads that live for some time.
 
     Args:
@@ -72,6 +72,7 @@ class LimitedThreads:
         self.retention = Retention(ttl=ttl or None, tool_ttl=tool_ttl or None)
         self._limits = Limits(max_turns or None, on_limit, on_damage)
         self._source = Source.of(log, owner)
+        self._opened = isinstance(log, str)
         self.log = self._source.log
         self.owner = self._source.owner
         self._codec = self._source.codec

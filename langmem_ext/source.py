@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from langmem_ext.codec import MessageCodec
 from langmem_ext.log import MessageLog, bound_owner, new_edit, thread_key
@@ -57,3 +57,32 @@ class Source:
     def tools(self) -> dict[str, Any]:
         """What every operation takes besides its own arguments."""
         return {"indexes": self.log.indexes, "codec": self.codec}
+
+
+class Closing:
+    """What closes a database that it has opened itself, by `close` or at the end of a `with`; one that it was given stays open."""
+
+    log: MessageLog
+    _opened: bool
+
+    def close(self) -> None:
+        """Close the database, if it was opened here; idempotent."""
+        if self._opened:
+            self.log.close()
+
+    async def aclose(self) -> None:
+        """Async twin of `close`."""
+        if self._opened:
+            await self.log.aclose()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.aclose()

@@ -85,11 +85,12 @@ def test_the_code_of_the_readme_prints_what_it_says(played: Path) -> None:
     assert (played / "memory.db").is_file()
 
 
-def test_the_code_of_the_page_on_sessions_prints_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("page", ["sessions.md", "threads.md"])
+def test_the_code_of_a_page_prints_what_it_says(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     printed: list[str] = []
-    code = "".join(block.text for block in blocks((ROOT / "docs" / "sessions.md").read_text(encoding="utf-8"), "python"))
-    exec(compile(code, "<sessions.md>", "exec"), {"print": lambda *words: printed.append(" ".join(map(str, words)))})
+    code = "".join(block.text for block in blocks((ROOT / "docs" / page).read_text(encoding="utf-8"), "python"))
+    exec(compile(code, f"<{page}>", "exec"), {"print": lambda *words: printed.append(" ".join(map(str, words)))})
     assert printed == expected_output(code)
     assert printed
 

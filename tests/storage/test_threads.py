@@ -18,7 +18,7 @@ from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command, interrupt
 from savers import Calls, Mode
 
-from langmem_ext import DeltaSaver, InvalidInput, InvalidThreadId, ThreadChatMessageHistory, ThreadNotFound, Threads
+from langmem_ext import DeltaSaver, InvalidInput, InvalidThreadId, StorageUnavailable, ThreadChatMessageHistory, ThreadNotFound, Threads
 from langmem_ext.messages.annotations import HIDDEN, TITLE_LENGTH, shown_text, title_of
 from langmem_ext.storage import sqlite
 from langmem_ext.storage.effects import Statement
@@ -80,6 +80,18 @@ def say(saver: DeltaSaver, text: str, thread: str = "t", **notes: Any) -> None:
 
 def texts(saver: DeltaSaver, thread: str) -> list[Any]:
     return [message.content for message in ThreadChatMessageHistory(thread, saver).messages]
+
+
+async def test_threads_close_the_database_that_they_have_opened_and_no_other(saver: DeltaSaver, tmp_path: Path) -> None:
+    with Threads(saver) as threads:
+        assert threads.list() == []
+    async with Threads(saver) as threads:
+        assert await threads.alist() == []
+    assert Threads(saver).list() == []
+    with Threads(str(tmp_path / "b.db")) as threads:
+        assert threads.list() == []
+    with pytest.raises(StorageUnavailable):
+        threads.list()
 
 
 # -- what a row says ---------------------------------------------------------------------------------------------------------------------
