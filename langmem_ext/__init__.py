@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         MissingExtra,
         NotADatabase,
         SchemaTooNew,
+        SearchUnavailable,
         SettingsError,
         StorageError,
         StorageUnavailable,
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
     from langmem_ext.sweeper import AsyncSweeper, Sweeper
     from langmem_ext.threads import Threads
     from langmem_ext.transfer import ImportProgress, ImportReport, aimport_checkpoints, import_checkpoints
-    from langmem_ext.types import Pruned, ThreadInfo, ThreadStatistics
+    from langmem_ext.types import Pruned, SearchHit, ThreadInfo, ThreadStatistics
     from langmem_ext.usage import ThreadUsage, TurnUsage, Usage
     from langmem_ext.waiting.catalog import IntentCatalog
     from langmem_ext.waiting.classify import Classifier, RuleClassifier
@@ -100,6 +101,8 @@ _HOMES = {
     "Retention": "retention",
     "RuleClassifier": "waiting.classify",
     "SchemaTooNew": "errors",
+    "SearchHit": "types",
+    "SearchUnavailable": "errors",
     "SessionHandle": "conversation",
     "SessionState": "waiting.state",
     "Settings": "settings.model",
@@ -174,6 +177,8 @@ __all__ = [
     "Retention",
     "RuleClassifier",
     "SchemaTooNew",
+    "SearchHit",
+    "SearchUnavailable",
     "SessionHandle",
     "SessionState",
     "Settings",

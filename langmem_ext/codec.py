@@ -18,7 +18,7 @@ from langchain_core.messages import BaseMessage
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from langmem_ext.lifting import EXT_MESSAGE, EXT_TEXT, default_of, is_message_list, lifting, mark_messages, mark_texts
-from langmem_ext.messages.annotations import title_of, tool_of
+from langmem_ext.messages.annotations import is_marked, shown_text, title_of, tool_of
 from langmem_ext.messages.identity import (
     CLASSES,
     CODE_OF_TYPE,
@@ -47,7 +47,7 @@ from langmem_ext.messages.text import SPLIT, WHOLE, join_content, split_content,
 from langmem_ext.messages.tokens import approximate_tokens
 from langmem_ext.serde import DataSerializer, RestorePolicy, rebuild, restore_hook
 from langmem_ext.templates import Place, TemplateCache
-from langmem_ext.types import ItemRow, PackedValue, Snapshot
+from langmem_ext.types import ItemRow, PackedValue, Shown, Snapshot
 
 Texts: TypeAlias = Literal["all", "messages", "written", "none"]
 
@@ -61,6 +61,13 @@ EXT_BYTEARRAY: Final = 65
 """A `bytearray`, which msgpack would give back as `bytes`."""
 
 _USER_TYPES: Final = frozenset({"human", "HumanMessageChunk"})
+_SHOWN_ROLES: Final = {
+    str(cls.model_fields["type"].default): role
+    for code, cls in enumerate(CLASSES)
+    if (role := {0: "human", 1: "ai", 2: "system", 3: "tool"}.get(code % 6)) is not None
+}
+"""The role of a message that may be searched for, by its `type`."""
+
 _COLUMNS: Final = frozenset({"content", "type", "name", "id", "tool_call_id"})
 _REST: Final = frozenset({*FIELD_CODES.values(), WHOLE, SPLIT})
 
@@ -187,6 +194,16 @@ class MessageCodec:
         fields = fields_of(packed)
         return title_of(fields) if fields["type"] in _USER_TYPES else None
 
+    def shown_of(self, packed: Snapshot) -> Shown | None:
+        """What may be shown of a message; None for a bare text, other roles, and classes that are not LangChain's."""
+        if is_text(packed) or not is_standard(packed):
+            return None
+        fields = fields_of(packed)
+        role = _SHOWN_ROLES.get(fields["type"])
+        if role is None or not has_texts(fields) or column_id(fields) != fields["id"]:
+            return None
+        return Shown(role, shown_text(fields), open=role == "human" and not is_marked(fields))
+
     def tokens_of(self, packed: Snapshot) -> int:
         """About how many tokens the message costs a model; 0 for a bare text."""
         message = None if is_text(packed) else self.load_message(packed)
@@ -282,6 +299,10 @@ class ForeignCodec(MessageCodec):
 
     def title_of(self, packed: Snapshot) -> str | None:
         """None: no column shows anything of a message."""
+        return None
+
+    def shown_of(self, packed: Snapshot) -> Shown | None:
+        """None: nothing of a message is shown."""
         return None
 
     def snapshot_of(self, row: ItemRow) -> Snapshot:

@@ -10,6 +10,7 @@ LangmemExtError
 │   └── ThreadExpired                not written for longer than it lives
 ├── TurnLimitReached                 a thread has as many turns as it may have
 ├── ThreadBusy                       another caller is driving the thread right now
+├── SearchUnavailable                there is nothing to search in, and why
 ├── ConversationError                a turn that cannot be delivered to this graph as it stands
 ├── StorageError
 │   ├── StorageUnavailable           the database cannot be opened, read or written here
@@ -106,6 +107,10 @@ class HeadConflict(LangmemExtError):
             f"thread {thread_id!r} has gone on: its newest checkpoint is {found or 'none'}, not {expected or 'none'} as expected;"
             " read its state again and decide anew"
         )
+
+
+class SearchUnavailable(LangmemExtError):
+    """Messages cannot be searched here; the message says why."""
 
 
 class ConversationError(LangmemExtError):

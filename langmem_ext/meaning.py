@@ -21,14 +21,14 @@ class CheckpointMeaning:
     """Reads what a checkpoint's own bytes say to LangGraph.
 
     Args:
-        codec: Loads them.
+        codec: Loads them, and messages.
     """
 
     waiting_channel: str = WAITING_CHANNEL
     interrupt_channel: str = INTERRUPT
 
     def __init__(self, codec: MessageCodec) -> None:
-        self._codec = codec
+        self.codec = codec
         self._known: OrderedDict[bytes, Collection[str]] = OrderedDict()
 
     def rebuilt(self, details: bytes | None) -> Collection[str]:
@@ -37,7 +37,7 @@ class CheckpointMeaning:
             return ()
         if details not in self._known:
             # Most checkpoints of a thread have the same: an empty `parents`.
-            self._known[details] = tuple(self._codec.load_plain(details).get(DELTA_COUNTERS) or ())
+            self._known[details] = tuple(self.codec.load_plain(details).get(DELTA_COUNTERS) or ())
             if len(self._known) > _REMEMBERED:
                 self._known.popitem(last=False)
         return self._known[details]
@@ -45,7 +45,7 @@ class CheckpointMeaning:
     def name_in(self, body: bytes) -> str | None:
         """The text that a value is, as a column shows it; None for any other value."""
         try:
-            value = self._codec.load_plain(body)
+            value = self.codec.load_plain(body)
         except Exception:  # not a text, and no concern of those who forget
             return None
         return value.encode("utf-8", "replace").decode() if isinstance(value, str) else None

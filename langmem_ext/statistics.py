@@ -18,6 +18,7 @@ from langmem_ext.storage import stats_statements as sql
 from langmem_ext.storage.effects import fetch
 from langmem_ext.storage.index import ThreadIndex
 from langmem_ext.storage.inspect_ops import require_zstd
+from langmem_ext.storage.search_statements import SHADOWS
 from langmem_ext.storage.statements import row_key
 from langmem_ext.storage.stats_ops import Measured
 from langmem_ext.storage.steps import Running, Steps
@@ -39,6 +40,7 @@ _KINDS: Final = {
     "word": "words",
     "thread": "threads",
     "namespace": "threads",
+    **dict.fromkeys(SHADOWS, "search"),
 }
 _OWN: Final = frozenset({"langmem_migration", "setting", "sqlite_schema", "sqlite_sequence"})
 
@@ -60,7 +62,7 @@ class Statistics:
     Attributes:
         threads, checkpoints, writes, messages, values: Rows of each kind; a row of writes holds all that one task wrote.
         bytes: Bytes by kind: `texts` and `rests` of messages, and their pages beyond these (`messages`); `values`, `checkpoints`, `writes`,
-            `words` and `threads`; `indexes`; `other`, which is the schema; `free` pages. Whole pages, where `exact`.
+            `words` and `threads`; the `search` index; `indexes`; `other`, which is the schema; `free` pages. Whole pages, where `exact`.
         file_bytes: Bytes of the database file; its write-ahead log is not counted.
         exact: Whether SQLite could tell what each page is for; else `bytes` are sums of lengths: `texts`, `rests`, all other `rows`, and
             what pages cost is `other`.

@@ -1,4 +1,4 @@
-"""`Threads`: the conversations of a database, as people handle them: list, find, name, tag, put away, fork, delete.
+"""`Threads`: the conversations of a database, as people handle them: list, search, name, tag, put away, fork, delete.
 
 A thread is made by its first message, whoever writes it: a graph on a `DeltaSaver`, a chat history, a session. Its row holds what a list
 shows, and is written with the message that changes it, so no list opens a message.
@@ -13,9 +13,10 @@ from uuid import uuid4
 from langchain_core.messages import BaseMessage
 
 from langmem_ext.errors import InvalidInput
-from langmem_ext.lifecycle import LimitedThreads, ThreadId
+from langmem_ext.lifecycle import ThreadId
 from langmem_ext.log import thread_key
 from langmem_ext.meaning import CheckpointMeaning
+from langmem_ext.search import SearchedThreads
 from langmem_ext.storage import forget_ops, listing_ops
 from langmem_ext.storage.clock import now_ms
 from langmem_ext.storage.effects import Op
@@ -31,7 +32,7 @@ PAGE: Final = 50
 """Threads of a page."""
 
 
-class Threads(LimitedThreads):
+class Threads(SearchedThreads):
     """The threads of a database; those of one owner, where one is named: another owner's are not there.
 
     It takes what `LimitedThreads` takes: the database, an owner, and limits.

@@ -129,6 +129,21 @@ class ItemRow:
     tool: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What may be shown of a message.
+
+    Attributes:
+        role: `human`, `ai`, `system` or `tool`.
+        text: Its text, sensitive values hidden.
+        open: Whether a copy of it may follow that says what of it is sensitive: a user's message that says nothing of it.
+    """
+
+    role: str
+    text: str
+    open: bool = False
+
+
 class Codec(Protocol):
     """What storage needs to know of messages and values. `storage/` sees bytes; this is how it reads the little that it must."""
 
@@ -146,6 +161,9 @@ class Codec(Protocol):
 
     def title_of(self, packed: Snapshot) -> str | None:
         """A title from the message, if it is a user's; None for every other."""
+
+    def shown_of(self, packed: Snapshot) -> Shown | None:
+        """What may be shown of a message; None for a bare text, other roles, and where a serializer of the application's own wrote it."""
 
     def empty_list(self) -> bytes:
         """How an empty list is encoded as a value."""
@@ -230,6 +248,32 @@ class ThreadStatistics:
     waiting: int
     by_status: Mapping[str, int]
     by_tool: Mapping[str | None, int]
+
+
+@dataclass(frozen=True, slots=True)
+class SearchHit:
+    """A message that a search has found.
+
+    Attributes:
+        thread_id, title: Its thread, and what that is called.
+        message_id: Its id; None where it has none.
+        number: Its number in its thread, as in the view `conversation`.
+        role: `human`, `ai`, `system` or `tool`.
+        created_at: When it was stored; with a time zone.
+        snippet: A piece of its text in one line; sensitive values are hidden.
+        highlights: Where in the snippet stands what was looked for, as `(start, end)` in characters.
+        rank: How well it answers, the higher the better; to be compared with others of the same search alone.
+    """
+
+    thread_id: str
+    title: str | None
+    message_id: str | None
+    number: int
+    role: str
+    created_at: datetime
+    snippet: str
+    highlights: tuple[tuple[int, int], ...]
+    rank: float
 
 
 @dataclass(slots=True)

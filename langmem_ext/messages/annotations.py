@@ -81,6 +81,11 @@ def files_of(fields: Mapping[str, Any]) -> tuple[FileReference, ...]:
     return tuple(found)
 
 
+def is_marked(fields: Mapping[str, Any]) -> bool:
+    """Whether it is noted on a message that it holds a sensitive value."""
+    return bool(notes_of(fields).get("sensitive"))
+
+
 def shown_text(fields: Mapping[str, Any]) -> str:
     """A message's text without sensitive values: all of it is hidden where nobody knows which part is one."""
     text, notes = text_of(fields.get("content")), notes_of(fields)

@@ -25,6 +25,7 @@ from langmem_ext.storage.index import Indexes, ThreadIndex
 from langmem_ext.storage.lookup_ops import find_namespace, read_body, read_word
 from langmem_ext.storage.manifests import decode_runs, encode_runs, plan_row
 from langmem_ext.storage.message_ops import Writer, catch_up, resolve
+from langmem_ext.storage.search_ops import keep_indexed
 from langmem_ext.storage.thread_ops import ThreadRow, ensure_thread, title_of
 from langmem_ext.types import Codec, PackedCheckpoint, PackedValue, PackedWrite, ThreadKey
 
@@ -231,9 +232,12 @@ def close_writer(writer: Writer, head: tuple[int | None, str | None] | None) -> 
     minute = writer.now // MINUTE_MS
     if minute != thread.active_at or writer.title is not None or writer.tool is not None:
         yield from fetch(sql.DESCRIBE_THREAD, thread=thread.number, active_at=minute, tool=writer.tool, title=writer.title)
+    if thread.indexed is not None:
+        yield from keep_indexed(writer)
     counters = {
         "thread": thread.number,
         "now": writer.now,
+        "indexed": thread.indexed,
         "generation": thread.generation,
         "next_item": thread.next_item,
         "next_value": thread.next_value,

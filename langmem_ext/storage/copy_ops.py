@@ -7,6 +7,7 @@ from langmem_ext.storage import checks
 from langmem_ext.storage import forget_statements as sql
 from langmem_ext.storage.effects import Op, fetch
 from langmem_ext.storage.index import Indexes
+from langmem_ext.storage.search_ops import copy_indexed
 from langmem_ext.storage.statements import KEY_BITS, row_key
 from langmem_ext.storage.thread_ops import ensure_thread, find_thread
 from langmem_ext.types import ThreadKey
@@ -48,6 +49,8 @@ def copy_thread(source: ThreadKey, target: str, *, now: int, indexes: Indexes) -
     }
     for statement in (sql.COPY_THREAD_ROW, *sql.COPY_ROWS):
         yield from fetch(statement, **{name: value for name, value in params.items() if f":{name}" in statement})
+    if thread.indexed is not None or copy.indexed is not None:
+        yield from copy_indexed(thread.number, copy.number)
     yield from _rename_labels(copy.number, source.id, target)
     indexes.forget_thread(copy.number)
     return True

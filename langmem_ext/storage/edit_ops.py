@@ -93,5 +93,6 @@ def follow(
     if writer.thread.untitled:
         writer.title = title_of(writer.index, writer.codec, following.values)
     [(shown,)] = yield from fetch(sql.SELECT_WAITING, thread=writer.thread.number)
+    writer.settled = True
     waits = shown if isinstance(waiting_for, EllipsisType) else waiting_for
     yield from close_writer(writer, (longest_list(following.values), waits))

@@ -21,6 +21,7 @@ from langmem_ext.storage.header import Header
 from langmem_ext.storage.index import Indexes
 from langmem_ext.storage.lookup_ops import read_body
 from langmem_ext.storage.reach import Meaning, Place, Ranges, Reach, WriteRow, gaps, merged, newest_of
+from langmem_ext.storage.search_ops import restore_earlier
 from langmem_ext.storage.statements import DELETE_THREAD, row_key
 from langmem_ext.storage.thread_ops import ThreadRow, find_thread
 from langmem_ext.types import Pruned, ThreadKey
@@ -185,6 +186,8 @@ def _forget(thread: ThreadRow, reach: Reach, late: Iterable[WriteRow], *, indexe
     if not dry_run:
         yield from _delete_checkpoints(reach, gone, going)
         yield from _delete_waste(reach.number, waste)
+        if thread.indexed is not None and waste.items:
+            yield from restore_earlier(reach.number, thread.indexed, reach.meaning.codec)
         newest = next(newest_of({place: row for place, row in reach.rows.items() if place[0] == 0}, 1), None)
         if newest is not None and newest not in reach.kept:
             yield from _set_head(reach)

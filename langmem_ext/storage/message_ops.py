@@ -54,6 +54,9 @@ class Writer:
         compress: Whether texts, rests and values are compressed where that saves enough.
         tool: The tool that a new message says its turn is for.
         title: What the thread is to be called, if it has no title.
+        settled: Whether the new messages stand as they are: a program has set them, and no node of a graph has yet to look at them.
+        began: The first number of a new item.
+        named, completed: Items from earlier operations that have got an id, or have become a message.
     """
 
     thread: ThreadRow
@@ -69,6 +72,14 @@ class Writer:
     added_tokens: int = 0
     tool: str | None = None
     title: str | None = None
+    settled: bool = False
+    named: list[int] = field(default_factory=list)
+    completed: list[int] = field(default_factory=list)
+    began: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Note where new items begin."""
+        self.began = self.thread.next_item
 
     def add_item(self, packed: Snapshot) -> int:
         """Queue a new item; its number."""
@@ -90,6 +101,7 @@ class Writer:
         if not (yield from fetch(sql.COMPLETE_ITEM, **sealed)):
             return False
         self._learn(number, packed, columns["tokens"])
+        self.completed.append(number)
         return True
 
     def name_item(self, number: int, packed: Snapshot, message_id: str) -> Op[bool]:
@@ -102,6 +114,7 @@ class Writer:
         if not (yield from fetch(sql.NAME_ITEM, key=row[0], message_id=encoded, crc=check)):
             return False
         self.index.learn_item(number, packed, message_id)
+        self.named.append(number)
         return True
 
     def _item(self, number: int) -> Op[Row | None]:

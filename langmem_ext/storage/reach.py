@@ -21,6 +21,7 @@ from langmem_ext.storage.header import Header, ValueRef
 from langmem_ext.storage.ids import decode_id, readable
 from langmem_ext.storage.index import ThreadIndex
 from langmem_ext.storage.statements import SELECT_CHECKPOINT
+from langmem_ext.types import Codec
 
 Place: TypeAlias = tuple[int, bytes]
 """A checkpoint: its namespace's number and its id."""
@@ -37,6 +38,10 @@ class Meaning(Protocol):
 
     interrupt_channel: str
     """The channel of the pending writes by which a task says that it waits."""
+
+    @property
+    def codec(self) -> Codec:
+        """Reads items."""
 
     def rebuilt(self, details: bytes | None) -> Collection[str]:
         """The channels that may have to be rebuilt from what ancestors wrote, by a checkpoint's `Header.details`."""

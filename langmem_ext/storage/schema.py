@@ -5,6 +5,7 @@ Invariants:
 - Rows of `item`, `value` and `word` are never changed (but for an item that gets its id late) nor renumbered.
 - `thread.next_*` are the counters of its rows; `thread.items` and `thread.tokens` count its items. They are written with the rows.
 - `thread.generation` moves whenever a row that others may remember is replaced or deleted: what was remembered of the thread is void then.
+- `thread.indexed`: items below it are in the search index, those that stay out included; NULL: the thread is not in it (`search_ops`).
 - Every row but a thread's holds a check of itself (`storage.checks`); who changes a row writes it anew.
 - A released migration is never edited; a later one follows it.
 """
@@ -63,6 +64,7 @@ _M001_TABLES = (
         next_word INTEGER NOT NULL,
         next_namespace INTEGER NOT NULL,
         generation INTEGER NOT NULL DEFAULT 0,
+        indexed INTEGER,
         key_id TEXT
     )""",
     # By the minute: with the exact time, every turn would write the indexes too.

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol, TypeVar
 
 from langmem_ext.storage.effects import Op, Rows, fetch
+from langmem_ext.storage.search_ops import merge_some, needs_merge
 
 T = TypeVar("T")
 
@@ -85,6 +86,11 @@ def compaction(driver: Runner, alone: Callable[[str], Rows], *, full: bool) -> G
         alone: Runs one statement outside any transaction.
         full: Write the whole file anew.
     """
+    if driver.run(needs_merge(), write=False):
+        first = True
+        while driver.run(merge_some(first=first), write=True):
+            first = False
+            yield
     before = driver.run(measure(), write=False)
     if full:
         alone("PRAGMA auto_vacuum = INCREMENTAL")

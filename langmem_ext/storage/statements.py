@@ -18,20 +18,22 @@ def row_key(thread: int, number: int) -> int:
 
 # -- threads -----------------------------------------------------------------------------------------------------------------------------
 
-_COUNTERS: Final = "number, owner, generation, next_item, next_value, next_word, next_namespace, active_at, title IS NULL"
+_COUNTERS: Final = "number, owner, generation, next_item, next_value, next_word, next_namespace, active_at, title IS NULL, indexed"
 SELECT_THREAD = f"SELECT {_COUNTERS} FROM thread WHERE id = :id"
 INSERT_THREAD = (
     "INSERT INTO thread"
-    " (id, owner, status, created_at, updated_at, active_at, next_item, next_value, next_word, next_namespace, items, tokens)"
-    f" VALUES (:id, :owner, 'active', :now, :now, :now / 60000, 0, 0, 0, 1, 0, 0) RETURNING {_COUNTERS}"
+    " (id, owner, status, created_at, updated_at, active_at, next_item, next_value, next_word, next_namespace, items, tokens, indexed)"
+    " VALUES (:id, :owner, 'active', :now, :now, :now / 60000, 0, 0, 0, 1, 0, 0, (SELECT 0 FROM setting WHERE name = 'search'))"
+    f" RETURNING {_COUNTERS}"
 )
 UPDATE_THREAD = (
     "UPDATE thread SET updated_at = :now, generation = :generation, next_item = :next_item, next_value = :next_value,"
-    " next_word = :next_word, next_namespace = :next_namespace, items = items + :items, tokens = tokens + :tokens WHERE number = :thread"
+    " next_word = :next_word, next_namespace = :next_namespace, indexed = :indexed, items = items + :items,"
+    " tokens = tokens + :tokens WHERE number = :thread"
 )
 UPDATE_THREAD_HEAD = (
     "UPDATE thread SET updated_at = :now, generation = :generation, next_item = :next_item, next_value = :next_value,"
-    " next_word = :next_word, next_namespace = :next_namespace, items = items + :items, tokens = tokens + :tokens,"
+    " next_word = :next_word, next_namespace = :next_namespace, indexed = :indexed, items = items + :items, tokens = tokens + :tokens,"
     " head_messages = :head_messages, waiting_for = :waiting_for WHERE number = :thread"
 )
 # At most once a minute, but for a title (once) and a turn's tool.

@@ -26,6 +26,7 @@ class ThreadRow:
     Attributes:
         active_at: The minute in which it was last written, in Unix minutes.
         untitled: Whether it has no title yet.
+        indexed: Items below it are in the search index; None: the thread is not.
     """
 
     number: int
@@ -37,6 +38,7 @@ class ThreadRow:
     next_namespace: int
     active_at: int
     untitled: int
+    indexed: int | None
 
 
 def _thread_of(row: Row, key: ThreadKey) -> ThreadRow:
@@ -45,7 +47,7 @@ def _thread_of(row: Row, key: ThreadKey) -> ThreadRow:
     Raises:
         DamagedRow: It describes none.
     """
-    counters = row[2:]
+    counters = row[2:] if row[-1] is not None else row[2:-1]
     if set(map(type, counters)) != {int} or min(counters) < 0 or max(counters) > NUMBERS:
         raise DamagedRow(f"the row of thread {key.id!r} is damaged: `langmem-ext doctor --fix` counts again what the thread has")
     return ThreadRow(*row)

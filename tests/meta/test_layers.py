@@ -25,6 +25,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("waiting", "context", "memory"),
     (
         "threads",
+        "search",
         "thread_terms",
         "lifecycle",
         "turns",

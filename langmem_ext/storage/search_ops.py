@@ -1,0 +1,333 @@
+"""Operations that keep the search index: made when it is first asked for, filled, and from then on written with the messages.
+
+Invariants:
+- The index holds what may be shown of a message (`Codec.shown_of`), by the item's key; a sensitive value was never in it.
+- Of items with one message id, the newest is in it. So a user's message that a graph has stored is indexed only when a later message is
+  there: a node may still replace it by a copy that says what of it is sensitive. For the same reason a thread is filled from its end.
+- `thread.indexed` says up to where a thread's items are done; NULL: not at all, and its writers do nothing for it. Since it is read and
+  written in the transaction of the items, whoever writes knows what is to be done, whichever process has made the index.
+- While `search_backfill` is set, threads are being filled: those that have NULL, and the one that it names, below the number in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from langmem_ext.errors import DamagedRow, SearchUnavailable
+from langmem_ext.messages.identity import is_text
+from langmem_ext.messages.words import list_words
+from langmem_ext.storage import search_statements as sql
+from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Batch, Op, Row, Rows, fetch, fetch_one
+from langmem_ext.storage.ids import encode_id
+from langmem_ext.storage.index import ThreadIndex
+from langmem_ext.storage.item_rows import decode_item, require_item
+from langmem_ext.storage.lookup_ops import read_word
+from langmem_ext.storage.message_ops import Writer, load_items
+from langmem_ext.storage.statements import KEY_BITS, row_key
+from langmem_ext.storage.steps import Steps
+from langmem_ext.types import Codec, Shown, Snapshot
+
+FORMAT: Final = "1"
+"""How words are made of texts: an index of another format is made again."""
+
+AT_ONCE: Final = 256
+"""Items that one step indexes."""
+
+PAGES_AT_ONCE: Final = 250
+"""Pages of the index that one step writes anew."""
+
+_NUMBER: Final = (1 << KEY_BITS) - 1
+
+
+# -- with a write ------------------------------------------------------------------------------------------------------------------------
+
+
+def keep_indexed(writer: Writer) -> Op[None]:
+    """Index what a write has added to a thread of the index, and move the thread's mark."""
+    thread, index = writer.thread, writer.index
+    assert thread.indexed is not None
+    first, end = thread.indexed, thread.next_item
+    earlier = sorted(number for number in {*writer.named, *writer.completed} if number < first)
+    missing = [number for number in range(first, end) if number not in index.content]
+    if missing:
+        # Another process has stored them; what is damaged stays out, and the doctor names it.
+        yield from load_items(index, writer.codec, missing[0], missing[-1] + 1, damaged=True)
+    numbers = [number for number in (*earlier, *range(first, end)) if number in index.content]
+    held = _held(writer, numbers)
+    placing = _Placing(thread.number)
+    newest: dict[bytes, int] = {}
+    for number in numbers:
+        message_id = _id_of(writer.codec, index.content[number])
+        if message_id is not None:
+            newest[message_id] = number
+    for number in numbers:
+        packed = index.content[number]
+        message_id = _id_of(writer.codec, packed)
+        if message_id is not None and newest[message_id] != number:
+            placing.remove(number)
+        elif (yield from placing.is_newest(number, message_id)) and number != held and (number >= first or number in writer.completed):
+            placing.add(number, writer.codec.shown_of(packed))
+    yield from placing.finish()
+    thread.indexed = end if held is None else held
+
+
+def _held(writer: Writer, numbers: Iterable[int]) -> int | None:
+    """The thread's last message, if a node has yet to say whether it is sensitive."""
+    index = writer.index
+    last = max((number for number in numbers if not is_text(index.content[number])), default=None)
+    if last is None or last < (writer.thread.indexed or 0):
+        return None
+    if writer.settled and (last >= writer.began or last in writer.completed):
+        return None
+    shown = writer.codec.shown_of(index.content[last])
+    return last if shown is not None and shown.open else None
+
+
+def _id_of(codec: Codec, packed: Snapshot) -> bytes | None:
+    message_id = None if is_text(packed) else codec.id_of(packed)
+    return None if message_id is None else encode_id(message_id)
+
+
+class _Placing:
+    """Items of a thread on their way into the index, and out of it.
+
+    Args:
+        thread: The thread's number.
+    """
+
+    def __init__(self, thread: int) -> None:
+        self._thread = thread
+        self._words: list[dict[str, int | str]] = []
+        self._gone: list[dict[str, int]] = []
+
+    def is_newest(self, number: int, message_id: bytes | None) -> Op[bool]:
+        """Whether an item is the newest with its id; then it is noted as that, and an earlier one leaves."""
+        if message_id is None:
+            return True
+        row = yield from fetch_one(sql.SELECT_NEWEST, thread=self._thread, id=message_id)
+        if row is not None and row[0] > number:
+            self.remove(number)
+            return False
+        if row is None or row[0] < number:
+            yield from fetch(sql.SET_NEWEST, thread=self._thread, id=message_id, number=number)
+        if row is not None and row[0] < number:
+            self.remove(row[0])
+        return True
+
+    def add(self, number: int, shown: Shown | None) -> None:
+        """Have an item found by what is shown of it."""
+        words = "" if shown is None else list_words(shown.text)
+        if words:
+            self._words.append({"key": row_key(self._thread, number), "words": words})
+
+    def remove(self, number: int) -> None:
+        """Have an item found no more."""
+        self._gone.append({"key": row_key(self._thread, number)})
+
+    def finish(self) -> Op[None]:
+        """Write what has come together."""
+        if self._gone:
+            yield Batch(sql.DELETE_WORDS, self._gone)
+            yield from fetch(sql.SET_STATE, name="search_stale", value="")
+        if self._words:
+            yield Batch(sql.INSERT_WORDS, self._words)
+
+
+# -- filling -----------------------------------------------------------------------------------------------------------------------------
+
+
+def build_steps(codec: Codec) -> Steps[None]:
+    """Make the index where there is none, and fill it; restartable at any point."""
+    yield open_index(), True
+    while (yield fill_some(codec), True):
+        pass
+
+
+def open_index() -> Op[None]:
+    """Make the index if it is not there: empty, and every thread is still to be filled in.
+
+    Raises:
+        SearchUnavailable: This SQLite has no FTS5.
+    """
+    state = yield from read_state()
+    if state.get("search") == FORMAT:
+        return
+    if not (yield from fetch(sql.HAS_FTS5)):
+        raise SearchUnavailable("this SQLite was built without FTS5, which the search needs: use a Python whose sqlite3 has it")
+    yield from drop_index()
+    for statement in sql.CREATE:
+        yield from fetch(statement)
+    for name, value in (("search", FORMAT), ("search_backfill", "0:0")):
+        yield from fetch(sql.SET_STATE, name=name, value=value)
+
+
+def drop_index() -> Op[None]:
+    """Take the index away."""
+    for statement in sql.DROP:
+        yield from fetch(statement)
+
+
+def read_state() -> Op[dict[str, str]]:
+    """What the database says of its index; empty where it has none."""
+    return dict((yield from fetch(sql.SELECT_STATE)))
+
+
+def fill_some(codec: Codec) -> Op[bool]:
+    """Index some of the messages that are not indexed yet; whether there are more."""
+    state = yield from read_state()
+    if "search_backfill" not in state:
+        return False
+    thread, below = map(int, state["search_backfill"].split(":"))
+    left = AT_ONCE
+    while left > 0:
+        if below <= 0:
+            row = yield from fetch_one(sql.SELECT_UNINDEXED, after=thread)
+            if row is None:
+                yield from fetch(sql.CLEAR_STATE, name="search_backfill", value=None)
+                return False
+            thread = row[0]
+            below = yield from begin_thread(thread, row[1], codec)
+        rows = yield from fetch(sql.SELECT_ITEMS_DOWN, low=row_key(thread, 0), high=row_key(thread, below), limit=left)
+        yield from _index_down(ThreadIndex(thread), rows, codec)
+        below = rows[-1][0] & _NUMBER if len(rows) == left else 0
+        left -= len(rows) + 1
+    yield from fetch(sql.SET_STATE, name="search_backfill", value=f"{thread}:{below}")
+    return True
+
+
+def begin_thread(thread: int, end: int, codec: Codec) -> Op[int]:
+    """From now on those who write to the thread index what they write; the number below which it is still to be filled."""
+    index, held = ThreadIndex(thread), None
+    high = row_key(thread, end)
+    while rows := (yield from fetch(sql.SELECT_ITEMS_DOWN, low=row_key(thread, 0), high=high, limit=1)):
+        high = rows[0][0]
+        last = next((yield from _read(index, rows, codec)), None)
+        if last is None or is_text(last[2]):
+            continue
+        shown = codec.shown_of(last[2])
+        if shown is not None and shown.open:
+            held = last[0]
+            yield from _Placing(thread).is_newest(held, last[1])
+        break
+    below = end if held is None else held
+    yield from fetch(sql.SET_INDEXED, thread=thread, indexed=below)
+    return below
+
+
+def index_thread(thread: int, end: int, codec: Codec) -> Op[None]:
+    """Index all of a thread anew, in one transaction."""
+    bounds = {"low": row_key(thread, 0), "high": row_key(thread + 1, 0)}
+    for statement in sql.DELETE_THREAD:
+        yield from fetch(statement, **(bounds if ":low" in statement else {"thread": thread}))
+    below = yield from begin_thread(thread, end, codec)
+    while rows := (yield from fetch(sql.SELECT_ITEMS_DOWN, low=bounds["low"], high=row_key(thread, below), limit=AT_ONCE)):
+        yield from _index_down(ThreadIndex(thread), rows, codec)
+        below = rows[-1][0] & _NUMBER
+        yield PAUSE
+
+
+def _index_down(index: ThreadIndex, rows: Rows, codec: Codec) -> Op[None]:
+    """Index items from the later to the earlier."""
+    placing = _Placing(index.number)
+    for number, message_id, packed in (yield from _read(index, rows, codec)):
+        if (yield from placing.is_newest(number, message_id)):
+            placing.add(number, codec.shown_of(packed))
+    yield from placing.finish()
+
+
+def _read(index: ThreadIndex, rows: Rows, codec: Codec) -> Op[Iterator[tuple[int, bytes | None, Snapshot]]]:
+    """Number, id and bytes of each item that is whole."""
+    found: list[tuple[int, bytes | None, Snapshot]] = []
+    for count, row in enumerate(rows, start=1):
+        try:
+            packed = yield from read_packed_item(index, row, codec)
+        except DamagedRow:
+            continue
+        found.append((row[0] & _NUMBER, row[1], packed))
+        if count % PAUSE_EVERY == 0:
+            yield PAUSE
+    return iter(found)
+
+
+def read_packed_item(index: ThreadIndex, row: Row, codec: Codec) -> Op[Snapshot]:
+    """An item's exact bytes, from its row.
+
+    Raises:
+        DamagedRow: It is not as it was written.
+    """
+    require_item(row)
+    keys = None if row[8] is None else (yield from read_word(index, row[8]))
+    return decode_item(row, keys, codec)[0]
+
+
+# -- copies, and what is forgotten -------------------------------------------------------------------------------------------------------
+
+
+def copy_indexed(source: int, target: int) -> Op[None]:
+    """Have a copy of a thread found as the thread is."""
+    [(indexed,)] = yield from fetch(sql.SELECT_INDEXED, thread=source)
+    [(on,)] = yield from fetch(sql.SELECT_INDEXED, thread=target)
+    if on is None:
+        return  # there is no index, or it is being filled, and the copy will be
+    state = yield from read_state()
+    if indexed is None or state.get("search_backfill", "").startswith(f"{source}:"):
+        yield from fetch(sql.SET_INDEXED, thread=target, indexed=None)
+        return
+    params = {
+        "source": source,
+        "target": target,
+        "low": row_key(source, 0),
+        "high": row_key(source + 1, 0),
+        "shift": (target - source) << KEY_BITS,
+    }
+    for statement in sql.COPY:
+        yield from fetch(statement, **{name: value for name, value in params.items() if f":{name}" in statement})
+    yield from fetch(sql.SET_INDEXED, thread=target, indexed=indexed)
+
+
+def restore_earlier(thread: int, end: int, codec: Codec) -> Op[None]:
+    """After items of a thread of the index were deleted: where one was the newest with its id, an earlier one is that now."""
+    state = yield from read_state()
+    filled, _, below = state.get("search_backfill", "").partition(":")
+    low = row_key(thread, int(below) if filled == str(thread) else 0)
+    rows = yield from fetch(sql.SELECT_ITEMS_LEFT, thread=thread, low=low, high=row_key(thread, end))
+    if not rows:
+        return
+    index = ThreadIndex(thread)
+    [(last,)] = yield from fetch(sql.SELECT_LAST_ITEM, low=low, high=row_key(thread, end))
+    if rows[0][0] == last:
+        held = [(number, shown) for number, _, packed in (yield from _read(index, rows[:1], codec)) if (shown := codec.shown_of(packed))]
+        if held and held[0][1].open:
+            yield from _Placing(thread).is_newest(held[0][0], rows[0][1])
+            yield from fetch(sql.SET_INDEXED, thread=thread, indexed=held[0][0])
+            rows = rows[1:]
+    yield from _index_down(index, rows, codec)
+
+
+def needs_merge() -> Op[bool]:
+    """Whether words of deleted messages may still stand in the index."""
+    return "search_stale" in (yield from read_state())
+
+
+def merge_some(*, first: bool) -> Op[bool]:
+    """Have FTS5 forget the words of what was deleted, a few pages at a time: until it merges, they stand in its segments.
+
+    Args:
+        first: Whether the work begins: then all segments are to become one, however old they are.
+
+    Returns:
+        Whether there is more to do.
+    """
+    if not (yield from needs_merge()):
+        return False
+    if first:
+        yield from fetch(sql.SET_STATE, name="search_stale", value="merging")
+    [(before,)] = yield from fetch(sql.TOTAL_CHANGES)
+    yield from fetch(sql.MERGE, pages=-PAGES_AT_ONCE if first else PAGES_AT_ONCE)
+    [(after,)] = yield from fetch(sql.TOTAL_CHANGES)
+    if after - before >= 2:
+        return True
+    # Unless more was deleted meanwhile: then the next time.
+    yield from fetch(sql.CLEAR_STATE, name="search_stale", value="merging")
+    return False

@@ -1,0 +1,84 @@
+"""The SQL of the search index, which is in a database only once somebody has searched it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+SHADOWS: Final = ("search_message", "search_data", "search_idx", "search_content", "search_config")
+"""The tables that hold it."""
+
+CREATE: Final = (
+    # A message's words (`messages.words`), by the item's key: a thread is one range of rowids. The words are the tokenizer's own, so every
+    # program that opens the file takes them apart in the same way. Lengths are of no use: ranking is not FTS5's (`find_ops`).
+    "CREATE VIRTUAL TABLE search USING fts5(words, columnsize = 0, tokenize = 'ascii')",
+    # The newest item of each message id.
+    """CREATE TABLE search_message (
+        thread INTEGER NOT NULL, id BLOB NOT NULL, number INTEGER NOT NULL, PRIMARY KEY (thread, id)
+    ) WITHOUT ROWID""",
+    # Whoever deletes an item takes its words along; FTS5 forgets them when it merges, which `compact` has it do.
+    """CREATE TRIGGER item_leaves_search AFTER DELETE ON item BEGIN
+        DELETE FROM search WHERE rowid = OLD.key;
+        DELETE FROM search_message WHERE thread = OLD.key >> 32 AND id = OLD.message_id AND number = OLD.key & 4294967295;
+        INSERT OR REPLACE INTO setting (name, value) VALUES ('search_stale', '');
+    END""",
+)
+DROP: Final = (
+    "DROP TRIGGER IF EXISTS item_leaves_search",
+    "DROP TABLE IF EXISTS search",
+    "DROP TABLE IF EXISTS search_message",
+    "UPDATE thread SET indexed = NULL WHERE indexed IS NOT NULL",
+    "DELETE FROM setting WHERE name IN ('search', 'search_backfill', 'search_stale')",
+)
+HAS_FTS5 = "SELECT 1 FROM pragma_module_list WHERE name = 'fts5'"
+SELECT_STATE = "SELECT name, value FROM setting WHERE name IN ('search', 'search_backfill', 'search_stale')"
+SET_STATE = "INSERT INTO setting (name, value) VALUES (:name, :value) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
+CLEAR_STATE = "DELETE FROM setting WHERE name = :name AND value = coalesce(:value, value)"
+
+# -- a message's words -------------------------------------------------------------------------------------------------------------------
+
+SELECT_NEWEST = "SELECT number FROM search_message WHERE thread = :thread AND id = :id"
+SET_NEWEST = (
+    "INSERT INTO search_message (thread, id, number) VALUES (:thread, :id, :number)"
+    " ON CONFLICT (thread, id) DO UPDATE SET number = excluded.number"
+)
+INSERT_WORDS = "INSERT OR REPLACE INTO search (rowid, words) VALUES (:key, :words)"
+DELETE_WORDS = "DELETE FROM search WHERE rowid = :key"
+
+# -- many messages -----------------------------------------------------------------------------------------------------------------------
+
+SELECT_UNINDEXED = "SELECT number, next_item FROM thread WHERE number > :after AND indexed IS NULL ORDER BY number LIMIT 1"
+SET_INDEXED = "UPDATE thread SET indexed = :indexed WHERE number = :thread"
+SELECT_INDEXED = "SELECT indexed FROM thread WHERE number = :thread"
+_ITEM_COLUMNS: Final = "key, message_id, role, name, text, tool_call_id, created_at, rest, shape, crc"
+SELECT_ITEMS_DOWN = f"SELECT {_ITEM_COLUMNS} FROM item WHERE key >= :low AND key < :high ORDER BY key DESC LIMIT :limit"
+SELECT_LAST_ITEM = "SELECT max(key) FROM item WHERE key >= :low AND key < :high"
+# Their newest item has gone, and one of these is now the newest of its id.
+SELECT_ITEMS_LEFT = (
+    f"SELECT {_ITEM_COLUMNS} FROM item WHERE key >= :low AND key < :high AND message_id IS NOT NULL"
+    " AND NOT EXISTS (SELECT 1 FROM search_message WHERE thread = :thread AND id = item.message_id) ORDER BY key DESC"
+)
+COPY: Final = (
+    "INSERT INTO search (rowid, words) SELECT rowid + :shift, words FROM search WHERE rowid >= :low AND rowid < :high",
+    "INSERT INTO search_message (thread, id, number) SELECT :target, id, number FROM search_message WHERE thread = :source",
+)
+DELETE_THREAD: Final = (
+    "DELETE FROM search WHERE rowid >= :low AND rowid < :high",
+    "DELETE FROM search_message WHERE thread = :thread",
+)
+MERGE = "INSERT INTO search (search, rank) VALUES ('merge', :pages)"
+TOTAL_CHANGES = "SELECT total_changes()"
+
+# -- finding -----------------------------------------------------------------------------------------------------------------------------
+
+SELECT_THREAD = "SELECT number, items FROM thread WHERE id = :thread{owner}"
+SELECT_THREADS_OF = "SELECT number, items FROM thread WHERE owner = :owner LIMIT :limit"
+SELECT_TITLE = "SELECT id, title FROM thread WHERE number = :thread"
+SELECT_CANDIDATES = (
+    "SELECT search.rowid, search.words FROM search{joins} WHERE {conditions}"
+    " AND search.rowid >= :low AND search.rowid < :high ORDER BY search.rowid DESC LIMIT :limit"
+)
+COUNT_MATCHES = "SELECT count(*) FROM (SELECT 1 FROM search WHERE search MATCH :match AND rowid >= :low AND rowid < :high LIMIT :limit)"
+COUNT_IN_THREAD = "SELECT {counts} FROM search WHERE rowid >= :low AND rowid < :high"
+# In this order: the index finds few, and each of them is looked up.
+JOIN_ITEM: Final = " CROSS JOIN item ON item.key = search.rowid"
+JOIN_THREAD: Final = " CROSS JOIN thread ON thread.number = search.rowid >> 32"
