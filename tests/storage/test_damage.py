@@ -199,7 +199,7 @@ def test_a_flipped_bit_changes_nothing_that_is_read_or_is_a_clear_error(
         write_everywhere(path)
         remove(path)
     assert right > refused
-    assert hidden <= flips // 30  # 6 of 1,000, measured
+    assert hidden <= max(1, flips // 30)  # 6 of 1,000, measured: a few flips may meet one
 
 
 def keys_of_writes(path: Path) -> list[bytes]:
