@@ -132,7 +132,7 @@ class Continuation:
 
     def plan_files(self, files: Files) -> FilePlan:
         """What `say` would send of some files, and what not: a content that the thread has is not sent again, whatever its path."""
-        return plan_files(files, self._given(self._read()))
+        return plan_files(files, given_in(_of(self._read())))
 
     async def aplan_files(self, files: Files) -> FilePlan:
         """Async twin of `plan_files`."""
@@ -146,7 +146,7 @@ class Continuation:
         Args:
             text: What is said.
             files: Files that it refers to: each a `TurnFile`, whose content is sent if the thread has not got it, or a path alone.
-            message_id: The message's id; a random one by default.
+            message_id: The message's id; a random one by default. One that the thread has is replaced.
 
         Raises:
             ThreadExpired: The thread has expired.
@@ -157,11 +157,14 @@ class Continuation:
             raise InvalidInput("what is said is a text that is not empty, or goes with files")
         if message_id is not None and (not isinstance(message_id, str) or not message_id):
             raise InvalidInput("a message id is a string that is not empty; leave it out to get a random one")
-        read = self._read()
-        self._reader.require_room(self.id, read)
-        content, notes = told(text, files, self._given(read))
+        own_id, read = message_id or str(uuid4()), self._read()
+        there = _of(read)
+        others = [message for message in there if message.id != own_id]
+        if len(others) == len(there):  # one that is sent again has its turn
+            self._reader.require_room(self.id, read)
+        content, notes = told(text, files, given_in(others))
         kwargs = {NAMESPACE: {"files": notes}} if notes else {}
-        return self._noted(HumanMessage(content, id=message_id or str(uuid4()), additional_kwargs=kwargs))
+        return self._noted(HumanMessage(content, id=own_id, additional_kwargs=kwargs))
 
     async def amessage(self, text: str, *, files: Files = (), message_id: str | None = None) -> HumanMessage:
         """Async twin of `message`."""
@@ -239,15 +242,15 @@ class Continuation:
     def _count(self, last: int | None) -> int | None:
         return self._reader.limits.max_turns if last is None else checked_turns(last, "last")
 
-    @staticmethod
-    def _given(read: Transcript) -> dict[str, str]:
-        return given_in(message for turn in read.turns for message in turn.messages)
-
     def _noted(self, message: M) -> M:
         if self.tool is None or not isinstance(message, BaseMessage) or notes_of(vars(message)).get("tool"):
             return message
         notes = {**notes_of(vars(message)), "tool": self.tool}
         return message.model_copy(update={"additional_kwargs": {**message.additional_kwargs, NAMESPACE: notes}})
+
+
+def _of(read: Transcript) -> list[BaseMessage]:
+    return [message for turn in read.turns for message in turn.messages]
 
 
 def checked_tool(tool: object) -> str | None:

@@ -42,17 +42,7 @@ MAX_TURNS: Final = 50
 
 
 class LimitedThreads(Closing):
-    """Threads that live for some time.
-
-    Args:
-        log: The database: a `MessageLog`, a `DeltaSaver` (whose serializer and owner are then used too) or a URL.
-        owner: Bind to an owner.
-        ttl: A thread that was not written for so long (a `timedelta`, or seconds) has expired; 0 or None: never.
-        tool_ttl: The same for tool threads; 0 or None: as `ttl` has it.
-        max_turns: How many whole turns of a thread are shown, the newest; 0 or None: all.
-        on_limit: `trim`: a thread may have more turns than are shown; its log keeps them. `error`: the turn after them is refused.
-        on_damage: What reading a damaged thread for its continuation does. `raise`: a `DamagedRow` that names the row. `skip`: a warning,
-            once, and it goes on without memory.
+    """The half of `Threads` that has limits; what it takes is described there.
 
     Raises:
         InvalidInput: A limit cannot be used.

@@ -35,7 +35,18 @@ PAGE: Final = 50
 class Threads(SearchedThreads):
     """The threads of a database; those of one owner, where one is named: another owner's are not there.
 
-    It takes what `LimitedThreads` takes: the database, an owner, and limits.
+    Args:
+        log: The database: a `MessageLog`, a `DeltaSaver` (whose serializer and owner are then used too) or a URL.
+        owner: Bind to an owner.
+        ttl: A thread that was not written for so long (a `timedelta`, or seconds) has expired; 0 or None: never.
+        tool_ttl: The same for tool threads; 0 or None: as `ttl` has it.
+        max_turns: How many whole turns of a thread are shown, the newest; 0 or None: all.
+        on_limit: `trim`: a thread may have more turns than are shown; its log keeps them. `error`: the turn after them is refused.
+        on_damage: What reading a damaged thread for its continuation does. `raise`: a `DamagedRow` that names the row. `skip`: a warning,
+            once, and it goes on without memory.
+
+    Raises:
+        InvalidInput: A limit cannot be used.
 
     Example:
         `for thread in Threads("memory.db").list(limit=10): print(thread.updated_at, thread.title)`

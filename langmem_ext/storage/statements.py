@@ -20,6 +20,7 @@ def row_key(thread: int, number: int) -> int:
 
 _COUNTERS: Final = "number, owner, generation, next_item, next_value, next_word, next_namespace, active_at, title IS NULL, indexed"
 SELECT_THREAD = f"SELECT {_COUNTERS} FROM thread WHERE id = :id"
+SELECT_OWN_THREAD = f"{SELECT_THREAD} AND owner IS coalesce(:owner, owner)"
 INSERT_THREAD = (
     "INSERT INTO thread"
     " (id, owner, status, created_at, updated_at, active_at, next_item, next_value, next_word, next_namespace, items, tokens, indexed)"

@@ -55,10 +55,8 @@ def _thread_of(row: Row, key: ThreadKey) -> ThreadRow:
 
 def find_thread(key: ThreadKey) -> Op[ThreadRow | None]:
     """The thread; None where there is none, or it is not the caller's."""
-    row = yield from fetch_one(sql.SELECT_THREAD, id=key.id)
-    if row is None or (key.owner is not None and row[1] != key.owner):
-        return None
-    return _thread_of(row, key)
+    row = yield from fetch_one(sql.SELECT_OWN_THREAD, id=key.id, owner=key.owner)
+    return None if row is None else _thread_of(row, key)
 
 
 def ensure_thread(key: ThreadKey, *, now: int) -> Op[ThreadRow]:

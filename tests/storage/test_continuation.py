@@ -200,10 +200,12 @@ def test_what_cannot_be_said_changes_nothing(log: MessageLog) -> None:
 
 
 def test_a_message_that_is_sent_again_is_stored_once(log: MessageLog) -> None:
-    thread = Threads(log).begin("chat")
-    for _ in range(2):
-        thread.say("hi", message_id="m1")
-    assert contents(thread.history()) == ["hi"]
+    thread = Threads(log, max_turns=1, on_limit="error").begin("chat")
+    first, second = (thread.say("hi", files=[TurnFile("a.py", "the content")], message_id="m1") for _ in range(2))
+    assert contents(thread.history()) == [first.content]
+    assert first == second, "its file is not taken for one that was sent before"
+    with pytest.raises(TurnLimitReached):
+        thread.say("hi", message_id="m2")
 
 
 async def test_a_function_becomes_a_tool_that_carries_its_conversation(log: MessageLog, mode: Mode) -> None:
