@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         InvalidInput,
         InvalidThreadId,
         LangmemExtError,
+        MalformedExport,
         MissingExtra,
         NotADatabase,
         SchemaTooNew,
@@ -54,7 +55,7 @@ if TYPE_CHECKING:
     from langmem_ext.sweeper import AsyncSweeper, Sweeper
     from langmem_ext.threads import Threads
     from langmem_ext.transfer import ImportProgress, ImportReport, aimport_checkpoints, import_checkpoints
-    from langmem_ext.types import Pruned, SearchHit, ThreadInfo, ThreadStatistics
+    from langmem_ext.types import ExportedThreads, ImportedThreads, Pruned, SearchHit, ThreadInfo, ThreadStatistics
     from langmem_ext.usage import ThreadUsage, TurnUsage, Usage
     from langmem_ext.waiting.catalog import IntentCatalog
     from langmem_ext.waiting.classify import Classifier, RuleClassifier
@@ -79,6 +80,7 @@ _HOMES = {
     "DamagedRow": "errors",
     "DataSerializer": "serde",
     "DeltaSaver": "checkpoint",
+    "ExportedThreads": "types",
     "FilePlan": "files",
     "FileReference": "messages.annotations",
     "Finding": "storage.findings",
@@ -86,11 +88,13 @@ _HOMES = {
     "ImportProgress": "transfer",
     "ImportReport": "transfer",
     "InMemoryConversationMemory": "conversation",
+    "ImportedThreads": "types",
     "IntentCatalog": "waiting.catalog",
     "InvalidInput": "errors",
     "InvalidThreadId": "errors",
     "LangmemExtError": "errors",
     "Message": "session_message",
+    "MalformedExport": "errors",
     "MessageLog": "log",
     "MissingExtra": "errors",
     "ModelClassifier": "waiting.model_classifier",
@@ -155,17 +159,20 @@ __all__ = [
     "DamagedRow",
     "DataSerializer",
     "DeltaSaver",
+    "ExportedThreads",
     "FilePlan",
     "FileReference",
     "Finding",
     "HeadConflict",
     "ImportProgress",
     "ImportReport",
+    "ImportedThreads",
     "InMemoryConversationMemory",
     "IntentCatalog",
     "InvalidInput",
     "InvalidThreadId",
     "LangmemExtError",
+    "MalformedExport",
     "Message",
     "MessageLog",
     "MissingExtra",

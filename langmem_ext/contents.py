@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from math import prod
+from typing import Any, Final
 
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
@@ -56,7 +58,7 @@ class Contents:
             if type(value) not in types:
                 raise DamagedRow(f"a column holds {type(value).__name__}")
         _, role, _, text, _, rest = whole
-        if role is None and rest is not None and _is_foreign(rest):
+        if role is None and rest is not None and is_foreign(rest):
             return self._read_foreign(row, keys)
         packed, _ = decode_item(row, keys, self._codec)
         if role is None and rest is None:
@@ -87,7 +89,7 @@ class Contents:
 
     def read_value(self, body: bytes) -> int:
         """How many messages a value refers to."""
-        if self._foreign is not None and _is_foreign(body):
+        if self._foreign is not None and is_foreign(body):
             self._foreign.load_plain(body)
             return 0
         needed = 0
@@ -104,7 +106,7 @@ class Contents:
 
     def read_plain(self, body: bytes) -> Any:
         """What stands whole in a checkpoint; None where another serializer wrote it and is not at hand."""
-        if not _is_foreign(body):
+        if not is_foreign(body):
             return unpack(body, restore_hook(self._policy, _inert))
         if self._foreign is None:
             self.hidden += 1
@@ -117,10 +119,21 @@ class Contents:
         Raises:
             LookupError: Another serializer wrote it and is not at hand.
         """
-        if _is_foreign(body) and self._foreign is None:
+        if is_foreign(body) and self._foreign is None:
             raise LookupError("the serializer that wrote the value is not at hand")
-        value = self._foreign.load_plain(body) if self._foreign is not None and _is_foreign(body) else unpack(body, opaque)
+        value = self._foreign.load_plain(body) if self._foreign is not None and is_foreign(body) else unpack(body, opaque)
         return value.encode("utf-8", "replace").decode() if isinstance(value, str) else None
+
+
+_DTYPE: Final = re.compile(r"[<>|=](?:([biufcSUV])([1-9][0-9]{0,8})|[mM](8)(?:\[[0-9]{0,9}(?:[YMWDhs]|[munpfa]?s|m)\])?)")
+_SIZES: Final = {
+    "b": (1,),
+    "i": (1, 2, 4, 8),
+    "u": (1, 2, 4, 8),
+    "f": (2, 4, 8, 16),
+    "c": (8, 16, 32),
+}
+"""Bytes that a number of an array may have, by its kind; a text may have any."""
 
 
 class _BuildsNothing(RestorePolicy):
@@ -131,8 +144,30 @@ class _BuildsNothing(RestorePolicy):
         self.asked = False
 
     def find(self, module: str, name: str) -> Any:
-        """Nothing."""
+        """Nothing; but what is no name is an error, as it is where something is built.
+
+        Raises:
+            TypeError: It is none.
+        """
+        if type(module) is not str or type(name) is not str:
+            raise TypeError("a class has no name")
         self.asked = True
+
+    def array(self, dtype: str, shape: Any, order: Any, data: bytes) -> Any:
+        """Nothing; but what is no array is an error, as it is where one is built.
+
+        Raises:
+            ValueError: Type, shape and bytes do not belong together.
+        """
+        self.asked = True
+        found = _DTYPE.fullmatch(dtype)
+        size = 0 if found is None else int(found[2] or found[3])
+        if found is None or size not in _SIZES.get(found[1], (size,)) or order not in ("C", "F"):
+            raise ValueError("an array is none")
+        if any(type(length) is not int or length < 0 for length in shape):
+            raise ValueError("an array's shape is none")
+        if prod(shape) * size * (4 if found[1] == "U" else 1) != len(data):
+            raise ValueError("an array is larger or smaller than its shape")
 
 
 def _inert(code: int, data: bytes) -> Any:
@@ -147,7 +182,7 @@ def _position(value: object) -> int:
     return value
 
 
-def _is_foreign(packed: bytes) -> bool:
+def is_foreign(packed: bytes) -> bool:
     """Whether bytes are what a serializer of the application's own makes of a value: its kind, and its bytes."""
     if packed[:1] != b"\x92":
         return False

@@ -4,7 +4,8 @@
 LangmemExtError
 ├── InvalidInput (ValueError)        an argument that cannot be used; nothing was changed
 │   ├── InvalidThreadId              empty, or neither a string, an int nor a UUID
-│   └── CatalogError                 every mistake of an intents file, each with its line
+│   ├── CatalogError                 every mistake of an intents file, each with its line
+│   └── MalformedExport              a file that no export has written, or larger than is allowed; names the line
 ├── SettingsError                    every mistake of the settings, each with its place; nothing was changed
 ├── ThreadNotFound (LookupError)     no such thread, or it belongs to another owner
 │   └── ThreadExpired                not written for longer than it lives
@@ -53,6 +54,20 @@ class CatalogError(InvalidInput):
         self.problems = tuple(problems)
         count = f"{len(self.problems)} mistake{'s' if len(self.problems) != 1 else ''}"
         super().__init__(f"{source} has {count}:\n" + "\n".join(f"  {problem}" for problem in self.problems))
+
+
+class MalformedExport(InvalidInput):
+    """What is to be imported is no export of threads, or is damaged, or larger than is allowed. Nothing was changed.
+
+    Attributes:
+        line: The line that is at fault.
+        reason: What is wrong with it.
+    """
+
+    def __init__(self, line: int, reason: str) -> None:
+        self.line = line
+        self.reason = reason
+        super().__init__(f"line {line}: {reason}; nothing was imported")
 
 
 class SettingsError(LangmemExtError):

@@ -78,6 +78,11 @@ class RestorePolicy:
         _warn_refused(module, name)
         return None
 
+    def array(self, dtype: str, shape: Any, order: Any, data: bytes) -> Any:
+        """A numpy array."""
+        numpy = importlib.import_module("numpy")
+        return numpy.frombuffer(data, dtype=numpy.dtype(dtype)).reshape(shape, order=order)
+
 
 def _is_data_type(found: Any, module: str) -> bool:
     """Whether a thing is a class that only holds values. It must be at home in the module that names it: no way in through an alias."""
@@ -126,7 +131,7 @@ def restore_hook(policy: RestorePolicy, further: ExtHook | None = None) -> ExtHo
         if code == EXT_DELTA_SNAPSHOT:
             return _DeltaSnapshot(unpack(data))
         if code == EXT_NUMPY_ARRAY:
-            return _array(*unpack(data))
+            return policy.array(*unpack(data))
         if code in _BUILDERS:
             module, name, payload, *method = unpack(data)
             return _build(policy, code, module, name, payload, method)
@@ -179,11 +184,6 @@ _BUILDERS: Final[dict[int, Callable[[Any, Any], Any]]] = {
 def _send(payload: Any) -> Send:
     node, arg, *timeout = payload
     return Send(node, arg, timeout=timeout[0]) if timeout else Send(node, arg)
-
-
-def _array(dtype: str, shape: Any, order: str, data: bytes) -> Any:
-    numpy = importlib.import_module("numpy")
-    return numpy.frombuffer(data, dtype=numpy.dtype(dtype)).reshape(shape, order=order)
 
 
 class DataSerializer(JsonPlusSerializer):

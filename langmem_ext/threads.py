@@ -7,6 +7,7 @@ shows, and is written with the message that changes it, so no list opens a messa
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from contextlib import aclosing
 from typing import Any, Final, TypeAlias, Unpack
 from uuid import uuid4
 
@@ -16,14 +17,18 @@ from langmem_ext.errors import InvalidInput
 from langmem_ext.lifecycle import ThreadId
 from langmem_ext.log import thread_key
 from langmem_ext.meaning import CheckpointMeaning
+from langmem_ext.places import Place
 from langmem_ext.search import SearchedThreads
+from langmem_ext.stepping import aeach, afinish, finish
 from langmem_ext.storage import forget_ops, listing_ops
 from langmem_ext.storage.clock import now_ms
 from langmem_ext.storage.effects import Op
 from langmem_ext.storage.fork_ops import fork_thread
 from langmem_ext.storage.history_ops import read_conversation
+from langmem_ext.thread_export import FORMATS, Export, Format, Selection
+from langmem_ext.thread_import import MAX_BYTES, MAX_LINE, Import
 from langmem_ext.thread_terms import Wanted, checked_metadata, checked_tags, checked_title, plan_filter
-from langmem_ext.types import PackedValue, Pruned, Snapshot, ThreadInfo
+from langmem_ext.types import ExportedThreads, ImportedThreads, PackedValue, Pruned, Snapshot, ThreadInfo
 
 Page: TypeAlias = list[ThreadInfo]
 Messages: TypeAlias = list[BaseMessage]
@@ -232,6 +237,100 @@ class Threads(SearchedThreads):
         for key in [self._source.key(thread_id) for thread_id in thread_ids]:
             total += await self.log.arun(forget_ops.drop_thread(key, indexes=self.log.indexes, dry_run=False), write=True)
         return total
+
+    # -- exporting and importing -----------------------------------------------------------------------------------------------------------
+
+    def export_to(
+        self, target: Place, *thread_ids: ThreadId, format: Format = "jsonl", include_sensitive: bool = False, **wanted: Unpack[Wanted]
+    ) -> ExportedThreads:
+        """Write threads to a file: as JSON lines, which `import_from` brings back whole, or as Markdown for people.
+
+        A thread is exported as it stood at one moment. A path or a URL has all of the export, or what it had before.
+
+        Args:
+            target: A path, a URL that fsspec knows (extra `fsspec`), `-` for standard output, or an open file; `.gz` at its end compresses.
+            thread_ids: The threads; all that are `wanted`, if none is named.
+            format: `jsonl` or `markdown`.
+            include_sensitive: Show sensitive values in Markdown. JSON lines always hold all there is.
+            wanted: Which (`Wanted`); archived ones too, unless a status is given.
+
+        Raises:
+            ThreadNotFound: A thread that was named is not there.
+            InvalidInput: The target cannot be written, or an argument not be used.
+            DamagedRow: A thread has a row that is damaged.
+            MissingExtra: The target is a URL, and there is no fsspec.
+        """
+        return finish(self._export(thread_ids, format, include_sensitive, wanted).steps(target))
+
+    async def aexport_to(
+        self, target: Place, *thread_ids: ThreadId, format: Format = "jsonl", include_sensitive: bool = False, **wanted: Unpack[Wanted]
+    ) -> ExportedThreads:
+        """Async twin of `export_to`."""
+        return await afinish(self._export(thread_ids, format, include_sensitive, wanted).steps(target))
+
+    def export_lines(
+        self, *thread_ids: ThreadId, format: Format = "jsonl", include_sensitive: bool = False, **wanted: Unpack[Wanted]
+    ) -> Iterator[str]:
+        """The lines that `export_to` writes, with their ends, as they are asked for: no lock is held in between."""
+        pages = self._export(thread_ids, format, include_sensitive, wanted).pages()
+        return (line for page in pages for line in page)
+
+    async def aexport_lines(
+        self, *thread_ids: ThreadId, format: Format = "jsonl", include_sensitive: bool = False, **wanted: Unpack[Wanted]
+    ) -> AsyncIterator[str]:
+        """Async twin of `export_lines`."""
+        async with aclosing(aeach(self._export(thread_ids, format, include_sensitive, wanted).pages())) as pages:
+            async for page in pages:
+                for line in page:
+                    yield line
+
+    def import_from(
+        self, source: Place, *, keep_ids: bool = False, keep_owners: bool = False, max_bytes: int = MAX_BYTES, max_line: int = MAX_LINE
+    ) -> ImportedThreads:
+        """Bring threads in that `export_to` has written as JSON lines.
+
+        All of the file is looked at before anything is stored, and nothing is built that it names. Then each thread is stored in one
+        transaction; an import that was stopped has stored whole threads, and with `keep_ids` goes on where it was.
+
+        Args:
+            source: A path, a URL that fsspec knows (extra `fsspec`), `-` for standard input, or an open file.
+            keep_ids: Give threads the ids that they had, and leave those alone that are there already; else they get new ones.
+            keep_owners: Give them the owners that they had; else they are the owner's whom this is bound to, or nobody's.
+            max_bytes: What the file may hold, decompressed.
+            max_line: Bytes that a line may have.
+
+        Raises:
+            MalformedExport: The file is no such export, or larger than is allowed; nothing was imported.
+            ThreadNotFound: With `keep_ids`, one of these ids is another owner's; nothing was imported.
+            InvalidInput: The source cannot be read, or an argument not be used.
+            MissingExtra: The source is a URL, and there is no fsspec.
+        """
+        return finish(self._import(source, keep_ids, keep_owners, max_bytes, max_line).steps())
+
+    async def aimport_from(
+        self, source: Place, *, keep_ids: bool = False, keep_owners: bool = False, max_bytes: int = MAX_BYTES, max_line: int = MAX_LINE
+    ) -> ImportedThreads:
+        """Async twin of `import_from`."""
+        return await afinish(self._import(source, keep_ids, keep_owners, max_bytes, max_line).steps())
+
+    def _export(self, thread_ids: Sequence[ThreadId], form: Format, include_sensitive: bool, wanted: Wanted) -> Export:
+        if form not in FORMATS:
+            raise InvalidInput(f"an export is one of {', '.join(FORMATS)}, not {form!r}")
+        if thread_ids and wanted:
+            raise InvalidInput("an export is of the threads that are named, or of all that are wanted: leave one of the two out")
+        ids = [thread_key(thread_id) for thread_id in thread_ids]
+        which = Selection(self.owner, ids or None, plan_filter({"status": None, **wanted}, self.owner))
+        return Export(self.log, which, form, self._codec, include_sensitive=include_sensitive)
+
+    def _import(self, source: Place, keep_ids: bool, keep_owners: bool, max_bytes: int, max_line: int) -> Import:
+        if keep_owners and self.owner is not None:
+            raise InvalidInput("these threads are bound to an owner, who gets what is imported: leave keep_owners out")
+        for name, limit in (("max_bytes", max_bytes), ("max_line", max_line)):
+            if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
+                raise InvalidInput(f"{name} is a number of bytes, not {limit!r}")
+        return Import(
+            self.log, self.owner, self._codec, source, keep_ids=keep_ids, keep_owners=keep_owners, max_bytes=max_bytes, max_line=max_line
+        )
 
     # -- parts ---------------------------------------------------------------------------------------------------------------------------
 

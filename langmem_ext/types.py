@@ -276,6 +276,35 @@ class SearchHit:
     rank: float
 
 
+@dataclass(frozen=True, slots=True)
+class ExportedThreads:
+    """What was exported.
+
+    Attributes:
+        threads, messages, checkpoints: How many; of Markdown, the messages that are shown.
+    """
+
+    threads: int
+    messages: int
+    checkpoints: int
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedThreads:
+    """What was imported.
+
+    Attributes:
+        ids: The id here of each thread that was stored, by its id in the file.
+        skipped: Ids of threads that were there already, and were left as they are.
+        messages, checkpoints: How many were stored.
+    """
+
+    ids: Mapping[str, str]
+    skipped: tuple[str, ...]
+    messages: int
+    checkpoints: int
+
+
 @dataclass(slots=True)
 class DeltaHistory:
     """What one channel contributed along the ancestors of a checkpoint."""

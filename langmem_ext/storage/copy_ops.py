@@ -51,12 +51,12 @@ def copy_thread(source: ThreadKey, target: str, *, now: int, indexes: Indexes) -
         yield from fetch(statement, **{name: value for name, value in params.items() if f":{name}" in statement})
     if thread.indexed is not None or copy.indexed is not None:
         yield from copy_indexed(thread.number, copy.number)
-    yield from _rename_labels(copy.number, source.id, target)
+    yield from rename_labels(copy.number, source.id, target)
     indexes.forget_thread(copy.number)
     return True
 
 
-def _rename_labels(number: int, source: str, target: str) -> Op[None]:
+def rename_labels(number: int, source: str, target: str) -> Op[None]:
     """Have metadata that names the source's thread name the copy's; what is damaged stays so."""
     for word, body, crc, renamed in (yield from fetch(sql.SELECT_LABELS_OF, target=number, source_id=source, target_id=target)):
         if crc == checks.check_of(number, word, body):

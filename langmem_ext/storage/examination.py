@@ -101,6 +101,16 @@ class Examination:
                 progress(threads, len(numbers))
         return Report(tuple(found), threads, checkpoints, items)
 
+    def thread_steps(self, number: int, *, fix: bool) -> Steps[tuple[Finding, ...]]:
+        """Look at one thread; what was found.
+
+        Args:
+            number: The thread's number.
+            fix: Put right what follows from other rows.
+        """
+        thread = yield from self._examine_thread(number, True)
+        return () if thread is None else tuple((yield from self._conclude(thread, fix)))
+
     def _conclude(self, thread: Examined, fix: bool) -> Steps[Iterable[Finding]]:
         """A thread's findings, after what can be put right has been, if it is to be."""
         fixed = False

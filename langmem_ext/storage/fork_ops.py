@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from langmem_ext.errors import InvalidInput, ThreadNotFound
-from langmem_ext.messages.manifest import Runs, length_of, ranges_of
+from langmem_ext.messages.manifest import ranges_of
 from langmem_ext.storage import statements as sql
 from langmem_ext.storage.copy_ops import copy_thread
 from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Op, fetch
 from langmem_ext.storage.forget_ops import cut_thread
-from langmem_ext.storage.header import Header
+from langmem_ext.storage.header import longest_runs
 from langmem_ext.storage.ids import encode_id
 from langmem_ext.storage.index import Indexes
 from langmem_ext.storage.reach import Meaning, Reach
@@ -66,7 +66,7 @@ def _step_of(thread_id: str, number: int, message: str, meaning: Meaning) -> Op[
     last: bytes | None = None
     for count, place in enumerate(reach.rows if found else (), start=1):
         if place[0] == 0:
-            runs = _longest((yield from reach.header(place)))
+            runs = longest_runs((yield from reach.header(place)).values)
             if runs and runs[-1] - 1 in found:
                 last = place[1]
             elif first is None and any(start <= one < end for start, end in ranges_of(runs) for one in found):
@@ -76,8 +76,3 @@ def _step_of(thread_id: str, number: int, message: str, meaning: Meaning) -> Op[
     if last is None and first is None:
         raise InvalidInput(f"no checkpoint of thread {thread_id!r} has a message {message!r}: take an id from its messages")
     return last or first or b""
-
-
-def _longest(header: Header) -> Runs:
-    lists = [ref.runs for ref in header.values.values() if ref.body is None and ref.row is None]
-    return max(lists, key=length_of, default=())

@@ -91,6 +91,11 @@ def longest_list(values: Mapping[str, ValueRef]) -> int | None:
     return max((length_of(ref.runs) for ref in values.values() if ref.body is None and ref.row is None), default=None)
 
 
+def longest_runs(values: Mapping[str, ValueRef]) -> Runs:
+    """The longest list of messages among a checkpoint's values; empty where it has none."""
+    return max((ref.runs for ref in values.values() if ref.body is None and ref.row is None), key=length_of, default=())
+
+
 # -- encoding ----------------------------------------------------------------------------------------------------------------------------
 
 

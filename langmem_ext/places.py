@@ -1,0 +1,202 @@
+"""Where exports are written to and read from: paths, URLs, open files.
+
+What is written to a path or a URL is there whole or not at all. What is read is read a line at a time, and no further than is allowed.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import shutil
+import sys
+import tempfile
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from importlib import import_module
+from pathlib import Path
+from typing import IO, Any, Final, TypeAlias
+from uuid import uuid4
+
+from langmem_ext.errors import InvalidInput, MalformedExport, MissingExtra
+
+Place: TypeAlias = str | os.PathLike[str] | IO[str] | IO[bytes]
+"""A path, a URL that fsspec knows, `-` for standard input and output, or an open file, of text or of bytes."""
+
+Write: TypeAlias = Callable[[bytes], Any]
+
+GZIP: Final = ".gz"
+"""What ends so is compressed."""
+
+_SQLITE: Final = b"SQLite format 3\0"
+_OPEN_MODE: Final = 0o600
+
+
+@contextmanager
+def written(place: Place) -> Iterator[Write]:
+    """Write to a place; a path or a URL has all of it when the context ends, and nothing where that ends with an error.
+
+    Raises:
+        InvalidInput: It cannot be written.
+        MissingExtra: It is a URL, and there is no fsspec.
+    """
+    if not isinstance(place, str | os.PathLike):
+        yield _writer_of(place)
+        return
+    name = os.fspath(place)
+    if name == "-":
+        yield _writer_of(sys.stdout)
+        return
+    try:
+        with _written_url(name) if _is_url(name) else _written_path(Path(name)) as raw, _compressing(raw, name) as file:
+            yield file.write
+    except OSError as error:
+        raise InvalidInput(f"{name} cannot be written ({error.strerror or error}): give a path that can, or a URL") from error
+
+
+@contextmanager
+def _written_path(path: Path) -> Iterator[IO[bytes]]:
+    """A new file beside the one that it takes the place of; conversations are nobody's business but their owner's."""
+    if path.is_dir():
+        raise InvalidInput(f"{path} is a folder: give the path of a file in it")
+    if path.is_file():
+        with path.open("rb") as there:
+            if there.read(len(_SQLITE)) == _SQLITE:
+                raise InvalidInput(f"{path} is a database: give the path of another file")
+    beside = path.with_name(f".{path.name}.{uuid4().hex[:12]}")
+    file = os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _OPEN_MODE), "wb")
+    try:
+        with file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, path)
+    except BaseException:
+        with suppress(OSError):
+            beside.unlink()
+        raise
+
+
+@contextmanager
+def _written_url(url: str) -> Iterator[IO[bytes]]:
+    """A file that goes to the URL when all of it has been written: what is stopped before sends nothing."""
+    target = _opened_url(url, "wb")
+    with tempfile.TemporaryFile() as file:
+        yield file
+        file.seek(0)
+        try:
+            with target as remote:
+                shutil.copyfileobj(file, remote, 1 << 20)
+        except Exception as error:
+            raise InvalidInput(f"{_without_secrets(url)} cannot be written ({type(error).__name__})") from error
+
+
+@contextmanager
+def _compressing(raw: IO[bytes], name: str) -> Iterator[IO[bytes]]:
+    if not name.endswith(GZIP):
+        yield raw
+        return
+    with gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) as file:
+        yield file  # type: ignore[misc]  # it is a file of bytes
+
+
+def _writer_of(file: Any) -> Write:
+    if isinstance(file, io.RawIOBase | io.BufferedIOBase):
+        return file.write
+    if not callable(getattr(file, "write", None)):
+        raise InvalidInput(f"nothing can be written to {type(file).__name__}: give a path, a URL or a file that is open for writing")
+    buffer = getattr(file, "buffer", None)
+    if file is sys.stdout and buffer is not None:
+        file.flush()
+        return buffer.write  # type: ignore[no-any-return]
+    return lambda body: file.write(body.decode("utf-8", "surrogatepass"))
+
+
+@contextmanager
+def read_lines(place: Place, *, max_bytes: int, max_line: int) -> Iterator[Iterator[bytes]]:
+    """The lines of a place, without their ends.
+
+    Args:
+        place: Where to read.
+        max_bytes: How much there may be, decompressed.
+        max_line: How long a line may be.
+
+    Raises:
+        InvalidInput: It cannot be read.
+        MissingExtra: It is a URL, and there is no fsspec.
+        MalformedExport: There is more than is allowed, or it is damaged; raised while it is read.
+    """
+    if not isinstance(place, str | os.PathLike):
+        yield _lines(place, max_bytes, max_line)
+        return
+    name = os.fspath(place)
+    if name == "-":
+        yield _lines(getattr(sys.stdin, "buffer", sys.stdin), max_bytes, max_line)
+        return
+    try:
+        with _opened_url(name, "rb") if _is_url(name) else Path(name).open("rb") as raw, _expanding(raw, name) as file:
+            yield _lines(file, max_bytes, max_line)
+    except OSError as error:
+        raise InvalidInput(f"{_without_secrets(name)} cannot be read ({error.strerror or error}): give the path of an export") from error
+
+
+@contextmanager
+def _expanding(raw: IO[bytes], name: str) -> Iterator[IO[bytes]]:
+    if not name.endswith(GZIP):
+        yield raw
+        return
+    with gzip.GzipFile(fileobj=raw, mode="rb") as file:
+        yield file  # type: ignore[misc]  # it is a file of bytes
+
+
+def _lines(file: Any, max_bytes: int, max_line: int) -> Iterator[bytes]:
+    if not callable(getattr(file, "readline", None)):
+        raise InvalidInput(f"nothing can be read from {type(file).__name__}: give a path, a URL or a file that is open for reading")
+    number, left = 0, max_bytes
+    while True:
+        number += 1
+        try:
+            line = file.readline(max_line + 2)
+            body = line.encode() if isinstance(line, str) else bytes(line)
+        except (gzip.BadGzipFile, EOFError, zlib.error, UnicodeError) as error:
+            raise MalformedExport(number, f"the file is damaged ({error}): make the export again") from error
+        if not body:
+            return
+        left -= len(body)
+        body = body.removesuffix(b"\n").removesuffix(b"\r")
+        if len(body) > max_line:
+            raise MalformedExport(number, f"it is longer than {max_line} bytes: if you trust the file, allow more with max_line")
+        if left < 0:
+            raise MalformedExport(number, f"the file holds more than {max_bytes} bytes: if you trust it, allow more with max_bytes")
+        yield body
+
+
+# -- URLs --------------------------------------------------------------------------------------------------------------------------------
+
+
+def _is_url(name: str) -> bool:
+    return "://" in name or "::" in name
+
+
+def _opened_url(url: str, mode: str) -> Any:
+    """What opens a URL when it is entered.
+
+    Raises:
+        MissingExtra: There is no fsspec.
+        InvalidInput: It knows no such URL.
+    """
+    try:
+        fsspec = import_module("fsspec")
+    except ImportError as error:
+        raise MissingExtra("an export to or from a URL", "fsspec") from error
+    try:
+        return fsspec.open(url, mode)
+    except (ImportError, ValueError) as error:
+        raise InvalidInput(f"{_without_secrets(url)} cannot be opened ({error}): give a URL that fsspec knows") from error
+
+
+def _without_secrets(url: str) -> str:
+    """A URL without what stands before the `@` of its host: that may be a password."""
+    scheme, separator, rest = url.partition("://")
+    return f"{scheme}{separator}{rest.rpartition('@')[2]}" if separator else url

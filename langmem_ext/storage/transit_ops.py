@@ -1,0 +1,160 @@
+"""Operations that carry a thread out of a database and into one: whole rows, as they stand, a page at a time.
+
+A thread leaves in one read transaction, so it is whole, whoever writes; and it arrives in one write transaction, so it is there whole or
+not at all. On its way it stands in a database of its own, which nobody else sees: what happens to it there holds nobody up, and it may be
+larger than the memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from langmem_ext.errors import ThreadNotFound
+from langmem_ext.messages.manifest import Runs
+from langmem_ext.storage import checks, search_ops
+from langmem_ext.storage import transit_statements as sql
+from langmem_ext.storage.checkpoint_ops import header_of
+from langmem_ext.storage.compression import shrink, shrink_text
+from langmem_ext.storage.copy_ops import rename_labels
+from langmem_ext.storage.effects import PAUSE, Batch, Op, Row, Rows, fetch, fetch_one
+from langmem_ext.storage.header import longest_runs
+from langmem_ext.storage.index import ThreadIndex
+from langmem_ext.storage.listing_ops import ThreadFilter
+from langmem_ext.storage.statements import DELETE_THREAD, KEY_BITS, SELECT_LATEST_CHECKPOINT, row_key
+from langmem_ext.storage.thread_statements import STATUS
+from langmem_ext.storage.transit_statements import ITEM, TABLES, VALUE, Table
+from langmem_ext.types import Codec, ThreadKey
+
+PAGE: Final = 64
+"""Rows that are held at once: some are large."""
+
+IDS: Final = 256
+"""Threads whose ids are held at once."""
+
+
+def list_ids(wanted: ThreadFilter, after: int) -> Op[Rows]:
+    """Numbers and ids of threads behind a number: in this order, a thread that is written meanwhile is not passed over."""
+    conditions, params = wanted.conditions()
+    if wanted.status is not None:
+        conditions.append(STATUS)
+        params["status"] = wanted.status
+    where = f" WHERE {' AND '.join([*conditions, sql.BEHIND])}"
+    return (yield from fetch(sql.SELECT_IDS.format(where=where), **params, after=after, limit=IDS))
+
+
+def read_page(number: int, table: Table, after: Row | None) -> Op[Rows]:
+    """A page of a thread's rows, behind one."""
+    return (yield from fetch(table.page(), **table.place(number, after), limit=PAGE))
+
+
+def copy_out(key: ThreadKey, take: Callable[[Table, Rows], None]) -> Op[dict[str, Any] | None]:
+    """Read all of a thread; its own row by column, or None where there is no such thread.
+
+    Args:
+        key: The thread.
+        take: Called with each page of its rows; it must not use this database.
+    """
+    row = yield from fetch_one(sql.SELECT_THREAD, id=key.id)
+    if row is None or (key.owner is not None and row[2] != key.owner):
+        return None
+    number = row[0]
+    for table in TABLES:
+        after: Row | None = None
+        while rows := (yield from read_page(number, table, after)):
+            take(table, rows)
+            after = rows[-1]
+            yield PAUSE
+    return dict(zip(("number", *sql.THREAD_COLUMNS), row, strict=True))
+
+
+def store_rows(table: Table, rows: Rows) -> Op[None]:
+    """Add rows as they are."""
+    yield Batch(table.insert(), [dict(zip(table.columns, row, strict=True)) for row in rows])
+
+
+def store_thread(thread: Mapping[str, Any]) -> Op[None]:
+    """Add a thread's own row, with its number."""
+    yield from fetch(sql.INSERT_COPY, **thread)
+
+
+def drop(number: int) -> Op[None]:
+    """Delete what there is of a thread."""
+    bounds = {"low": row_key(number, 0), "high": row_key(number + 1, 0)}
+    for statement in DELETE_THREAD:
+        yield from fetch(statement, **(bounds if ":low" in statement else {"thread": number}))
+
+
+def read_thread(thread_id: str) -> Op[dict[str, Any]]:
+    """The row of a thread that is there, by column."""
+    [row] = yield from fetch(sql.SELECT_THREAD, id=thread_id)
+    return dict(zip(("number", *sql.THREAD_COLUMNS), row, strict=True))
+
+
+def read_runs(number: int) -> Op[Runs]:
+    """The longest list of messages of a thread's newest checkpoint; empty where it has none."""
+    row = yield from fetch_one(SELECT_LATEST_CHECKPOINT, thread=number, namespace=0)
+    return () if row is None else longest_runs((yield from header_of(ThreadIndex(number), 0, row)).values)
+
+
+def find(key: ThreadKey) -> Op[bool]:
+    """Whether there is a thread of this id.
+
+    Raises:
+        ThreadNotFound: It belongs to another owner.
+    """
+    row = yield from fetch_one(sql.SELECT_OWNER, id=key.id)
+    if row is not None and key.owner is not None and row[0] != key.owner:
+        raise ThreadNotFound(f"there is no thread {key.id!r} for this owner: import it under a new id")
+    return row is not None
+
+
+def copy_in(
+    key: ThreadKey, source: str, thread: Mapping[str, Any], pages: Iterable[tuple[Table, Rows]], *, compress: bool, codec: Codec
+) -> Op[bool]:
+    """Add a thread with all that it has; whether it was added, for nothing happens where there is one of its id.
+
+    Metadata that names the id that the thread had before names its new one.
+
+    Args:
+        key: Its id here, and who adds it.
+        source: The id that it had.
+        thread: Its own row by column, with the number that it had.
+        pages: Its rows, as they were under that number, and none of them compressed; read from another database.
+        compress: Compress them, where that saves enough.
+        codec: Says what a search may find of them, if the database has an index.
+
+    Raises:
+        ThreadNotFound: There is one, and it belongs to another owner.
+    """
+    if (yield from find(key)):
+        return False
+    columns = {name: thread[name] for name in sql.THREAD_COLUMNS}
+    [(own,)] = yield from fetch(sql.INSERT_THREAD, **{**columns, "id": key.id})
+    for table, rows in pages:
+        yield from store_rows(table, [_moved(table, row, thread["number"], own, compress) for row in rows])
+        yield PAUSE
+    if source != key.id:
+        yield from rename_labels(own, source, key.id)
+    if "search" in (yield from search_ops.read_state()):
+        yield from search_ops.index_thread(own, columns["next_item"], codec)
+    return True
+
+
+def _moved(table: Table, row: Sequence[Any], source: int, target: int, compress: bool) -> Row:
+    """A row as it stands under another thread's number."""
+    apart = target - source
+    if table.keys:
+        return (target, *row[1:-1], row[-1] + apart)
+    key = row[0] + (apart << KEY_BITS)
+    if table is ITEM:
+        _, message_id, role, name, text, tool_call_id, created_at, rest, shape, check, tokens = row
+        if compress:
+            text, rest = text if text is None else shrink_text(text), rest if rest is None else shrink(rest)
+        moved = (key, message_id, role, name, text, tool_call_id, created_at, rest, shape)
+        return (*moved, checks.item_check((*moved, None)) if compress else check + apart, tokens)
+    assert table is VALUE
+    if not compress:
+        return (key, row[1], row[2] + apart)
+    body = shrink(row[1])
+    return (key, body, checks.check_of(target, key - row_key(target, 0), body))

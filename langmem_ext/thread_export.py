@@ -1,0 +1,193 @@
+"""Threads on their way out: as JSON lines, or as Markdown for people.
+
+A thread is copied, in one read transaction, into a database of the export's own, and told from there: it is whole, no lock is held while
+whoever reads takes his time, and it may be larger than the memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from hashlib import sha256
+from typing import Any, Final, Literal, TypeAlias
+
+from langmem_ext import thread_markdown
+from langmem_ext.codec import ForeignCodec, MessageCodec
+from langmem_ext.contents import is_foreign
+from langmem_ext.errors import ThreadNotFound
+from langmem_ext.line_fields import dumps
+from langmem_ext.log import MessageLog
+from langmem_ext.messages.identity import fields_of
+from langmem_ext.messages.manifest import ranges_of
+from langmem_ext.places import Place, written
+from langmem_ext.serde import RestorePolicy
+from langmem_ext.storage import statements, transit_ops
+from langmem_ext.storage.compression import expand
+from langmem_ext.storage.effects import Op, Row, Rows, fetch
+from langmem_ext.storage.index import ThreadIndex
+from langmem_ext.storage.item_rows import decode_item, require_item
+from langmem_ext.storage.listing_ops import ThreadFilter
+from langmem_ext.storage.lookup_ops import read_word
+from langmem_ext.storage.sqlite import SqliteDriver
+from langmem_ext.storage.transit_statements import Table
+from langmem_ext.thread_lines import FORMAT, KINDS, VERSION, ThreadLines, thread_line
+from langmem_ext.types import ExportedThreads, ThreadKey
+
+Format: TypeAlias = Literal["jsonl", "markdown"]
+FORMATS: Final[tuple[Format, ...]] = ("jsonl", "markdown")
+
+Texts: TypeAlias = list[str]
+"""Lines with their ends, a page of them."""
+
+
+def open_scratch() -> SqliteDriver:
+    """A database that nobody else sees, and that goes when it is closed, or its process ends. What is large stands in a file."""
+    return SqliteDriver("", synchronous="normal")
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which threads.
+
+    Attributes:
+        owner: Only this one's, if there is one.
+        ids: These, in this order; None: all that `wanted` says.
+        wanted: What is asked for where no ids are given.
+    """
+
+    owner: str | None
+    ids: Sequence[str] | None
+    wanted: ThreadFilter
+
+
+class Export:
+    """An export of threads.
+
+    Args:
+        log: Where they are.
+        which: Which.
+        form: As what.
+        codec: Reads what a serializer of the application's own has written, for people.
+        include_sensitive: Show people sensitive values too. JSON lines always have everything.
+    """
+
+    def __init__(self, log: MessageLog, which: Selection, form: Format, codec: MessageCodec, *, include_sensitive: bool) -> None:
+        self._log = log
+        self._which = which
+        self._form = form
+        self._codec = codec
+        self._include_sensitive = include_sensitive
+        self._threads = self._messages = self._checkpoints = 0
+
+    def steps(self, place: Place) -> Generator[None, None, ExportedThreads]:
+        """Write it to a place; what has been exported.
+
+        Raises:
+            InvalidInput: The place cannot be written; also what `pages` raises.
+        """
+        with written(place) as write:
+            for page in self.pages():
+                write("".join(page).encode())
+                yield
+        return ExportedThreads(self._threads, self._messages, self._checkpoints)
+
+    def pages(self) -> Generator[Texts, None, None]:
+        """Its lines, a page at a time.
+
+        Raises:
+            ThreadNotFound: A thread that was named is not there.
+            DamagedRow: A row is not as it was written.
+            MissingExtra: Something is compressed, and there is no zstd.
+        """
+        tell = self._jsonl if self._form == "jsonl" else self._markdown
+        with closing(open_scratch()) as scratch:
+            if self._form == "jsonl":
+                created = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+                yield [dumps({"format": FORMAT, "version": VERSION, "created_at": created}) + "\n"]
+            for thread_id in self._ids():
+                thread = self._copy(thread_id, scratch)
+                if thread is not None:
+                    self._threads += 1
+                    yield from tell(thread, scratch)
+                    scratch.run(transit_ops.drop(thread["number"]), write=True)
+            if self._form == "jsonl":
+                yield [dumps({"kind": "total", "threads": self._threads}) + "\n"]
+
+    def _ids(self) -> Iterator[str]:
+        if self._which.ids is not None:
+            yield from dict.fromkeys(self._which.ids)
+            return
+        after = 0
+        while rows := self._log.run(transit_ops.list_ids(self._which.wanted, after), write=False):
+            for after, thread_id in rows:  # noqa: B007 - the last one is where the next page begins
+                yield thread_id
+
+    def _copy(self, thread_id: str, scratch: SqliteDriver) -> dict[str, Any] | None:
+        """Copy a thread; None where one that was not named has gone meanwhile."""
+
+        def take(table: Table, rows: Rows) -> None:
+            scratch.run(transit_ops.store_rows(table, rows), write=True)
+
+        thread = self._log.run(transit_ops.copy_out(ThreadKey(thread_id, self._which.owner), take), write=False)
+        if thread is None and self._which.ids is not None:
+            raise ThreadNotFound(f"there is no thread {thread_id!r}: list those that there are")
+        return thread
+
+    # -- JSON lines ----------------------------------------------------------------------------------------------------------------------
+
+    def _jsonl(self, thread: dict[str, Any], scratch: SqliteDriver) -> Iterator[Texts]:
+        lines, digest, counts = ThreadLines(thread["number"]), sha256(), dict.fromkeys(KINDS, 0)
+        page = [dumps(thread_line(thread)) + "\n"]
+        for kind, table in KINDS.items():
+            for rows in pages_of(scratch, thread["number"], table):
+                digest.update("".join(page).encode())
+                yield page
+                page = [lines.write(table, row) + "\n" for row in rows]
+                counts[kind] += len(rows)
+        digest.update("".join(page).encode())
+        yield page
+        self._messages += counts["message"]
+        self._checkpoints += counts["checkpoint"]
+        yield [dumps({"kind": "end", "rows": counts, "sha256": digest.hexdigest()}) + "\n"]
+
+    # -- Markdown ------------------------------------------------------------------------------------------------------------------------
+
+    def _markdown(self, thread: dict[str, Any], scratch: SqliteDriver) -> Iterator[Texts]:
+        yield [("\n" if self._threads > 1 else "") + thread_markdown.heading(thread_line(thread))]
+        number, index = thread["number"], ThreadIndex(thread["number"])
+        native = MessageCodec(RestorePolicy(strict=True))
+        for start, end in ranges_of(scratch.run(transit_ops.read_runs(number), write=False)):
+            for first in range(start, end, transit_ops.PAGE):
+                last = min(first + transit_ops.PAGE, end)
+                rows = scratch.run(_read_items(index, first, last), write=False)
+                yield [self._told(row, keys, native) for row, keys in rows]
+                self._messages += len(rows)
+
+    def _told(self, row: Row, keys: bytes | None, native: MessageCodec) -> str:
+        require_item(row)
+        codec, seconds = native, row[6]
+        if row[2] is None and row[7] is not None and is_foreign(expand(row[7])):
+            if not isinstance(self._codec, ForeignCodec):
+                return thread_markdown.hidden(seconds)
+            codec = self._codec
+        packed, _ = decode_item(row, keys, codec)
+        return thread_markdown.message(fields_of(packed), seconds, include_sensitive=self._include_sensitive)
+
+
+def pages_of(scratch: SqliteDriver, number: int, table: Table) -> Iterator[Rows]:
+    """The rows of a thread, a page at a time."""
+    after: Row | None = None
+    while rows := scratch.run(transit_ops.read_page(number, table, after), write=False):
+        yield rows
+        after = rows[-1]
+
+
+def _read_items(index: ThreadIndex, first: int, last: int) -> Op[list[tuple[Row, bytes | None]]]:
+    """Rows of messages, each with the word that its shape names."""
+    low = statements.row_key(index.number, first)
+    found: list[tuple[Row, bytes | None]] = []
+    for row in (yield from fetch(statements.SELECT_ITEMS, low=low, high=low + last - first)):
+        found.append((row, None if row[8] is None else (yield from read_word(index, row[8]))))
+    return found

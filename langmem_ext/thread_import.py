@@ -1,0 +1,273 @@
+"""Threads on their way in, from JSON lines.
+
+Everything is read and looked at before anything is stored: each line must be as an export writes it, and each thread must be one in which
+the doctor finds nothing that does not hold. Meanwhile the threads stand in a database of the import's own. Then each is stored in one
+transaction. Nothing is built that the file names.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator, Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any, Final, NoReturn
+from uuid import uuid4
+
+from langmem_ext.codec import MessageCodec
+from langmem_ext.contents import Contents
+from langmem_ext.errors import DamagedRow, MalformedExport
+from langmem_ext.line_fields import Line, count_of, dumps, take, text_of
+from langmem_ext.log import MessageLog
+from langmem_ext.messages.tokens import COUNTER
+from langmem_ext.packing import WAITING_CHANNEL
+from langmem_ext.places import Place, read_lines
+from langmem_ext.storage import transit_ops
+from langmem_ext.storage.clock import now_ms
+from langmem_ext.storage.effects import Row, Rows
+from langmem_ext.storage.examination import Examination
+from langmem_ext.storage.inspect_ops import NEXT_STEP
+from langmem_ext.storage.sqlite import SqliteDriver
+from langmem_ext.storage.steps import Running
+from langmem_ext.storage.transit_statements import TABLES, Table
+from langmem_ext.thread_export import open_scratch, pages_of
+from langmem_ext.thread_lines import FORMAT, KINDS, VERSION, ThreadLines, read_thread, thread_line
+from langmem_ext.types import ImportedThreads, ThreadKey
+
+MAX_BYTES: Final = 1024**3
+"""What a file may hold, decompressed, unless more is allowed."""
+
+MAX_LINE: Final = 64 * 1024**2
+"""Bytes that a line may have, unless more are allowed."""
+
+TOLD_EVERY: Final = 64
+"""Lines between two steps."""
+
+
+@dataclass(slots=True)
+class Arriving:
+    """The thread whose lines are being read.
+
+    Attributes:
+        thread: Its own row by column.
+        lines: Reads its lines.
+        first: Number of its first line.
+        digest: Of its lines so far.
+        counts: Its rows so far, by their kind.
+        table, rows: The table whose rows were read last, and those of them that are not stored yet.
+        last: Where the last row stands: the rank of its table, and its key.
+    """
+
+    thread: dict[str, Any]
+    lines: ThreadLines
+    first: int
+    digest: Any
+    counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(KINDS, 0))
+    table: Table | None = None
+    rows: list[Row] = field(default_factory=list)
+    last: tuple[Any, ...] = (-1,)
+
+
+class Import:
+    """An import of threads.
+
+    Args:
+        log: Where to.
+        owner: Whose they are to be; None: nobody's, or with `keep_owners` those that the file says.
+        codec: Says what a search may find of them.
+        source: Where from.
+        keep_ids: Give them the ids that they had.
+        keep_owners: Give them the owners that they had.
+        max_bytes: What the file may hold, decompressed.
+        max_line: Bytes that a line may have.
+    """
+
+    def __init__(
+        self,
+        log: MessageLog,
+        owner: str | None,
+        codec: MessageCodec,
+        source: Place,
+        *,
+        keep_ids: bool,
+        keep_owners: bool,
+        max_bytes: int,
+        max_line: int,
+    ) -> None:
+        self._log = log
+        self._owner = owner
+        self._codec = codec
+        self._source = source
+        self._keep_ids = keep_ids
+        self._keep_owners = keep_owners
+        self._max_bytes = max_bytes
+        self._max_line = max_line
+        self._threads: dict[str, Arriving] = {}
+        self._arriving: Arriving | None = None
+        self._ended = False
+
+    def steps(self) -> Generator[None, None, ImportedThreads]:
+        """Carry it out; it may be stopped between any two steps, and has stored whole threads then.
+
+        Raises:
+            MalformedExport: The file is none, or larger than is allowed; nothing was stored.
+            ThreadNotFound: With `keep_ids`, a thread of one of these ids is another owner's; nothing was stored.
+        """
+        with closing(open_scratch()) as scratch:
+            with read_lines(self._source, max_bytes=self._max_bytes, max_line=self._max_line) as lines:
+                yield from self._read(lines, scratch)
+            return (yield from self._store(scratch))
+
+    # -- reading -------------------------------------------------------------------------------------------------------------------------
+
+    def _read(self, lines: Iterator[bytes], scratch: SqliteDriver) -> Iterator[None]:
+        number = 0
+        for number, body in enumerate(lines, start=1):
+            try:
+                text = body.decode()
+                line = json.loads(text, parse_constant=_refuse)
+                if not isinstance(line, dict):
+                    raise ValueError("it is no object")
+                if self._read_line(number, line, text, scratch) != text:
+                    raise ValueError("it is not as an export writes it")
+            except MalformedExport:
+                raise
+            except (ValueError, TypeError, KeyError, IndexError, OverflowError, RecursionError, DamagedRow) as error:
+                raise MalformedExport(number, _reason(error)) from error
+            if number % TOLD_EVERY == 0:
+                yield
+        if not self._ended:
+            raise MalformedExport(number + 1, "the file ends too early: make the export again")
+
+    def _read_line(self, number: int, line: Line, text: str, scratch: SqliteDriver) -> str:
+        """Take a line; how an export would write it."""
+        if self._ended:
+            raise ValueError("something follows the last line")
+        if number == 1:
+            return _read_header(line)
+        match take(line, "kind", text_of):
+            case "thread":
+                return self._begin(number, line, text)
+            case "end":
+                return self._end(number, line, scratch)
+            case "total":
+                if self._arriving is not None or line.get("threads") != len(self._threads):
+                    raise ValueError(f"the file has {len(self._threads)} whole threads, and says otherwise")
+                self._ended = True
+                return dumps({"kind": "total", "threads": len(self._threads)})
+        return self._take(line, text, scratch)
+
+    def _begin(self, number: int, line: Line, text: str) -> str:
+        if self._arriving is not None:
+            raise ValueError("a thread begins before the last one has ended")
+        thread = read_thread(line)
+        if thread["id"] in self._threads:
+            raise ValueError(f"thread {thread['id']!r} is there twice")
+        thread["number"] = len(self._threads) + 1
+        self._arriving = Arriving(thread, ThreadLines(thread["number"]), number, sha256(f"{text}\n".encode()))
+        self._threads[thread["id"]] = self._arriving
+        return dumps(thread_line(thread))
+
+    def _take(self, line: Line, text: str, scratch: SqliteDriver) -> str:
+        """Take a row."""
+        arriving = self._arriving
+        if arriving is None:
+            raise ValueError("it stands in no thread")
+        table, row = arriving.lines.read(line)
+        place = (list(KINDS.values()).index(table), *(row[1 : 1 + table.keys] if table.keys else row[:1]))
+        if place <= arriving.last:
+            raise ValueError("it stands behind one that follows it")
+        if table is not arriving.table or len(arriving.rows) >= transit_ops.PAGE:
+            _flush(arriving, scratch)
+        arriving.last, arriving.table = place, table
+        arriving.rows.append(row)
+        arriving.counts[line["kind"]] += 1
+        arriving.digest.update(f"{text}\n".encode())
+        return arriving.lines.write(table, row)
+
+    def _end(self, number: int, line: Line, scratch: SqliteDriver) -> str:
+        arriving = self._arriving
+        if arriving is None:
+            raise ValueError("it stands in no thread")
+        if line.get("rows") != arriving.counts or line.get("sha256") != arriving.digest.hexdigest():
+            raise ValueError("the lines of the thread are not those that were written: the file was changed, or damaged")
+        _flush(arriving, scratch)
+        scratch.run(transit_ops.store_thread(arriving.thread), write=True)
+        _examine(arriving, number, scratch)
+        self._arriving = None
+        return dumps({"kind": "end", "rows": arriving.counts, "sha256": arriving.digest.hexdigest()})
+
+    # -- storing -------------------------------------------------------------------------------------------------------------------------
+
+    def _store(self, scratch: SqliteDriver) -> Generator[None, None, ImportedThreads]:
+        ids = {name: name if self._keep_ids else str(uuid4()) for name in self._threads}
+        if self._keep_ids:
+            for name in ids:
+                self._log.run(transit_ops.find(ThreadKey(name, self._owner)), write=False)
+        stored: dict[str, Arriving] = {}
+        for name, arrived in self._threads.items():
+            thread = scratch.run(transit_ops.read_thread(name), write=False)
+            origin = thread["forked_from"]
+            thread |= {
+                "owner": thread["owner"] if self._keep_owners else self._owner,
+                "forked_from": ids.get(origin, origin),
+            }
+            key, compress = ThreadKey(ids[name], self._owner), self._log.indexes.compress
+            copying = transit_ops.copy_in(key, name, thread, _rows(scratch, thread["number"]), compress=compress, codec=self._codec)
+            if self._log.run(copying, write=True):
+                stored[name] = arrived
+            yield
+        return ImportedThreads(
+            ids={name: ids[name] for name in stored},
+            skipped=tuple(name for name in ids if name not in stored),
+            messages=sum(arrived.counts["message"] for arrived in stored.values()),
+            checkpoints=sum(arrived.counts["checkpoint"] for arrived in stored.values()),
+        )
+
+
+def _rows(scratch: SqliteDriver, number: int) -> Iterator[tuple[Table, Rows]]:
+    for table in TABLES:
+        for rows in pages_of(scratch, number, table):
+            yield table, rows
+
+
+def _read_header(line: Line) -> str:
+    if line.get("format") != FORMAT:
+        raise ValueError("this is no export of threads")
+    version = take(line, "version", count_of)
+    if version > VERSION:
+        raise ValueError("a newer release has written it: upgrade langmem-ext to import it")
+    return dumps({"format": FORMAT, "version": version, "created_at": take(line, "created_at", text_of)})
+
+
+def _flush(arriving: Arriving, scratch: SqliteDriver) -> None:
+    if arriving.table is not None and arriving.rows:
+        scratch.run(transit_ops.store_rows(arriving.table, arriving.rows), write=True)
+        arriving.rows = []
+
+
+def _examine(arriving: Arriving, number: int, scratch: SqliteDriver) -> None:
+    """Have the doctor look at a thread; what follows from other rows is computed, and not believed.
+
+    Raises:
+        MalformedExport: Something does not hold.
+    """
+    examination = Examination(Contents(), counter=COUNTER, waiting_channel=WAITING_CHANNEL, now=now_ms())
+    found = Running(scratch, examination.thread_steps(arriving.thread["number"], fix=True)).finish()
+    for finding in found:
+        if finding.severity != "note" and not finding.fixed:
+            what = f"{finding.place} {finding.message.removesuffix(f': {NEXT_STEP}')}"
+            raise MalformedExport(number, f"the thread that begins in line {arriving.first} does not hold together: {what}")
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, KeyError | IndexError | RecursionError):
+        return "it is no line of an export"
+    if isinstance(error, DamagedRow):
+        return f"it does not decode ({error.__cause__ or error})"
+    return str(error) or "it is no line of an export"
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is no JSON")

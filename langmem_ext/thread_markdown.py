@@ -1,0 +1,120 @@
+"""A thread as Markdown, for people: who said what and when, what was called and what came back.
+
+What somebody has said is quoted, line by line, and its HTML and pictures are shown as they are written: nothing in it ends the quote, runs,
+or is fetched when the page is looked at. Data stands in fences that are longer than any inside.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from langmem_ext.line_fields import shown
+from langmem_ext.messages.annotations import HIDDEN, notes_of, shown_text
+from langmem_ext.messages.identity import pack
+from langmem_ext.messages.text import text_of
+from langmem_ext.storage.clock import moment_of
+
+_WHO: Final = {
+    "human": "User",
+    "ai": "Assistant",
+    "system": "System",
+    "tool": "Tool",
+    "function": "Function",
+    "chat": "Chat",
+    "HumanMessageChunk": "User",
+    "AIMessageChunk": "Assistant",
+    "SystemMessageChunk": "System",
+    "ToolMessageChunk": "Tool",
+    "FunctionMessageChunk": "Function",
+    "ChatMessageChunk": "Chat",
+}
+_RESULTS: Final = frozenset({"tool", "function", "ToolMessageChunk", "FunctionMessageChunk"})
+_CALLS: Final = frozenset({"tool_use", "tool_call", "tool_call_chunk", "input_json_delta", "function_call", "text", "non_standard"})
+"""Blocks that are no attachments: they stand elsewhere in the message, or are its text."""
+
+_TAG: Final = re.compile(r"<(?=[A-Za-z/!?])")
+_PICTURE: Final = re.compile(r"!(?=\[)")
+_SPECIAL: Final = re.compile(r"([\\`*_\[\]#|~])")
+
+
+def heading(thread: Mapping[str, Any]) -> str:
+    """The beginning of a thread's page, from its line."""
+    facts = [f"- id: {_inline(thread['id'])}"]
+    facts += [f"- {name}: {_inline(str(thread[name]))}" for name in ("owner", "status", "created_at", "updated_at") if thread[name]]
+    facts += [f"- {name.replace('_', ' ')}: {_inline(str(thread[name]))}" for name in ("waiting_for", "forked_from") if thread[name]]
+    if thread["tags"]:
+        facts.append(f"- tags: {', '.join(map(_inline, thread['tags']))}")
+    return f"# {_inline(thread['title'] or 'Untitled')}\n\n" + "\n".join(facts) + "\n"
+
+
+def message(fields: Mapping[str, Any], seconds: int, *, include_sensitive: bool) -> str:
+    """A message, from its fields and when it was stored, in Unix seconds."""
+    return "\n".join(_parts(fields, seconds, include_sensitive))
+
+
+def hidden(seconds: int) -> str:
+    """A message that another serializer wrote, which is not at hand."""
+    return f"\n## {_when(seconds)}\n\n*Written by a serializer of the application's own.*\n"
+
+
+def _parts(fields: Mapping[str, Any], seconds: int, include_sensitive: bool) -> Iterator[str]:
+    kind = str(fields.get("type", ""))
+    name = fields.get("name")
+    who = _WHO.get(kind, kind or "Message")
+    yield f"\n## {_inline(who)}{f' ({_inline(name)})' if isinstance(name, str) and name else ''}, {_when(seconds)}\n"
+    secret = bool(notes_of(fields).get("sensitive")) and not include_sensitive
+    content = fields.get("content")
+    text = text_of(content) if include_sensitive else shown_text(fields)
+    if text and kind in _RESULTS:
+        yield _folded("Result", text, "")
+    elif text:
+        yield f"{_quoted(text)}\n"
+    for block in content if isinstance(content, list) else ():
+        if isinstance(block, dict) and block.get("type") not in _CALLS:
+            yield f"- attached: {_attachment(block)}\n"
+    calls = fields.get("tool_calls")
+    for call in calls if isinstance(calls, list) else ():
+        if isinstance(call, dict):
+            arguments = HIDDEN if secret else json.dumps(shown(call.get("args")), ensure_ascii=False, indent=2)
+            yield _folded(f"Call of {call.get('name')}", arguments, "" if secret else "json")
+
+
+def _when(seconds: int) -> str:
+    return moment_of(seconds * 1000).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def _quoted(text: str) -> str:
+    """A text as a quotation."""
+    plain = _PICTURE.sub("!\\\\", _TAG.sub("&lt;", text.replace("\0", "")))
+    return "\n".join(f"> {line}".rstrip() for line in plain.splitlines())
+
+
+def _inline(text: str) -> str:
+    """A text in one line, as it is written."""
+    return _SPECIAL.sub(r"\\\1", " ".join(text.split())).replace("<", "&lt;")
+
+
+def _folded(title: str, text: str, language: str) -> str:
+    """Data, folded up, in a fence that nothing inside can end."""
+    longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    head = " ".join(title.split()).replace("&", "&amp;").replace("<", "&lt;")
+    return f"<details><summary>{head}</summary>\n\n{fence}{language}\n{text}\n{fence}\n\n</details>\n"
+
+
+def _attachment(block: Mapping[str, Any]) -> str:
+    """A block that is no text: its kind and its size, never what it holds."""
+    kind = next((block[name] for name in ("mime_type", "media_type") if isinstance(block.get(name), str)), None)
+    data = next((found for name in ("data", "base64", "image_url", "source", "file", "input_audio") if (found := block.get(name))), None)
+    if isinstance(data, dict):
+        kind = kind or next((data[name] for name in ("mime_type", "media_type", "format") if isinstance(data.get(name), str)), None)
+        data = next((data[name] for name in ("url", "data", "file_data") if isinstance(data.get(name), str)), None)
+    if isinstance(data, str) and data.startswith("data:"):
+        head, _, data = data.partition(",")
+        kind = kind or head[len("data:") :].split(";")[0]
+    size = len(data) * 3 // 4 if isinstance(data, str) and "://" not in data else len(data) if isinstance(data, bytes) else len(pack(block))
+    named = f" ({_inline(str(kind))})" if kind else ""
+    return f"{_inline(str(block.get('type', 'block')))}{named}, {size} bytes"

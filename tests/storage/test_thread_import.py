@@ -1,0 +1,438 @@
+"""Promises of an import: what is no export, or damaged, or too large, or forged, leaves no trace; nothing that it names is built."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import os
+import random
+import sys
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import ormsgpack
+import pytest
+from carried import body_of, bring_in, changed, exported, ids_of, rows_of, sealed, written
+from forgotten import assert_sound, rows
+from hypothesis import given
+from hypothesis import strategies as st
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langgraph.checkpoint.serde.jsonplus import EXT_CONSTRUCTOR_SINGLE_ARG, EXT_NUMPY_ARRAY
+from langgraph.graph import START, StateGraph, add_messages
+from langgraph.types import Command, interrupt
+from typing_extensions import Annotated, TypedDict  # noqa: UP035 - as graphs have it on 3.11
+
+from langmem_ext import DamagedRow, DeltaSaver, InvalidInput, LangmemExtError, MalformedExport, ThreadChatMessageHistory, Threads
+from langmem_ext.storage.compression import MARK
+
+SOAK = os.environ.get("LANGMEM_EXT_SOAK") == "1"
+ROUNDS = 4000 if SOAK else 150
+BYTES = st.binary(max_size=20)
+
+
+class State(TypedDict):
+    messages: Annotated[list[Any], add_messages]
+    notes: dict[str, Any]
+
+
+def config(thread: str = "t") -> Any:
+    return {"configurable": {"thread_id": thread}}
+
+
+def build(saver: DeltaSaver) -> Any:
+    """Rich messages, a large dict, a question that waits."""
+
+    def work(state: State) -> dict[str, Any]:
+        turn = len(state["messages"])
+        call = {"name": "find", "args": {"n": turn, "deep": [{"a": 1.5}]}, "id": f"call-{turn}"}
+        blocks: Any = [{"type": "text", "text": f"turn {turn} "}, {"type": "image_url", "image_url": {"url": "x.png"}}]
+        said = [AIMessage(blocks, tool_calls=[call], response_metadata={"m": "n" * 40}), ToolMessage("found", tool_call_id=f"call-{turn}")]
+        return {"messages": said, "notes": {f"key {number}": f"note {number} of {turn} " * 12 for number in range(12)}}
+
+    def ask(state: State) -> dict[str, Any]:
+        return {"messages": [HumanMessage(interrupt("more?"))]}
+
+    builder = StateGraph(State).add_node("work", work).add_node("ask", ask).add_edge(START, "work").add_edge("work", "ask")
+    return builder.compile(checkpointer=saver)
+
+
+@pytest.fixture(scope="module")
+def export() -> str:
+    """An export of two threads."""
+    with DeltaSaver.open(":memory:") as saver:
+        graph = build(saver)
+        for thread in ("t", "u"):
+            graph.invoke({"messages": [HumanMessage(f"hello from {thread}")], "notes": {}}, config(thread))
+            graph.invoke(Command(resume="yes"), config(thread))
+        Threads(saver).note("t", {"a": [1, 2.5, None]})
+        Threads(saver).tag("t", "vip")
+        return exported(saver)
+
+
+@pytest.fixture
+def target(tmp_path: Path) -> Iterator[DeltaSaver]:
+    with DeltaSaver.open(str(tmp_path / "b.db"), synchronous="normal") as saver:
+        yield saver
+
+
+def assert_refused(target: DeltaSaver, export: str | bytes, match: str, **options: Any) -> MalformedExport:
+    """It is refused, and the database is as it was to the byte."""
+    path = target.log.driver.path  # type: ignore[attr-defined]
+    before = [Path(path + end).read_bytes() for end in ("", "-wal") if Path(path + end).exists()]
+    source = io.StringIO(export) if isinstance(export, str) else io.BytesIO(export)
+    with pytest.raises(MalformedExport, match=match) as raised:
+        Threads(target).import_from(source, **options)
+    assert [Path(path + end).read_bytes() for end in ("", "-wal") if Path(path + end).exists()] == before
+    assert str(raised.value).startswith(f"line {raised.value.line}: ")
+    return raised.value
+
+
+# -- what is no export -------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "match"),
+    [
+        ("", "line 1: the file ends too early"),
+        ("\n", "line 1"),
+        ("SQLite format 3\0", "line 1"),
+        ("[]", "line 1: it is no object"),
+        ("5", "line 1"),
+        ("[" * 100_000, "line 1"),
+        ('{"format":"another","version":1}', "no export of threads"),
+        ('{"format":"langmem-ext/threads","version":2,"created_at":"x"}', "a newer release"),
+        ('{"format":"langmem-ext/threads","version":1,"created_at":"x","more":1}', "not as an export writes it"),
+        ('{"format":"langmem-ext/threads", "version":1,"created_at":"x"}', "not as an export writes it"),
+        ('{"format":"langmem-ext/threads","version":1,"created_at":"x"}', "line 2: the file ends too early"),
+        ('{"format":"langmem-ext/threads","version":1,"created_at":"x"}\n{"kind":"total","threads":1}', "line 2: the file has 0"),
+        ('{"format":"langmem-ext/threads","version":1,"created_at":"x"}\n{"kind":"word","number":0,"body":""}', "stands in no thread"),
+        ('{"format":"langmem-ext/threads","version":1,"created_at":"x"}\n{"kind":"end"}', "stands in no thread"),
+        ('{"format":"langmem-ext/threads","version":NaN,"created_at":"x"}', "NaN"),
+        ('{"format":"langmem-ext/threads","version":' + "9" * 5000 + "}", "line 1"),
+    ],
+)
+def test_what_is_no_export_is_refused(target: DeltaSaver, text: str, match: str) -> None:
+    assert_refused(target, text, match)
+
+
+def test_bytes_that_are_no_text_are_refused(target: DeltaSaver) -> None:
+    assert_refused(target, b"\xff\xfe", "line 1")
+    assert_refused(target, "\ud800", "line 1")
+
+
+def test_an_export_that_was_cut_off_anywhere_is_refused_whole(target: DeltaSaver, export: str) -> None:
+    lines = export.splitlines(keepends=True)
+    for end in range(len(lines)):
+        assert_refused(target, "".join(lines[:end]), f"line {end + 1}: the file ends too early")
+    for end in random.Random(5).sample(range(len(export) - 2), 20):
+        assert_refused(target, export[:end], "line")
+
+
+def test_a_line_that_is_missing_doubled_or_elsewhere_is_noticed(target: DeltaSaver, export: str) -> None:
+    lines = export.splitlines(keepends=True)
+    for at in range(1, len(lines)):
+        assert_refused(target, "".join(lines[:at] + lines[at + 1 :]), "line")
+        assert_refused(target, "".join(lines[:at] + [lines[at]] + lines[at:]), "line")
+    assert_refused(target, export + lines[-1], "something follows")
+    assert_refused(target, "".join([*lines[:-1], *lines[1:]]), "there is twice|is there twice")
+
+
+def test_a_changed_letter_is_noticed(target: DeltaSaver, export: str) -> None:
+    error = assert_refused(target, export.replace("hello from u", "hello from v", 1), "file was changed, or damaged|not as an export")
+    assert error.line > 1
+
+
+def test_lines_may_end_as_on_windows(target: DeltaSaver, export: str) -> None:
+    done = Threads(target).import_from(io.BytesIO(export.replace("\n", "\r\n").encode()), keep_ids=True)
+    assert list(done.ids) == ["t", "u"]
+    assert body_of(exported(target)) == body_of(export)
+
+
+# -- what is too large -------------------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_larger_than_allowed_is_refused(target: DeltaSaver, export: str) -> None:
+    size = len(export.encode())
+    assert_refused(target, export, "allow more with max_bytes", max_bytes=size - 1)
+    longest = max(len(line.encode()) for line in export.splitlines())
+    assert_refused(target, export, "allow more with max_line", max_line=longest - 1)
+    for limits in ({"max_bytes": 0}, {"max_line": True}, {"max_bytes": "all"}):
+        with pytest.raises(InvalidInput):
+            bring_in(target, export, **limits)
+    assert len(bring_in(target, export, max_bytes=size, max_line=longest).ids) == 2
+
+
+def test_a_file_that_expands_to_more_than_is_allowed_is_not_expanded(target: DeltaSaver, tmp_path: Path, export: str) -> None:
+    bomb = tmp_path / "bomb.jsonl.gz"
+    with gzip.open(bomb, "wb") as file:
+        for _ in range(64):
+            file.write(b" " * (1 << 20))
+    assert bomb.stat().st_size < 1 << 17
+    with pytest.raises(MalformedExport, match="max_line"):
+        Threads(target).import_from(bomb, max_line=1 << 16)
+    with gzip.open(bomb, "wb") as file:
+        file.write(export.partition("\n")[0].encode() + b"\n" * (1 << 20))
+    with pytest.raises(MalformedExport, match="line 2"):
+        Threads(target).import_from(bomb)
+    whole = gzip.compress(export.encode())
+    for damaged in (whole[:-20], whole[:100] + b"\0" + whole[101:], b"no gzip at all"):
+        bomb.write_bytes(damaged)
+        with pytest.raises(MalformedExport, match="the file is damaged|line"):
+            Threads(target).import_from(bomb)
+    assert ids_of(target) == []
+
+
+# -- what somebody has written who knows the format --------------------------------------------------------------------------------------
+
+
+def also(**fields: Any) -> Callable[[dict[str, Any]], None]:
+    """A change that sets fields of a line; None takes one away."""
+
+    def change(line: dict[str, Any]) -> None:
+        for name, value in fields.items():
+            line.pop(name, None) if value is None else line.__setitem__(name, value)
+
+    return change
+
+
+def packed(value: Any) -> str:
+    return b64encode(ormsgpack.packb(value, option=ormsgpack.OPT_NON_STR_KEYS)).decode()
+
+
+@pytest.mark.parametrize(
+    ("kind", "change"),
+    [
+        ("thread", also(id="")),
+        ("thread", also(id=5)),
+        ("thread", also(id="a\0b")),
+        ("thread", also(id="u")),
+        ("thread", also(title="two\nlines")),
+        ("thread", also(title="x" * 2000)),
+        ("thread", also(status="gone")),
+        ("thread", also(tags=["b", "a\n"])),
+        ("thread", also(tags="vip")),
+        ("thread", also(metadata=[1])),
+        ("thread", also(metadata={"a": "x" * 70_000})),
+        ("thread", also(created_at="yesterday")),
+        ("thread", also(created_at="2026-01-01T00:00:00.000")),
+        ("thread", also(updated_at=5)),
+        ("thread", also(tokens=-1)),
+        ("thread", also(messages=1.0)),
+        ("thread", also(next=[1, 2, 3])),
+        ("thread", also(next=[1, 2, 3, 1 << 33])),
+        ("thread", also(next=None)),
+        ("thread", also(owner="")),
+        ("thread", also(colour="red")),
+        ("word", also(number=-1)),
+        ("word", also(number=1 << 32)),
+        ("word", also(body="no base64!")),
+        ("word", also(body=packed(1) + "\n")),
+        ("message", also(number=True)),
+        ("message", also(role="nobody")),
+        ("message", also(role=5)),
+        ("message", also(rest=packed([1, 2]))),
+        ("message", also(rest="wQ==")),
+        ("message", also(rest=b64encode(MARK + MARK + b"\x20\x01\0").decode())),
+        ("message", also(shape=99)),
+        ("message", also(text=5)),
+        ("message", also(created_at="9999-99-99T00:00:00Z")),
+        ("message", also(tokens=None)),
+        ("message", also(id="a\0b")),
+        ("value", also(body=packed(5))),
+        ("value", also(number=77)),
+        ("checkpoint", also(body=packed([]))),
+        ("checkpoint", also(label=99)),
+        ("checkpoint", also(shape=0, label=0)),
+        ("checkpoint", also(step="first")),
+        ("checkpoint", also(step=1 << 70)),
+        ("checkpoint", also(namespace=5)),
+        ("checkpoint", also(id="00000000-0000-0000-0000-000000000000", parent="")),
+        ("write", also(body=packed([[1]]))),
+        ("write", also(shape=99)),
+        ("write", also(task=None)),
+    ],
+)
+def test_a_forged_line_is_refused(target: DeltaSaver, export: str, kind: str, change: Callable[[dict[str, Any]], None]) -> None:
+    other = changed(export, kind, change)
+    if other != sealed(export.splitlines()):
+        error = assert_refused(target, other, "line")
+        assert 1 < error.line < len(export.splitlines())
+
+
+def test_tool_calls_that_are_shown_must_be_those_that_are_made(target: DeltaSaver, export: str) -> None:
+    def change(line: dict[str, Any]) -> None:
+        line["tool_calls"][0]["name"] = "something harmless"
+
+    which = next(at for at, line in enumerate(kinds_of(export, "message")) if "tool_calls" in line)
+    assert_refused(target, changed(export, "message", change, which), "not as an export writes it")
+
+
+def kinds_of(export: str, kind: str) -> list[dict[str, Any]]:
+    return [line for line in map(json.loads, export.splitlines()) if line.get("kind") == kind]
+
+
+def test_what_follows_from_other_rows_is_counted_and_not_believed(target: DeltaSaver, export: str) -> None:
+    forged = changed(export, "thread", also(tokens=1 << 40, messages=3, stored_messages=0, waiting_for="everything"))
+    forged = changed(forged, "message", also(tokens=12345))
+    bring_in(target, forged, keep_ids=True)
+    assert body_of(exported(target)) == body_of(export)
+    assert_sound(target)
+
+
+class Trap:
+    """Something that must never be built."""
+
+    sprung = 0
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        Trap.sprung += 1
+
+
+@pytest.mark.parametrize("code", range(-128, 128))
+def test_nothing_is_built_that_a_file_names(export: str, code: int) -> None:
+    Trap.sprung = 0
+    if not 0 <= code < 128:
+        code %= 128
+    names = [(__name__, "Trap", ["echo"], "__call__"), ("os", "system", "exit 1"), ("os", "getenv", "HOME")]
+    for payload in names:
+        value = ormsgpack.Ext(code, ormsgpack.packb(payload))
+        body = b64encode(ormsgpack.packb({f"k{number}": value for number in range(3)})).decode()
+        forged = changed(export, "value", also(body=body))
+        with DeltaSaver.open(":memory:") as saver:
+            try:
+                bring_in(saver, forged)
+            except MalformedExport:
+                assert ids_of(saver) == []
+    assert Trap.sprung == 0
+
+
+def test_an_array_in_a_file_imports_nothing(export: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "numpy", None)
+    array = ormsgpack.Ext(EXT_NUMPY_ARRAY, ormsgpack.packb(("O", (1 << 40,), "C", b"\0" * 8)))
+    inside = ormsgpack.Ext(
+        EXT_CONSTRUCTOR_SINGLE_ARG, ormsgpack.packb(("collections", "deque", [array]), option=ormsgpack.OPT_NON_STR_KEYS)
+    )
+    forged = changed(export, "write", also(body=packed([[ormsgpack.packb(inside)]])))
+    with DeltaSaver.open(":memory:") as saver, pytest.raises(MalformedExport):
+        bring_in(saver, forged)
+
+
+def assert_reads(saver: DeltaSaver, thread: str) -> None:
+    """All that can be read of a thread is read; errors are this package's."""
+    for found in saver.list(config(thread)):
+        repr(found)
+    repr(saver.get_tuple(config(thread)))
+    repr(ThreadChatMessageHistory(thread, saver).messages)
+    repr(Threads(saver).get(thread))
+    "".join(Threads(saver).export_lines(thread, format="markdown"))
+
+
+VALUES: list[Any] = [
+    *(None, True, 0, 1, -1, 3, 2**31, 2**32, 2**63, 2**70, 1.5, "", "a", "\ud800", "0" * 200, [], [1], {}, {"a": 1}),
+    *("wQ==", "gA==", "kA=="),
+]
+
+
+def mutated(export: str, chance: random.Random) -> str:
+    """An export with one thing changed, and mostly with the right checksum again."""
+    lines = export.splitlines()
+    at = chance.randrange(len(lines))
+    line = json.loads(lines[at])
+    match chance.randrange(6):
+        case 0:
+            text = lines[at]
+            where = chance.randrange(len(text))
+            lines[at] = text[:where] + chance.choice('"{}[],:0a\\ \0é') + text[where + chance.randrange(2) :]
+            return "".join(f"{one}\n" for one in lines)
+        case 1:
+            del lines[at]
+        case 2:
+            other = chance.randrange(len(lines))
+            lines[at], lines[other] = lines[other], lines[at]
+        case 3:
+            line[chance.choice(sorted(line))] = chance.choice(VALUES)
+            lines[at] = written(line)
+        case _:
+            # The bytes of a row, which only the doctor can tell apart.
+            of_bytes = [number for number, text in enumerate(lines) if '"body":' in text or '"rest":' in text]
+            at = chance.choice(of_bytes)
+            line = json.loads(lines[at])
+            name = "body" if "body" in line else "rest"
+            raw = bytearray(b64decode(line[name]))
+            for _ in range(chance.randrange(1, 3)):
+                raw[chance.randrange(len(raw))] = chance.randrange(256)
+            lines[at] = written({**line, name: b64encode(raw).decode()})
+    try:
+        return sealed(lines)
+    except ValueError:
+        return "".join(f"{one}\n" for one in lines)
+
+
+def test_random_changes_are_refused_without_a_trace_or_give_a_sound_thread(export: str) -> None:
+    seed = random.SystemRandom().randrange(1 << 32) if SOAK else 20260301
+    chance, taken = random.Random(seed), 0
+    for number in range(ROUNDS):
+        forged = mutated(export, chance)
+        note = f"seed {seed}, round {number}"
+        with DeltaSaver.open(":memory:") as saver:
+            try:
+                done = Threads(saver).import_from(io.BytesIO(forged.encode("utf-8", "surrogatepass")))
+            except MalformedExport:
+                assert ids_of(saver) == [], note
+                assert list(rows(saver, "SELECT count(*) FROM item UNION ALL SELECT count(*) FROM word")) == [(0,), (0,)], note
+                continue
+            taken += 1
+            assert_sound(saver)
+            for thread in done.ids.values():
+                try:
+                    assert_reads(saver, thread)
+                except LangmemExtError as error:
+                    raise AssertionError(f"{note}: {error}") from error
+    assert 0 < taken < ROUNDS
+
+
+@given(st.lists(st.one_of(BYTES, st.sampled_from([b"{", b"}", b'"kind":', b'"thread"', b"\n", b"1", b",", b"[", b"\xff"])), max_size=30))
+def test_noise_is_refused(noise: list[bytes]) -> None:
+    with DeltaSaver.open(":memory:") as saver:
+        with pytest.raises(MalformedExport):
+            Threads(saver).import_from(io.BytesIO(b"".join(noise)))
+        assert ids_of(saver) == []
+
+
+def test_an_import_that_fails_while_it_stores_has_stored_whole_threads(
+    target: DeltaSaver, export: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver = target.log.driver
+    execute, left = type(driver).execute, 0
+
+    def failing(self: Any, effect: Any) -> Any:
+        nonlocal left
+        if self is driver:
+            if left == 0:
+                raise DamagedRow("the disk is on fire")
+            left -= 1
+        return execute(self, effect)
+
+    monkeypatch.setattr(type(driver), "execute", failing)
+    stored = set()
+    for k in range(1000):
+        left = k
+        try:
+            bring_in(target, export, keep_ids=True)
+        except DamagedRow:
+            left = -1
+            there = ids_of(target)
+            stored.add(len(there))
+            assert there in ([], ["t"])
+            for thread in there:
+                assert len(rows_of(target, thread)["checkpoint"]) == len(kinds_of(export, "checkpoint")) // 2
+            Threads(target).delete("t", "u")
+        else:
+            break
+    assert stored == {0, 1}
+    left = -1
+    assert ids_of(target) == ["t", "u"]
+    assert_sound(target)
