@@ -39,6 +39,8 @@ class Wanted(TypedDict, total=False):
     """Last written then or later; with its time zone."""
     until: datetime
     """Last written before; with its time zone."""
+    begins: str
+    """What their id begins with."""
     title: str
     """A part of their title; the case of ASCII letters does not count."""
 
@@ -73,6 +75,7 @@ def plan_filter(wanted: Wanted, owner: str | None) -> ThreadFilter:
         tag=None if wanted.get("tag") is None else checked_tags([wanted["tag"]])[0],
         since=_moment(wanted.get("since"), "since"),
         until=_moment(wanted.get("until"), "until"),
+        begins=wanted.get("begins"),
         title=None if title is None else f"%{title.replace('!', '!!').replace('%', '!%').replace('_', '!_')}%",
     )
 

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Annotated
 
 import typer
 
 from langmem_ext import __version__
-from langmem_ext.errors import InvalidInput, LangmemExtError, MissingExtra, SettingsError
+from langmem_ext.cli.outcome import clear_errors
+from langmem_ext.cli.threads import threads
 
 _DEFAULT_DB = "Default: the setting storage_path (LANGMEM_EXT_DB), memory.db if nothing sets it."
 _COMPRESS = typer.Option(
@@ -36,14 +35,7 @@ app = typer.Typer(
 )
 
 
-@contextmanager
-def _clear_errors() -> Iterator[None]:
-    """Turn what the package refuses into a message and an exit code."""
-    try:
-        yield
-    except LangmemExtError as error:
-        typer.echo(f"langmem-ext: {error}", err=True)
-        raise typer.Exit(2 if isinstance(error, InvalidInput | MissingExtra | SettingsError) else 1) from error
+app.add_typer(threads, name="threads")
 
 
 def _show_version(asked: bool) -> None:
@@ -87,7 +79,7 @@ def chat(
 
     At a terminal, /help shows what else can be typed. With a pipe, each line of input is a message and each line of output its reply.
     """
-    with _clear_errors():
+    with clear_errors():
         # Imported here: LangGraph takes a second, and help must not wait for it.
         from langmem_ext.cli.chat import chat_with  # noqa: PLC0415 - see above
         from langmem_ext.cli.config import settings_with  # noqa: PLC0415 - see above
@@ -118,7 +110,7 @@ def import_checkpoints(
     Every state reads there as it did here, and a thread that waits goes on. Stopped anywhere, it is run again and goes on; run again later,
     it brings in what is new.
     """
-    with _clear_errors():
+    with clear_errors():
         from langmem_ext.cli.config import settings_with  # noqa: PLC0415 - as in `chat`
         from langmem_ext.cli.import_checkpoints import import_with  # noqa: PLC0415 - as in `chat`
 
@@ -149,7 +141,7 @@ def doctor(
 
     Exits with 1 if anything is wrong or damaged and has not been put right.
     """
-    with _clear_errors():
+    with clear_errors():
         from langmem_ext.cli.config import database  # noqa: PLC0415 - as in `chat`
         from langmem_ext.cli.inspection import examine_with  # noqa: PLC0415 - as in `chat`
 
@@ -163,7 +155,7 @@ def stats(
     as_json: Annotated[bool, typer.Option("--json", help="Print the statistics as one line of JSON.")] = False,
 ) -> None:
     """Show what a database holds, by kind and by thread, and what a SqliteSaver would have needed for it."""
-    with _clear_errors():
+    with clear_errors():
         from langmem_ext.cli.config import database  # noqa: PLC0415 - as in `chat`
         from langmem_ext.cli.inspection import count_with  # noqa: PLC0415 - as in `chat`
 
@@ -182,7 +174,7 @@ def config_show(
     as_json: Annotated[bool, typer.Option("--json", help="Print the settings as one line of JSON.")] = False,
 ) -> None:
     """Show every setting: its value, and the argument, environment variable or line of a file that it comes from."""
-    with _clear_errors():
+    with clear_errors():
         from langmem_ext.cli.config import show_with  # noqa: PLC0415 - as in `chat`
 
         show_with(assigned or (), as_json=as_json, interactive=sys.stdout.isatty())
@@ -191,7 +183,7 @@ def config_show(
 @config.command("path")
 def config_path(as_json: Annotated[bool, typer.Option("--json", help="Print the files as one line of JSON.")] = False) -> None:
     """Show where settings are read from: the project's file and the user's, whether they are there or not."""
-    with _clear_errors():
+    with clear_errors():
         from langmem_ext.cli.config import paths_with  # noqa: PLC0415 - as in `chat`
 
         paths_with(as_json=as_json)

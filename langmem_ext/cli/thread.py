@@ -81,7 +81,7 @@ class ChatThread:
 
     def lines(self) -> list[Line]:
         """The conversation as it is shown."""
-        return [line for message in self.messages() if (line := _line(message)).text]
+        return [line for message in self.messages() if (line := line_of(message)).text]
 
     @property
     def waits(self) -> bool:
@@ -119,7 +119,8 @@ def _session_report(values: dict[str, Any], playbook: Playbook) -> dict[str, Jso
     }
 
 
-def _line(message: BaseMessage) -> Line:
+def line_of(message: BaseMessage) -> Line:
+    """A message as it is shown."""
     role, text = message.type, str(message.text)
     if isinstance(message, ToolMessage):
         role = f"tool {message.name or ''}".strip()

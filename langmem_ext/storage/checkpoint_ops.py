@@ -70,7 +70,7 @@ def put_checkpoint(key: ThreadKey, namespace: str, packed: PackedCheckpoint, *, 
     newest = yield from store_header(writer, space, checkpoint, parent, header, step=packed.step, label=packed.label)
     if writer.thread.untitled and newest and space == 0 and (packed.step or 0) > 0:
         # Not before the graph has looked at the first prompt: it may mark it as one that holds a sensitive value.
-        writer.title = title_of(writer.index, codec, refs)
+        writer.title, writer.titled_by = title_of(writer.index, codec, refs)
     yield from close_writer(writer, (longest_list(refs), packed.waiting_for) if newest and space == 0 else None)
     indexes.account(writer.index)
 
@@ -231,7 +231,7 @@ def close_writer(writer: Writer, head: tuple[int | None, str | None] | None) -> 
     thread = writer.thread
     minute = writer.now // MINUTE_MS
     if minute != thread.active_at or writer.title is not None or writer.tool is not None:
-        yield from fetch(sql.DESCRIBE_THREAD, thread=thread.number, active_at=minute, tool=writer.tool, title=writer.title)
+        yield from fetch(sql.DESCRIBE_THREAD, thread=thread.number, active_at=minute, **writer.description())
     if thread.indexed is not None:
         yield from keep_indexed(writer)
     counters = {

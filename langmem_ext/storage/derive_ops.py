@@ -13,6 +13,7 @@ from typing import Any, Final
 from langmem_ext.errors import DamagedRow
 from langmem_ext.interruption import pass_on
 from langmem_ext.messages.manifest import NUMBERS, ranges_of
+from langmem_ext.messages.tokens import implied_tokens
 from langmem_ext.storage import checks
 from langmem_ext.storage import inspect_statements as sql
 from langmem_ext.storage.checkpoint_ops import header_of
@@ -137,6 +138,8 @@ def repair_thread(number: int, keys: Sequence[int], contents: Contents, waiting_
             reading = yield from read_item(index, contents, row)
             columns = {"name": row[3], "text": row[4], "tool_call_id": row[5], "tokens": row[-1]} | dict(reading.columns)
             columns["text"] = _as_stored(columns["text"], row[4])
+            if columns["tokens"] == implied_tokens(row[2], columns["text"]):
+                columns["tokens"] = None
             check = checks.item_check((*row[:3], columns["name"], columns["text"], columns["tool_call_id"], *row[6:-1]))
             yield from fetch(sql.REPAIR_ITEM, **columns, key=key, crc=check)
         if count % PAUSE_EVERY == 0:

@@ -91,7 +91,7 @@ def follow(
     parent = head.id if head is not None else None
     yield from store_header(writer, 0, checkpoint, parent, following, step=None if step is None else step + 1, label=b'{"source":"update"}')
     if writer.thread.untitled:
-        writer.title = title_of(writer.index, writer.codec, following.values)
+        writer.title, writer.titled_by = title_of(writer.index, writer.codec, following.values)
     [(shown,)] = yield from fetch(sql.SELECT_WAITING, thread=writer.thread.number)
     writer.settled = True
     waits = shown if isinstance(waiting_for, EllipsisType) else waiting_for

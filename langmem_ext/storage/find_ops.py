@@ -141,10 +141,11 @@ def _candidates(search: Search, field: _Field) -> Op[list[tuple[int, str]]]:
         conditions.append("item.role % 6 = :role")
         params["role"] = _ROLES[search.role]
     if search.since is not None:
-        conditions.append("item.created_at >= :since")
+        conditions.append("thread.epoch + item.seconds >= :since")
         params["since"] = search.since
-    if field.owner is not None:
+    if field.owner is not None or search.since is not None:
         joins += sql.JOIN_THREAD
+    if field.owner is not None:
         conditions.append("thread.owner = :owner")
         params["owner"] = field.owner
     statement = sql.SELECT_CANDIDATES.format(joins=joins, conditions=" AND ".join(conditions))
@@ -179,7 +180,7 @@ def _counts(terms: Sequence[Term], field: _Field) -> Op[list[int]]:
 def _load(best: Sequence[tuple[float, int]], terms: Sequence[Term], codec: Codec) -> Op[list[SearchHit]]:
     """The messages themselves; one that is damaged is passed over, and the doctor names it."""
     indexes: dict[int, ThreadIndex] = {}
-    titles: dict[int, tuple[str, str | None]] = {}
+    titles: dict[int, tuple[str, str | None, int]] = {}
     hits: list[SearchHit] = []
     for count, (worth, key) in enumerate(best, start=1):
         thread = key >> KEY_BITS
@@ -194,7 +195,7 @@ def _load(best: Sequence[tuple[float, int]], terms: Sequence[Term], codec: Codec
         if row is None or shown is None:
             continue
         snippet, highlights = cut_snippet(shown.text, terms)
-        thread_id, title = titles[thread]
+        thread_id, title, epoch = titles[thread]
         hits.append(
             SearchHit(
                 thread_id=thread_id,
@@ -202,7 +203,7 @@ def _load(best: Sequence[tuple[float, int]], terms: Sequence[Term], codec: Codec
                 message_id=None if row[1] is None else decode_id(row[1]),
                 number=key & (1 << KEY_BITS) - 1,
                 role=shown.role,
-                created_at=moment_of(row[6] * 1000),
+                created_at=moment_of((epoch + row[6]) * 1000),
                 snippet=snippet,
                 highlights=highlights,
                 rank=worth,

@@ -246,6 +246,8 @@ def _delete_waste(number: int, waste: _Waste) -> Op[None]:
     for statement, ranges in ((sql.DELETE_ITEMS, waste.items), (sql.DELETE_VALUES, waste.values)):
         for start, end in ranges:
             yield from fetch(statement, low=row_key(number, start), high=row_key(number, end))
+    for start, end in waste.items:
+        yield from fetch(sql.FORGET_TITLE, thread=number, first=start, end=end)
     for start, end in waste.words:
         yield from fetch(sql.DELETE_WORDS, thread=number, low=start, high=end)
     if waste.namespaces:

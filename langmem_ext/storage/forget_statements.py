@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from langmem_ext.storage.schema import RUN_OF_WORD
-from langmem_ext.storage.statements import WRITE_COLUMNS
+from langmem_ext.storage.statements import TOKENS, WRITE_COLUMNS
 
 # -- what a thread has -------------------------------------------------------------------------------------------------------------------
 
@@ -24,7 +24,7 @@ ITEM_BYTES: Final = (
     " + coalesce(length(tool_call_id), 0) + coalesce(length(rest), 0)"
 )
 MEASURE_ITEMS = (
-    f"SELECT count(*), coalesce(sum({IS_MESSAGE}), 0), coalesce(sum(tokens), 0), coalesce(sum({ITEM_BYTES}), 0)"
+    f"SELECT count(*), coalesce(sum({IS_MESSAGE}), 0), coalesce(sum({TOKENS}), 0), coalesce(sum({ITEM_BYTES}), 0)"
     " FROM item WHERE key >= :low AND key < :high"
 )
 MEASURE_VALUES = "SELECT count(*), coalesce(sum(length(body)), 0) FROM value WHERE key >= :low AND key < :high"
@@ -43,6 +43,7 @@ DELETE_VALUES = "DELETE FROM value WHERE key >= :low AND key < :high"
 DELETE_WORDS = "DELETE FROM word WHERE thread = :thread AND number >= :low AND number < :high"
 DELETE_NAMESPACE = "DELETE FROM namespace WHERE thread = :thread AND number = :number"
 LESSEN_THREAD = "UPDATE thread SET generation = generation + 1, items = items - :items, tokens = tokens - :tokens WHERE number = :thread"
+FORGET_TITLE = "UPDATE thread SET title = NULL, titled_by = NULL WHERE number = :thread AND titled_by >= :first AND titled_by < :end"
 SET_HEAD = "UPDATE thread SET head_messages = :head_messages, waiting_for = :waiting_for WHERE number = :thread"
 
 # -- runs --------------------------------------------------------------------------------------------------------------------------------
@@ -73,16 +74,17 @@ HAS_ROWS = (
     " OR EXISTS (SELECT 1 FROM item WHERE key >= :low AND key < :high)"
 )
 COPY_THREAD_ROW = (
-    "UPDATE thread SET title = source.title, items = source.items, tokens = source.tokens, head_messages = source.head_messages,"
+    "UPDATE thread SET title = source.title, titled_by = source.titled_by, items = source.items, tokens = source.tokens,"
+    " head_messages = source.head_messages,"
     " waiting_for = source.waiting_for, metadata = source.metadata, tags = source.tags, tool = source.tool, key_id = source.key_id,"
-    " forked_from = source.id,"
+    " forked_from = source.id, epoch = source.epoch,"
     " next_item = source.next_item, next_value = source.next_value, next_word = source.next_word,"
     " next_namespace = source.next_namespace, generation = thread.generation + 1, updated_at = :now, active_at = :now / 60000"
     " FROM (SELECT * FROM thread WHERE number = :source) AS source WHERE thread.number = :target"
 )
 COPY_ROWS: Final = (
-    "INSERT INTO item (key, message_id, role, name, text, tool_call_id, created_at, tokens, rest, shape, crc)"
-    " SELECT key + :shift, message_id, role, name, text, tool_call_id, created_at, tokens, rest, shape, crc + :apart"
+    "INSERT INTO item (key, message_id, role, name, text, tool_call_id, seconds, tokens, rest, shape, crc)"
+    " SELECT key + :shift, message_id, role, name, text, tool_call_id, seconds, tokens, rest, shape, crc + :apart"
     " FROM item WHERE key >= :low AND key < :high",
     "INSERT INTO value (key, body, crc) SELECT key + :shift, body, crc + :apart FROM value WHERE key >= :low AND key < :high",
     "INSERT INTO namespace (thread, number, name, crc) SELECT :target, number, name, crc + :apart FROM namespace WHERE thread = :source",

@@ -44,19 +44,19 @@ def _read(key: ThreadKey, channel: str, indexes: Indexes, codec: Codec, *, dated
     head = yield from find_head(index)
     ref = (yield from list_of(index, codec, head.header, channel)) if head is not None else ValueRef()
     messages = yield from read_messages(index, codec, ref.runs, ref.nameless)
-    times = (yield from _times_of(index, ref.runs)) if dated else [0] * len(messages)
+    times = (yield from _times_of(index, ref.runs, thread.epoch)) if dated else [0] * len(messages)
     indexes.account(index)
     return list(zip(messages, times, strict=True))
 
 
-def _times_of(index: ThreadIndex, runs: Runs) -> Op[list[int]]:
+def _times_of(index: ThreadIndex, runs: Runs, epoch: int) -> Op[list[int]]:
     times: list[int] = []
     for first, end in ranges_of(runs):
         low = sql.row_key(index.number, first)
         times += [time for (time,) in (yield from fetch(sql.SELECT_ITEM_TIMES, low=low, high=low + end - first))]
     if len(times) != length_of(runs) or not all(type(time) is int for time in times):
         raise DamagedRow(f"messages of thread number {index.number} are missing: restore the thread from a copy, or delete it")
-    return times
+    return [epoch + time for time in times]
 
 
 def read_conversation(key: ThreadKey, last: int | None, *, indexes: Indexes, codec: Codec) -> Op[list[Snapshot]]:

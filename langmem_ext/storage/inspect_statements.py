@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from langmem_ext.storage.statements import CHECKPOINT_COLUMNS, ITEM_COLUMNS, WRITE_COLUMNS
+from langmem_ext.storage.statements import CHECKPOINT_COLUMNS, ITEM_COLUMNS, TOKENS, WRITE_COLUMNS
 
 INTEGRITY_CHECK = "PRAGMA integrity_check(100)"
 SELECT_COUNTER_NAME = "SELECT value FROM setting WHERE name = 'token_counter'"
@@ -37,15 +37,15 @@ REPAIR_THREAD = (
 )
 ADOPT_THREAD = (
     "INSERT INTO thread"
-    " (number, id, status, created_at, updated_at, active_at, next_item, next_value, next_word, next_namespace, items, tokens)"
-    " VALUES (:thread, :id, 'active', :now, :now, :now / 60000, 0, 0, 0, 1, 0, 0) ON CONFLICT DO NOTHING"
+    " (number, id, status, created_at, updated_at, active_at, epoch, next_item, next_value, next_word, next_namespace, items, tokens)"
+    " VALUES (:thread, :id, 'active', :now, :now, :now / 60000, :now / 1000, 0, 0, 0, 1, 0, 0) ON CONFLICT DO NOTHING"
 )
 
 # -- what a thread has -------------------------------------------------------------------------------------------------------------------
 
 # What is compared stands after what decodes an item.
-SELECT_ITEM_PAGE = f"SELECT {ITEM_COLUMNS}, tokens FROM item WHERE key > :after AND key < :high ORDER BY key LIMIT :limit"
-SELECT_ITEM = f"SELECT {ITEM_COLUMNS}, tokens FROM item WHERE key = :key"
+SELECT_ITEM_PAGE = f"SELECT {ITEM_COLUMNS}, {TOKENS} FROM item WHERE key > :after AND key < :high ORDER BY key LIMIT :limit"
+SELECT_ITEM = f"SELECT {ITEM_COLUMNS}, {TOKENS} FROM item WHERE key = :key"
 REPAIR_ITEM = "UPDATE item SET name = :name, text = :text, tool_call_id = :tool_call_id, tokens = :tokens, crc = :crc WHERE key = :key"
 NEXT_ITEM = "SELECT key FROM item WHERE key > :after AND key < :high ORDER BY key LIMIT 1"
 SELECT_VALUE_PAGE = "SELECT key, body, crc FROM value WHERE key > :after AND key < :high ORDER BY key LIMIT :limit"
@@ -62,7 +62,7 @@ SELECT_WRITE_PAGE = f"SELECT {WRITE_COLUMNS} FROM pending_write WHERE {_AFTER_WR
 NEXT_WRITE = f"SELECT namespace, checkpoint, task FROM pending_write WHERE {_AFTER_WRITE} LIMIT 1"
 SELECT_ITEM_TOTALS = (
     "SELECT count(CASE WHEN role IS NOT NULL OR rest IS NOT NULL THEN 1 END),"
-    " coalesce(sum(CASE WHEN role IS NOT NULL OR rest IS NOT NULL THEN tokens END), 0), max(key)"
+    f" coalesce(sum(CASE WHEN role IS NOT NULL OR rest IS NOT NULL THEN {TOKENS} END), 0), max(key)"
     " FROM item WHERE key >= :low AND key < :high"
 )
 SELECT_LAST_VALUE = "SELECT max(key) FROM value WHERE key >= :low AND key < :high"

@@ -31,6 +31,7 @@ class ThreadFilter:
         tool: The tool of their newest turn that names one.
         tag: A tag that they have.
         since, until: When they were last written, in Unix milliseconds: at or after, before.
+        begins: What their id begins with.
         title: A pattern of their title, for `LIKE` with `!` as escape.
     """
 
@@ -43,6 +44,7 @@ class ThreadFilter:
     tag: str | None = None
     since: int | None = None
     until: int | None = None
+    begins: str | None = None
     title: str | None = None
 
     def conditions(self) -> tuple[list[str], dict[str, Any]]:

@@ -17,6 +17,7 @@ from langmem_ext.errors import DamagedRow
 from langmem_ext.messages.identity import is_text
 from langmem_ext.messages.manifest import Runs, numbers_of, ranges_of, runs_of
 from langmem_ext.messages.skeleton import split_keys
+from langmem_ext.messages.tokens import implied_tokens
 from langmem_ext.storage import checks
 from langmem_ext.storage import statements as sql
 from langmem_ext.storage.compression import shrink, shrink_text
@@ -40,7 +41,7 @@ MAX_WORDS: Final = 512
 """Words of a thread from which on patterns are no longer interned: some applications have task paths that name data."""
 
 
-_CHECKED: Final = itemgetter("key", "message_id", "role", "name", "text", "tool_call_id", "created_at", "rest", "shape")
+_CHECKED: Final = itemgetter("key", "message_id", "role", "name", "text", "tool_call_id", "seconds", "rest", "shape")
 """The columns of an item that its check covers."""
 
 
@@ -53,7 +54,7 @@ class Writer:
             checkpoint, the one that follows it. An input's messages stand in both: in the checkpoint, and in what its task writes.
         compress: Whether texts, rests and values are compressed where that saves enough.
         tool: The tool that a new message says its turn is for.
-        title: What the thread is to be called, if it has no title.
+        title, titled_by: What the thread is to be called, if it has no title, and the item that says so.
         settled: Whether the new messages stand as they are: a program has set them, and no node of a graph has yet to look at them.
         began: The first number of a new item.
         named, completed: Items from earlier operations that have got an id, or have become a message.
@@ -72,6 +73,7 @@ class Writer:
     added_tokens: int = 0
     tool: str | None = None
     title: str | None = None
+    titled_by: int | None = None
     settled: bool = False
     named: list[int] = field(default_factory=list)
     completed: list[int] = field(default_factory=list)
@@ -86,7 +88,7 @@ class Writer:
         number = self.thread.next_item
         self.thread.next_item = self.index.items_end = number + 1
         columns = self._columns(number, packed)
-        self.items.append(_sealed(self._stored(columns) | {"created_at": self.now // 1000}))
+        self.items.append(_sealed(self._stored(columns) | {"seconds": self.now // 1000 - self.thread.epoch}))
         self._learn(number, packed, columns["tokens"])
         return number
 
@@ -97,7 +99,7 @@ class Writer:
         row = yield from self._item(number)
         if row is None or row[2] is not None or row[7] is not None:
             return False
-        sealed = _sealed(self._stored(columns) | {"text": row[4], "created_at": row[6]})
+        sealed = _sealed(self._stored(columns) | {"text": row[4], "seconds": row[6]})
         if not (yield from fetch(sql.COMPLETE_ITEM, **sealed)):
             return False
         self._learn(number, packed, columns["tokens"])
@@ -116,6 +118,10 @@ class Writer:
         self.index.learn_item(number, packed, message_id)
         self.named.append(number)
         return True
+
+    def description(self) -> dict[str, Any]:
+        """What the thread's row is to say of what was written, beside its counters."""
+        return {"tool": self.tool, "title": self.title, "titled_by": self.titled_by}
 
     def _item(self, number: int) -> Op[Row | None]:
         """An item's row, which is about to be changed: what is damaged must not get a check that says otherwise."""
@@ -211,7 +217,9 @@ class Writer:
 
 
 def _sealed(columns: dict[str, Any]) -> dict[str, Any]:
-    """An item's columns with their check."""
+    """An item's columns with their check, and without what they imply."""
+    if columns["tokens"] == implied_tokens(columns["role"], columns["text"]):
+        columns["tokens"] = None
     columns["crc"] = checks.item_check(_CHECKED(columns))
     return columns
 

@@ -41,16 +41,18 @@ RUN_OF_WORD: Final = (
 
 _M001_TABLES = (
     # One row per conversation. The number keys every other table; AUTOINCREMENT never gives one away twice, so nothing remembered of a
-    # deleted thread can match a later one.
+    # deleted thread can match a later one. titled_by: the item that gave the title; NULL for a title that somebody gave.
     """CREATE TABLE thread (
         number INTEGER PRIMARY KEY AUTOINCREMENT,
         id TEXT NOT NULL UNIQUE,
         owner TEXT,
         title TEXT,
+        titled_by INTEGER,
         status TEXT NOT NULL,
         created_at INTEGER NOT NULL,
         updated_at INTEGER NOT NULL,
         active_at INTEGER NOT NULL,
+        epoch INTEGER NOT NULL,
         items INTEGER NOT NULL,
         tokens INTEGER NOT NULL,
         head_messages INTEGER,
@@ -84,7 +86,9 @@ _M001_TABLES = (
     ) WITHOUT ROWID""",
     # Which labels are of a run: only these are in it.
     f"CREATE INDEX word_by_run ON word ({RUN_OF_WORD}) WHERE {RUN_OF_WORD} IS NOT NULL",
-    # A message. role: position in messages.identity.CLASSES; NULL for a message kept whole in rest. created_at: Unix seconds.
+    # A message. role: position in messages.identity.CLASSES; NULL for a message kept whole in rest. seconds: from the thread's
+    # epoch, which is in Unix seconds: small numbers are short.
+    # tokens: NULL where it is what role and length of the text say (messages.tokens.implied_tokens).
     # rest: what the columns do not hold, as a dict; or, with a shape (a word with its keys), the values alone.
     # text and rest, and a value's body, may be compressed (storage.compression): a text is a BLOB then.
     # A row with neither role nor rest is a long text of an input that has not become a message, or not yet: then this row becomes it.
@@ -95,8 +99,8 @@ _M001_TABLES = (
         name TEXT,
         text TEXT,
         tool_call_id TEXT,
-        created_at INTEGER NOT NULL,
-        tokens INTEGER NOT NULL,
+        seconds INTEGER NOT NULL,
+        tokens INTEGER,
         rest BLOB,
         shape INTEGER,
         crc INTEGER NOT NULL
@@ -148,8 +152,11 @@ _M001_TABLES = (
                 )
                 ELSE rtrim(CAST(item.message_id AS TEXT), char(0))
             END AS message_id,
-            datetime(item.created_at, 'unixepoch') AS created_at,
-            item.tokens AS tokens
+            datetime(thread.epoch + item.seconds, 'unixepoch') AS created_at,
+            coalesce(
+                item.tokens,
+                (length(item.text) + CASE item.role WHEN 0 THEN 4 WHEN 1 THEN 9 WHEN 2 THEN 6 END + 3) / 4 + 3
+            ) AS tokens
         FROM thread JOIN item ON item.key >= thread.number << 32 AND item.key < (thread.number + 1) << 32
         WHERE item.role IS NOT NULL OR item.rest IS NOT NULL
         ORDER BY item.key""",

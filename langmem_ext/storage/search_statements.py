@@ -49,7 +49,7 @@ DELETE_WORDS = "DELETE FROM search WHERE rowid = :key"
 SELECT_UNINDEXED = "SELECT number, next_item FROM thread WHERE number > :after AND indexed IS NULL ORDER BY number LIMIT 1"
 SET_INDEXED = "UPDATE thread SET indexed = :indexed WHERE number = :thread"
 SELECT_INDEXED = "SELECT indexed FROM thread WHERE number = :thread"
-_ITEM_COLUMNS: Final = "key, message_id, role, name, text, tool_call_id, created_at, rest, shape, crc"
+_ITEM_COLUMNS: Final = "key, message_id, role, name, text, tool_call_id, seconds, rest, shape, crc"
 SELECT_ITEMS_DOWN = f"SELECT {_ITEM_COLUMNS} FROM item WHERE key >= :low AND key < :high ORDER BY key DESC LIMIT :limit"
 SELECT_LAST_ITEM = "SELECT max(key) FROM item WHERE key >= :low AND key < :high"
 # Their newest item has gone, and one of these is now the newest of its id.
@@ -72,7 +72,7 @@ TOTAL_CHANGES = "SELECT total_changes()"
 
 SELECT_THREAD = "SELECT number, items FROM thread WHERE id = :thread{owner}"
 SELECT_THREADS_OF = "SELECT number, items FROM thread WHERE owner = :owner LIMIT :limit"
-SELECT_TITLE = "SELECT id, title FROM thread WHERE number = :thread"
+SELECT_TITLE = "SELECT id, title, epoch FROM thread WHERE number = :thread"
 SELECT_CANDIDATES = (
     "SELECT search.rowid, search.words FROM search{joins} WHERE {conditions}"
     " AND search.rowid >= :low AND search.rowid < :high ORDER BY search.rowid DESC LIMIT :limit"

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from langmem_ext.messages.tokens import ROLE_LENGTHS
+
 KEY_BITS: Final = 32
 
 
@@ -18,14 +20,15 @@ def row_key(thread: int, number: int) -> int:
 
 # -- threads -----------------------------------------------------------------------------------------------------------------------------
 
-_COUNTERS: Final = "number, owner, generation, next_item, next_value, next_word, next_namespace, active_at, title IS NULL, indexed"
+_COUNTERS: Final = "number, owner, generation, next_item, next_value, next_word, next_namespace, active_at, title IS NULL, epoch, indexed"
 SELECT_THREAD = f"SELECT {_COUNTERS} FROM thread WHERE id = :id"
 SELECT_OWN_THREAD = f"{SELECT_THREAD} AND owner IS coalesce(:owner, owner)"
 INSERT_THREAD = (
     "INSERT INTO thread"
-    " (id, owner, status, created_at, updated_at, active_at, next_item, next_value, next_word, next_namespace, items, tokens, indexed)"
-    " VALUES (:id, :owner, 'active', :now, :now, :now / 60000, 0, 0, 0, 1, 0, 0, (SELECT 0 FROM setting WHERE name = 'search'))"
-    f" RETURNING {_COUNTERS}"
+    " (id, owner, status, created_at, updated_at, active_at, epoch, next_item, next_value, next_word, next_namespace, items, tokens,"
+    " indexed)"
+    f" VALUES (:id, :owner, 'active', :now, :now, :now / 60000, :now / 1000, 0, 0, 0, 1, 0, 0,"
+    f" (SELECT 0 FROM setting WHERE name = 'search')) RETURNING {_COUNTERS}"
 )
 UPDATE_THREAD = (
     "UPDATE thread SET updated_at = :now, generation = :generation, next_item = :next_item, next_value = :next_value,"
@@ -39,7 +42,8 @@ UPDATE_THREAD_HEAD = (
 )
 # At most once a minute, but for a title (once) and a turn's tool.
 DESCRIBE_THREAD = (
-    "UPDATE thread SET active_at = :active_at, tool = coalesce(:tool, tool), title = coalesce(title, :title) WHERE number = :thread"
+    "UPDATE thread SET active_at = :active_at, tool = coalesce(:tool, tool), title = coalesce(title, :title),"
+    " titled_by = CASE WHEN title IS NULL THEN :titled_by ELSE titled_by END WHERE number = :thread"
 )
 SELECT_WAITING = "SELECT waiting_for FROM thread WHERE number = :thread"
 DELETE_THREAD = (
@@ -63,13 +67,19 @@ INSERT_WORD = "INSERT INTO word (thread, number, body, crc) VALUES (:thread, :nu
 
 # -- items and values --------------------------------------------------------------------------------------------------------------------
 
-ITEM_COLUMNS = "key, message_id, role, name, text, tool_call_id, created_at, rest, shape, crc"
+TOKENS: Final = (
+    "coalesce(tokens, (length(text) + CASE role "
+    + " ".join(f"WHEN {role} THEN {length}" for role, length in ROLE_LENGTHS.items())
+    + " END + 3) / 4 + 3)"
+)
+"""An item's token count, also where its row does not say it."""
+ITEM_COLUMNS = "key, message_id, role, name, text, tool_call_id, seconds, rest, shape, crc"
 SELECT_ITEMS = f"SELECT {ITEM_COLUMNS} FROM item WHERE key >= :low AND key < :high ORDER BY key"
 SELECT_ITEM = f"SELECT {ITEM_COLUMNS} FROM item WHERE key = :key"
-SELECT_ITEM_TIMES = "SELECT created_at FROM item WHERE key >= :low AND key < :high ORDER BY key"
+SELECT_ITEM_TIMES = "SELECT seconds FROM item WHERE key >= :low AND key < :high ORDER BY key"
 INSERT_ITEM = (
-    "INSERT INTO item (key, message_id, role, name, text, tool_call_id, created_at, tokens, rest, shape, crc)"
-    " VALUES (:key, :message_id, :role, :name, :text, :tool_call_id, :created_at, :tokens, :rest, :shape, :crc)"
+    "INSERT INTO item (key, message_id, role, name, text, tool_call_id, seconds, tokens, rest, shape, crc)"
+    " VALUES (:key, :message_id, :role, :name, :text, :tool_call_id, :seconds, :tokens, :rest, :shape, :crc)"
 )
 COMPLETE_ITEM = (
     "UPDATE item SET message_id = :message_id, role = :role, name = :name, tool_call_id = :tool_call_id, tokens = :tokens, rest = :rest,"

@@ -26,6 +26,7 @@ class ThreadRow:
     Attributes:
         active_at: The minute in which it was last written, in Unix minutes.
         untitled: Whether it has no title yet.
+        epoch: The Unix second from which its messages' times count.
         indexed: Items below it are in the search index; None: the thread is not.
     """
 
@@ -38,6 +39,7 @@ class ThreadRow:
     next_namespace: int
     active_at: int
     untitled: int
+    epoch: int
     indexed: int | None
 
 
@@ -73,8 +75,8 @@ def ensure_thread(key: ThreadKey, *, now: int) -> Op[ThreadRow]:
     return _thread_of(row, key)
 
 
-def title_of(index: ThreadIndex, codec: Codec, values: Mapping[str, ValueRef]) -> str | None:
-    """A title for a thread with these values: from the first prompt of its longest list of messages.
+def title_of(index: ThreadIndex, codec: Codec, values: Mapping[str, ValueRef]) -> tuple[str | None, int | None]:
+    """A title for a thread with these values, and the item that gives it: from the first prompt of its longest list of messages.
 
     Only what this process knows is looked at: at the beginning of a conversation it knows it all, and the next checkpoint comes soon.
     """
@@ -84,5 +86,5 @@ def title_of(index: ThreadIndex, codec: Codec, values: Mapping[str, ValueRef]) -
         packed = index.content.get(number)
         title = None if packed is None else codec.title_of(packed)
         if title is not None:
-            return title
-    return None
+            return title, number
+    return None, None

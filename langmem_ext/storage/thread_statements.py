@@ -27,12 +27,13 @@ CONDITIONS: Final = {
     "tag": "instr(tags, :tag) > 0",
     "since": "active_at >= :since / 60000 AND updated_at >= :since",
     "until": "active_at <= :until / 60000 AND updated_at < :until",
+    "begins": "substr(id, 1, length(:begins)) = :begins",
     "title": "title LIKE :title ESCAPE '!'",
 }
 AFTER: Final = "(active_at, updated_at, number) < (:after_minute, :after_time, :after_number)"
 """Behind a thread, in the order of the list."""
 
-SET_TITLE = "UPDATE thread SET title = :title WHERE number = :thread"
+SET_TITLE = "UPDATE thread SET title = :title, titled_by = NULL WHERE number = :thread"
 SET_STATUS = "UPDATE thread SET status = :status WHERE number = :thread"
 SET_TAGS = "UPDATE thread SET tags = :tags WHERE number = :thread"
 SET_METADATA = "UPDATE thread SET metadata = :metadata WHERE number = :thread"

@@ -204,9 +204,10 @@ def test_a_message_of_a_lost_thread_comes_back_with_a_thread(db: Path) -> None:
 def test_what_is_no_fault_is_a_note(db: Path) -> None:
     change(
         db,
-        "INSERT INTO item SELECT key + 50, message_id, role, name, text, tool_call_id, created_at, tokens, rest, shape, 0 FROM item"
+        "INSERT INTO item SELECT key + 50, message_id, role, name, text, tool_call_id, seconds, tokens, rest, shape, 0 FROM item"
         " WHERE key = 1 << 32",
-        "UPDATE thread SET next_item = 51, items = items + 1, tokens = (SELECT sum(tokens) FROM item WHERE key >> 32 = 1) WHERE number = 1",
+        "UPDATE thread SET next_item = 51, items = items + 1, tokens ="
+        " (SELECT sum(tokens) FROM conversation WHERE thread_id = 'one') WHERE number = 1",
         "DELETE FROM checkpoint WHERE thread = 2 AND step = 1",
         "INSERT INTO pending_write SELECT thread, namespace, x'7800', task, shape, body, 0 FROM pending_write WHERE thread = 2",
     )

@@ -197,7 +197,7 @@ def test_a_message_without_a_time_has_the_one_at_which_it_was_stored(session: Se
     ThreadChatMessageHistory("s", saver).add_messages([HumanMessage("hi")])
     session.append(said("told"))
     with closing(sqlite3.connect(saver.log.driver.path)) as connection:  # type: ignore[attr-defined]
-        [stored] = connection.execute("SELECT strftime('%Y-%m-%dT%H:%M:%S+00:00', min(created_at), 'unixepoch') FROM item").fetchone()
+        [stored] = connection.execute("SELECT replace(min(created_at), ' ', 'T') || '+00:00' FROM conversation").fetchone()
     assert [message.timestamp for message in session.history()] == [stored, THEN]
     assert session.history() == session.history()
 

@@ -173,6 +173,22 @@ def test_a_list_reads_threads_rows_and_nothing_else(saver: DeltaSaver, monkeypat
     assert "thread_by_activity" in plan
 
 
+def test_a_title_goes_with_the_prompt_that_gave_it(saver: DeltaSaver) -> None:
+    graph = counting(saver)
+    graph.invoke({"messages": [HumanMessage("a secret", id="m1")]}, config("t"))
+    graph.invoke({"messages": [HumanMessage("a question", id="m2")]}, config("t"))
+    graph.update_state(config("t"), {"messages": [RemoveMessage("m1")]})
+    assert Threads(saver).get("t").title == "a secret"
+    copy = Threads(saver).fork("t")
+    Threads(saver).rename("t", "a name")
+    for thread, title in (("t", "a name"), (copy.id, None)):
+        saver.prune([thread])
+        assert Threads(saver).get(thread).title == title
+        graph.invoke({"messages": [HumanMessage("more")]}, config(thread))
+    assert Threads(saver).get(copy.id).title == "a question"
+    assert_sound(saver)
+
+
 # -- finding -----------------------------------------------------------------------------------------------------------------------------
 
 

@@ -8,13 +8,15 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, ChatMessage, HumanMessage, SystemMessage, ToolMessage
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from pydantic import BaseModel
 
 from langmem_ext.codec import MessageCodec, codec_of
-from langmem_ext.messages.identity import FIELD_CODES, FIELDS
-from langmem_ext.messages.tokens import COUNTER
+from langmem_ext.messages.identity import CLASSES, FIELD_CODES, FIELDS
+from langmem_ext.messages.tokens import COUNTER, approximate_tokens, implied_tokens
 from langmem_ext.serde import DataSerializer, RestorePolicy
 from langmem_ext.storage.schema import MIGRATIONS
 from langmem_ext.types import PackedValue
@@ -203,3 +205,14 @@ def test_what_a_policy_refuses_to_build_is_stored_all_the_same() -> None:
 
 def test_a_database_names_the_counter_of_its_token_counts() -> None:
     assert f"('token_counter', '{COUNTER}')" in " ".join(statement for migration in MIGRATIONS for statement in migration.sqlite)
+
+
+@given(st.sampled_from([HumanMessage, AIMessage, SystemMessage]), st.text())
+def test_a_token_count_that_a_row_implies_is_that_of_a_message_of_nothing_but_text(cls: type[BaseMessage], text: str) -> None:
+    assert implied_tokens(CLASSES.index(cls), text) == approximate_tokens(cls(content=text))
+
+
+@pytest.mark.parametrize("role", [3, 6, None, "0"])
+def test_no_token_count_is_implied_of_what_is_more_than_a_text(role: object) -> None:
+    assert implied_tokens(role, "text") is None
+    assert implied_tokens(0, b"compressed") is None

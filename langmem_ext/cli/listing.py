@@ -1,0 +1,217 @@
+"""Threads at a terminal or in a pipe: a table for a person, a line each for a program."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+from typing import Any, Final
+
+import typer
+from langchain_core.messages import BaseMessage, ToolMessage
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from langmem_ext.cli.config import database
+from langmem_ext.cli.terminal import COLOURS, printable
+from langmem_ext.cli.thread import Line, line_of
+from langmem_ext.errors import InvalidInput, ThreadNotFound
+from langmem_ext.log import MessageLog, existing
+from langmem_ext.threads import Threads
+from langmem_ext.types import ThreadInfo
+
+_SPANS: Final = ((timedelta(days=365), "y"), (timedelta(days=1), "d"), (timedelta(hours=1), "h"), (timedelta(minutes=1), "min"))
+
+
+@contextmanager
+def opened(db: str | None, owner: str | None, *, read_only: bool) -> Iterator[Threads]:
+    """The threads of a database that is there: the one that is named, or that of the settings."""
+    with closing(MessageLog.open(existing(database(db), read_only=read_only))) as log:
+        yield Threads(log, owner=owner)
+
+
+def find(threads: Threads, name: str) -> ThreadInfo:
+    """The thread of an id, or the only one whose id begins so.
+
+    Raises:
+        ThreadNotFound: There is none.
+        InvalidInput: There are several.
+    """
+    try:
+        return threads.get(name)
+    except ThreadNotFound:
+        found = threads.list(status=None, begins=name, limit=3)
+    if len(found) > 1:
+        names = ", ".join(thread.id for thread in found)
+        raise InvalidInput(f"several threads begin with {name!r}: {names}, …: type more of the id")
+    if not found:
+        raise ThreadNotFound(f"there is no thread {name!r}: `langmem-ext threads list` shows those that there are")
+    return found[0]
+
+
+# -- listing -----------------------------------------------------------------------------------------------------------------------------
+
+
+def list_with(
+    db: str | None, owner: str | None, *, limit: int, status: str | None, asked: Mapping[str, Any], as_json: bool, interactive: bool
+) -> None:
+    """Print the threads that are asked for.
+
+    Raises:
+        LangmemExtError: As `Threads.list` has it.
+    """
+    wanted: Any = {"status": status} | {name: value for name, value in asked.items() if value is not None}
+    with opened(db, owner, read_only=True) as threads:
+        found = list(islice(threads.each(**wanted), limit or None))
+        left_out = threads.count(**wanted) - len(found) if limit and len(found) == limit else 0
+    if as_json or not interactive:
+        for thread in found:
+            typer.echo(json.dumps(as_data(thread), ensure_ascii=False) if as_json else _line(thread))
+    elif found:
+        Console(highlight=False).print(_table(found, datetime.now(UTC)))
+    if not found:
+        typer.echo("langmem-ext: no threads: a thread is made by its first message", err=True)
+    if left_out > 0:
+        typer.echo(f"langmem-ext: {left_out:,} more: --limit 0 lists all", err=True)
+
+
+def as_data(thread: ThreadInfo) -> dict[str, Any]:
+    """A thread as JSON says it."""
+    data = dataclasses.asdict(thread)
+    del data["number"]
+    return {name: value.isoformat() if isinstance(value, datetime) else value for name, value in data.items()}
+
+
+def _line(thread: ThreadInfo) -> str:
+    """A thread in a line that other programs can cut up at its tabs."""
+    columns = (
+        thread.id,
+        thread.updated_at.isoformat(timespec="seconds"),
+        str(thread.messages),
+        thread.waiting_for or "",
+        thread.title or "",
+    )
+    return "\t".join(printable(column).replace("\t", " ").replace("\n", " ") for column in columns)
+
+
+def _table(found: Sequence[ThreadInfo], now: datetime) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    table.add_column("id", no_wrap=True, style="cyan")
+    table.add_column("title", overflow="ellipsis", no_wrap=True, ratio=1)
+    table.add_column("messages", justify="right")
+    table.add_column("age", justify="right")
+    table.add_column("", overflow="fold")
+    for thread in found:
+        flags = [f"waits for {thread.waiting_for}"] if thread.waiting_for else []
+        flags += ["archived"] if thread.status == "archived" else []
+        flags += [thread.tool] if thread.tool else []
+        flags += [f"#{tag}" for tag in thread.tags]
+        title = Text(printable(thread.title or ""))
+        noted = Text(printable(", ".join(flags)), style="yellow")
+        table.add_row(printable(thread.id), title, f"{thread.messages:,}", age(thread.updated_at, now), noted)
+    return table
+
+
+def age(moment: datetime, now: datetime) -> str:
+    """How long ago a moment was, in one unit.
+
+    >>> age(datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 3, tzinfo=UTC))
+    '2 d'
+    """
+    for span, unit in _SPANS:
+        if now - moment >= span:
+            return f"{(now - moment) // span} {unit}"
+    return "now"
+
+
+# -- one thread --------------------------------------------------------------------------------------------------------------------------
+
+
+def show_with(db: str | None, owner: str | None, name: str, *, as_json: bool) -> None:
+    """Print what a thread's row says.
+
+    Raises:
+        LangmemExtError: As `find` has it.
+    """
+    with opened(db, owner, read_only=True) as threads:
+        data = as_data(find(threads, name))
+    if as_json:
+        typer.echo(json.dumps(data, ensure_ascii=False))
+        return
+    for field, value in data.items():
+        if value not in (None, (), {}):
+            typer.echo(f"{field.replace('_', ' '):16} {printable(_words(value))}")
+
+
+def _words(value: Any) -> str:
+    if isinstance(value, tuple):
+        return ", ".join(value)
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict) else str(value)
+
+
+def history_with(db: str | None, owner: str | None, name: str, *, last: int | None, as_json: bool, interactive: bool) -> None:
+    """Print a thread's messages.
+
+    Raises:
+        LangmemExtError: As `Threads.messages` has it.
+    """
+    with opened(db, owner, read_only=True) as threads:
+        messages = threads.messages(find(threads, name).id, last=last)
+    console = Console(highlight=False)
+    for message in messages:
+        line = line_of(message)
+        if as_json:
+            typer.echo(json.dumps(_said(message, line), ensure_ascii=False))
+        elif interactive:
+            console.print(Text.assemble((f"{line.role} ", COLOURS.get(line.role, "bold")), ("› ", "dim"), printable(line.text)))
+        else:
+            typer.echo(f"{line.role}: {' '.join(printable(line.text).splitlines())}")
+
+
+def _said(message: BaseMessage, line: Line) -> dict[str, Any]:
+    call = {"tool_call_id": message.tool_call_id} if isinstance(message, ToolMessage) else {}
+    return {"id": message.id, "role": line.role, "text": line.text, **call}
+
+
+# -- changes -----------------------------------------------------------------------------------------------------------------------------
+
+
+def change_with(
+    db: str | None, owner: str | None, names: Sequence[str], change: Callable[[Threads, str], ThreadInfo], *, as_json: bool
+) -> None:
+    """Change threads, all of which are there, and print what they are then; in a pipe and at a terminal their ids.
+
+    Raises:
+        LangmemExtError: As `find` and the change have it.
+    """
+    with opened(db, owner, read_only=False) as threads:
+        for found in [find(threads, name) for name in names]:
+            changed = change(threads, found.id)
+            typer.echo(json.dumps(as_data(changed), ensure_ascii=False) if as_json else printable(changed.id))
+
+
+def delete_with(db: str | None, owner: str | None, names: Sequence[str], *, yes: bool, as_json: bool, interactive: bool) -> None:
+    """Delete threads, if that is meant, and overwrite what they held.
+
+    Raises:
+        InvalidInput: Nobody is there to say that it is meant.
+        LangmemExtError: As `find` has it.
+    """
+    with opened(db, owner, read_only=False) as threads:
+        found = [find(threads, name) for name in names]
+        if not yes:
+            if not interactive:
+                raise InvalidInput("deleting is for good and nobody can be asked here: say --yes")
+            for thread in found:
+                typer.echo(f"{printable(thread.id)}  {printable(thread.title or '')}  {thread.messages:,} messages", err=True)
+            typer.confirm(f"Delete {'it' if len(found) == 1 else f'these {len(found)}'} for good?", abort=True, err=True)
+        pruned = threads.delete(*(thread.id for thread in found))
+        threads.log.compact()
+    if as_json:
+        typer.echo(json.dumps(dataclasses.asdict(pruned)))
+    else:
+        typer.echo(f"deleted {pruned.threads:,} threads, {pruned.items:,} messages, {pruned.bytes:,} bytes", err=True)

@@ -1,0 +1,157 @@
+"""The commands `langmem-ext threads …`: their options and what they are for."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from langmem_ext.cli.outcome import clear_errors
+
+threads = typer.Typer(help="List, show, name, fork and delete conversations.", no_args_is_help=True, rich_markup_mode=None)
+
+_Db = Annotated[
+    str | None,
+    typer.Option(
+        help="The database: a path or sqlite:///path. Default: the setting storage_path (LANGMEM_EXT_DB), memory.db if nothing sets it.",
+        metavar="URL",
+    ),
+]
+_Owner = Annotated[str | None, typer.Option(help="Whose threads; those of others are not there.", metavar="NAME")]
+_Id = Annotated[str, typer.Argument(help="The thread: its id, or so much of its beginning that no other has.", metavar="ID")]
+_Ids = Annotated[list[str], typer.Argument(help="The threads: their ids, or enough of their beginnings.", metavar="ID...")]
+_Json = Annotated[bool, typer.Option("--json", help="Print JSON, a line for each thread or message.")]
+
+
+@threads.command("list")
+def list_(
+    db: _Db = None,
+    owner: _Owner = None,
+    archived: Annotated[bool, typer.Option("--archived", help="Those that were put away.")] = False,
+    everything: Annotated[bool, typer.Option("--all", "-a", help="Those that were put away, too.")] = False,
+    waiting: Annotated[bool, typer.Option("--waiting", "-w", help="Those that wait for an answer.")] = False,
+    waiting_for: Annotated[str | None, typer.Option(help="Those that wait for this parameter.", metavar="NAME")] = None,
+    tool: Annotated[str | None, typer.Option(help="Those whose newest turn is for this tool.", metavar="NAME")] = None,
+    tag: Annotated[str | None, typer.Option(help="Those with this tag.", metavar="TAG")] = None,
+    title: Annotated[str | None, typer.Option(help="Those with this in their title.", metavar="TEXT")] = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", help="At most so many; 0 for all.", min=0, metavar="N")] = 20,
+    as_json: _Json = False,
+) -> None:
+    """List conversations, the one used last first."""
+    with clear_errors():
+        from langmem_ext.cli.listing import list_with  # noqa: PLC0415 - help must not wait for it
+
+        status = None if everything else "archived" if archived else "active"
+        asked = {"tool": tool, "tag": tag, "title": title, "waiting_for": waiting_for or (True if waiting else None)}
+        list_with(db, owner, limit=limit, status=status, asked=asked, as_json=as_json, interactive=sys.stdout.isatty())
+
+
+@threads.command()
+def show(thread: _Id, db: _Db = None, owner: _Owner = None, as_json: _Json = False) -> None:
+    """Show what there is to know of a conversation without reading it."""
+    with clear_errors():
+        from langmem_ext.cli.listing import show_with  # noqa: PLC0415 - help must not wait for it
+
+        show_with(db, owner, thread, as_json=as_json)
+
+
+@threads.command()
+def history(
+    thread: _Id,
+    db: _Db = None,
+    owner: _Owner = None,
+    last: Annotated[int | None, typer.Option("--last", "-n", help="Only so many of the last messages.", min=1, metavar="N")] = None,
+    as_json: _Json = False,
+) -> None:
+    """Print what was said, oldest first; sensitive values are hidden."""
+    with clear_errors():
+        from langmem_ext.cli.listing import history_with  # noqa: PLC0415 - help must not wait for it
+
+        history_with(db, owner, thread, last=last, as_json=as_json, interactive=sys.stdout.isatty())
+
+
+@threads.command()
+def rename(
+    thread: _Id,
+    title: Annotated[str, typer.Argument(help="What to call it; empty: by its first prompt again.")],
+    db: _Db = None,
+    owner: _Owner = None,
+    as_json: _Json = False,
+) -> None:
+    """Call a conversation something else."""
+    with clear_errors():
+        from langmem_ext.cli.listing import change_with  # noqa: PLC0415 - help must not wait for it
+
+        change_with(db, owner, [thread], lambda threads, key: threads.rename(key, title), as_json=as_json)
+
+
+@threads.command()
+def tag(
+    thread: _Id,
+    tags: Annotated[list[str] | None, typer.Argument(help="Tags to give it.", metavar="[TAG]...")] = None,
+    remove: Annotated[
+        list[str] | None, typer.Option("--remove", "-r", help="A tag to take away; may be given again.", metavar="TAG")
+    ] = None,
+    db: _Db = None,
+    owner: _Owner = None,
+    as_json: _Json = False,
+) -> None:
+    """Give a conversation tags, and take others away."""
+    with clear_errors():
+        from langmem_ext.cli.listing import change_with  # noqa: PLC0415 - help must not wait for it
+
+        change_with(db, owner, [thread], lambda threads, key: threads.tag(key, *(tags or ()), remove=remove or ()), as_json=as_json)
+
+
+@threads.command()
+def archive(
+    thread_ids: _Ids,
+    undo: Annotated[bool, typer.Option("--undo", help="Take them back into the lists.")] = False,
+    db: _Db = None,
+    owner: _Owner = None,
+    as_json: _Json = False,
+) -> None:
+    """Put conversations away: lists leave them out. They can be continued as before."""
+    with clear_errors():
+        from langmem_ext.cli.listing import change_with  # noqa: PLC0415 - help must not wait for it
+
+        change_with(db, owner, thread_ids, lambda threads, key: threads.unarchive(key) if undo else threads.archive(key), as_json=as_json)
+
+
+@threads.command()
+def fork(
+    thread: _Id,
+    at: Annotated[str | None, typer.Option(help="End the copy with this message.", metavar="MESSAGE-ID")] = None,
+    checkpoint: Annotated[str | None, typer.Option(help="End the copy at this checkpoint.", metavar="CHECKPOINT-ID")] = None,
+    to: Annotated[str | None, typer.Option(help="The copy's id; a new one by default.", metavar="ID")] = None,
+    db: _Db = None,
+    owner: _Owner = None,
+    as_json: _Json = False,
+) -> None:
+    """Copy a conversation, whole or up to a place in it; the copy's id is printed."""
+    with clear_errors():
+        from langmem_ext.cli.listing import change_with  # noqa: PLC0415 - help must not wait for it
+
+        change_with(
+            db,
+            owner,
+            [thread],
+            lambda threads, key: threads.fork(key, checkpoint_id=checkpoint, message_id=at, to=to),
+            as_json=as_json,
+        )
+
+
+@threads.command()
+def delete(
+    thread_ids: _Ids,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    db: _Db = None,
+    owner: _Owner = None,
+    as_json: _Json = False,
+) -> None:
+    """Delete conversations with everything that they have, for good."""
+    with clear_errors():
+        from langmem_ext.cli.listing import delete_with  # noqa: PLC0415 - help must not wait for it
+
+        delete_with(db, owner, thread_ids, yes=yes, as_json=as_json, interactive=sys.stdin.isatty() and sys.stderr.isatty())

@@ -1,0 +1,142 @@
+"""Promise: what people do with conversations is done from the command line, by a person at a terminal or by a program in a pipe."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pexpect
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+
+from langmem_ext import DeltaSaver, ThreadChatMessageHistory, Threads
+
+COMMAND = [sys.executable, "-m", "langmem_ext.cli", "threads"]
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> Path:
+    """A database of three conversations: an order that waits, a secret, an empty joke."""
+    path = tmp_path / "memory.db"
+    with closing(DeltaSaver.open(str(path), synchronous="normal")) as saver:
+        for thread, text in (("aaa-order", "Where is my order?"), ("aab-pin", "my pin is 1234"), ("bbb-joke", "Tell me a joke\x1b[31m")):
+            notes = {"langmem_ext": {"sensitive": ["pin"]}} if "pin" in text else {}
+            call = {"name": "look_up", "args": {}, "id": "c1"}
+            said = [
+                HumanMessage(text, additional_kwargs=notes, id=f"{thread}-1"),
+                AIMessage("", tool_calls=[call]),
+                ToolMessage("found", tool_call_id="c1"),
+            ]
+            ThreadChatMessageHistory(thread, saver).add_messages([*said, AIMessage(f"answer to {thread}")])
+    return path
+
+
+def run(db: Path, *words: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run([*COMMAND, *words], env=os.environ | {"LANGMEM_EXT_DB": str(db)}, capture_output=True, text=True, check=False)
+    assert done.returncode == code, done.stderr
+    assert "Traceback" not in done.stderr
+    return done
+
+
+def data(db: Path, *words: str) -> list[Any]:
+    return [json.loads(line) for line in run(db, *words, "--json").stdout.splitlines()]
+
+
+def test_a_list_shows_the_newest_first_and_hides_what_is_sensitive(db: Path) -> None:
+    lines = [line.split("\t") for line in run(db, "list").stdout.splitlines()]
+    assert [(line[0], line[2], line[4]) for line in lines] == [
+        ("bbb-joke", "4", "Tell me a joke�[31m"),
+        ("aab-pin", "4", "•••"),
+        ("aaa-order", "4", "Where is my order?"),
+    ]
+    assert [thread["id"] for thread in data(db, "list", "--title", "order")] == ["aaa-order"]
+    few = run(db, "list", "--limit", "1", "--json")
+    assert [json.loads(line)["id"] for line in few.stdout.splitlines()] == ["bbb-joke"]
+    assert "2 more" in few.stderr
+    none = run(db, "list", "--waiting")
+    assert (none.stdout, none.stderr.count("\n")) == ("", 1)
+
+
+def test_a_thread_is_named_by_the_beginning_of_its_id_if_no_other_begins_so(db: Path) -> None:
+    [shown] = data(db, "show", "b")
+    assert (shown["id"], shown["messages"], shown["status"]) == ("bbb-joke", 4, "active")
+    assert "title            Where is my order?" in run(db, "show", "aaa").stdout
+    assert "several threads begin with 'aa'" in run(db, "show", "aa", code=2).stderr
+    assert "no thread 'zzz'" in run(db, "show", "zzz", code=1).stderr
+
+
+def test_a_history_is_read_without_what_is_sensitive(db: Path) -> None:
+    assert run(db, "history", "aaa").stdout.splitlines() == [
+        "you: Where is my order?",
+        "agent: calls look_up",
+        "tool: found",
+        "agent: answer to aaa-order",
+    ]
+    said = data(db, "history", "aab")
+    assert "1234" not in json.dumps(said)
+    assert [message["role"] for message in said] == ["you", "agent", "tool", "agent"]
+    assert [message["text"] for message in data(db, "history", "b", "--last", "1")] == ["answer to bbb-joke"]
+
+
+def test_threads_are_named_tagged_put_away_and_taken_back(db: Path) -> None:
+    assert data(db, "rename", "aaa", "The lamp")[0]["title"] == "The lamp"
+    assert data(db, "tag", "aaa", "vip", "late")[0]["tags"] == ["late", "vip"]
+    assert data(db, "tag", "aaa", "--remove", "late")[0]["tags"] == ["vip"]
+    assert [thread["id"] for thread in data(db, "list", "--tag", "vip")] == ["aaa-order"]
+    assert run(db, "archive", "aaa", "bbb").stdout.split() == ["aaa-order", "bbb-joke"]
+    assert [thread["id"] for thread in data(db, "list")] == ["aab-pin"]
+    assert {thread["id"] for thread in data(db, "list", "--archived")} == {"aaa-order", "bbb-joke"}
+    assert data(db, "archive", "--undo", "aaa")[0]["status"] == "active"
+    assert len(data(db, "list", "--all")) == 3
+    run(db, "archive", "bbb", "nobody", code=1)
+    assert data(db, "rename", "aaa", "")[0]["title"] is None
+
+
+def test_a_fork_prints_the_id_of_the_copy(db: Path) -> None:
+    copy = run(db, "fork", "aaa", "--to", "copy").stdout.strip()
+    assert [message["text"] for message in data(db, "history", copy)] == [message["text"] for message in data(db, "history", "aaa")]
+    assert data(db, "show", copy)[0]["forked_from"] == "aaa-order"
+    assert "a message 'nope'" in run(db, "fork", "aaa", "--at", "nope", code=2).stderr
+
+
+def test_deleting_asks_first_and_leaves_no_word_in_the_file(db: Path) -> None:
+    assert "--yes" in run(db, "delete", "aaa", code=2).stderr
+    assert b"Where is my order" in db.read_bytes()
+    [done] = data(db, "delete", "aaa", "bbb", "--yes")
+    assert done["threads"] == 2
+    assert b"Where is my order" not in b"".join(path.read_bytes() for path in db.parent.iterdir())
+    assert [thread["id"] for thread in data(db, "list", "--all")] == ["aab-pin"]
+
+
+def test_at_a_terminal_a_table_is_shown_and_deleting_asks(db: Path) -> None:
+    environment: Any = os.environ | {"LANGMEM_EXT_DB": str(db), "TERM": "xterm", "COLUMNS": "100"}
+    listing = pexpect.run(" ".join([*COMMAND, "list"]), env=environment, encoding="utf-8")
+    assert "Where is my order?" in listing
+    assert "now" in listing
+    for answer, left in (("n", 3), ("y", 2)):
+        asking = pexpect.spawn(COMMAND[0], [*COMMAND[1:], "delete", "aaa"], env=environment, encoding="utf-8", timeout=60)
+        asking.expect("for good")
+        asking.sendline(answer)
+        asking.expect(pexpect.EOF)
+        asking.close()
+        assert asking.exitstatus == (1 if answer == "n" else 0)
+        with closing(DeltaSaver.open(str(db))) as saver:
+            assert Threads(saver).count(status=None) == left
+
+
+def test_a_database_that_is_not_there_is_not_made(tmp_path: Path) -> None:
+    for words in (["list"], ["show", "x"], ["rename", "x", "y"], ["delete", "x", "--yes"]):
+        assert "no database" in run(tmp_path / "none.db", *words, code=1).stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_threads_of_others_are_not_there_for_an_owner(db: Path) -> None:
+    with closing(DeltaSaver.open(str(db))) as saver:
+        ThreadChatMessageHistory("ccc", saver, owner="alice").add_messages([HumanMessage("mine")])
+    assert [thread["id"] for thread in data(db, "list", "--owner", "alice")] == ["ccc"]
+    assert "no thread" in run(db, "show", "aaa", "--owner", "alice", code=1).stderr
