@@ -19,7 +19,7 @@ from langmem_ext.retention import Keeper, Retention, Steps, arun_steps, checked_
 from langmem_ext.source import Closing, Source
 from langmem_ext.storage.clock import now_ms
 from langmem_ext.storage.retention_ops import Surroundings
-from langmem_ext.storage.tally_ops import count_all, read_answers
+from langmem_ext.storage.tally_ops import count_all
 from langmem_ext.sweeper import EVERY, AsyncSweeper, Sweeper
 from langmem_ext.turns import Limits, OnDamage, OnLimit, TurnReader, checked_turns
 from langmem_ext.types import Pruned, ThreadInfo, ThreadStatistics
@@ -104,7 +104,7 @@ class LimitedThreads(Closing):
         return await self.log.driver.acall(lambda: self.turns(thread_id, last))
 
     def begin(self, tool: str | None = None) -> Continuation:
-        """A new conversation, for a tool or agent; its thread is made by its first message."""
+        """A new conversation, for a tool or agent. Nothing is read or stored for it: its thread is made by its first message."""
         return Continuation(self._reader, str(uuid4()), tool)
 
     def continue_(self, continuation_id: ThreadId | None, *, tool: str | None = None) -> Continuation:
@@ -145,11 +145,7 @@ class LimitedThreads(Closing):
             InvalidInput: A price is none.
         """
         table = None if prices is None else checked_prices(prices)
-        key = self._source.key(thread_id)
-        found = self.log.run(
-            read_answers(key, lambda packed: spent_by(self._codec.load_message(packed)), **self._source.tools), write=False
-        )
-        return thread_usage(found, self._reader.all_turns(key), table)
+        return thread_usage(*self._reader.count(thread_key(thread_id), spent_by), table)
 
     async def ausage(self, thread_id: ThreadId, prices: Prices | None = None) -> ThreadUsage:
         """Async twin of `usage`."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias, TypeVar, get_args
 
 from langchain_core.messages import BaseMessage
 
@@ -19,7 +19,10 @@ from langmem_ext.storage.clock import now_ms
 from langmem_ext.storage.effects import Op
 from langmem_ext.storage.history_ops import read_conversation
 from langmem_ext.storage.retention_ops import read_live
-from langmem_ext.types import PackedValue, Snapshot, ThreadInfo, ThreadKey
+from langmem_ext.storage.tally_ops import read_answers
+from langmem_ext.types import PackedValue, Snapshot, ThreadInfo
+
+T = TypeVar("T")
 
 OnLimit: TypeAlias = Literal["trim", "error"]
 OnDamage: TypeAlias = Literal["raise", "skip"]
@@ -146,13 +149,24 @@ class TurnReader:
             self.pass_over(thread_id, error)
         return thread_id
 
-    def all_turns(self, key: ThreadKey) -> Sequence[ConversationTurn]:
-        """The turns of a thread, expired or not; none where only its graph can read them."""
+    def count(self, thread_id: object, pick: Callable[[object], T | None]) -> tuple[list[T], Sequence[ConversationTurn]]:
+        """What is picked from every answer that a thread's log holds, and its turns; no turns where only its graph can read them.
+
+        Raises:
+            ThreadNotFound: There is none, or it is another owner's; one that has expired is still there.
+            DamagedRow: An answer is damaged.
+        """
+        codec = self.source.codec
+        found, packed = self.source.log.run(self._count(thread_id, lambda packed: pick(codec.load_message(packed))), write=False)
+        return found, cut_turns(codec.load_value(PackedValue(messages=packed)))[1]
+
+    def _count(self, thread_id: object, pick: Callable[[Snapshot], T | None]) -> Op[tuple[list[T], list[Snapshot]]]:
+        key = self.source.key(thread_id)
+        found = yield from read_answers(key, pick, **self.source.tools)
         try:
-            packed = self.source.log.run(read_conversation(key, None, **self.source.tools), write=False)
+            return found, (yield from read_conversation(key, None, **self.source.tools))
         except InvalidInput:
-            return ()
-        return cut_turns(self.source.codec.load_value(PackedValue(messages=packed)))[1]
+            return found, []
 
     def pass_over(self, thread_id: object, error: DamagedRow) -> None:
         """Go on without a damaged thread, and say so once; or raise what was found."""

@@ -10,15 +10,18 @@ from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 from forgotten import assert_sound
 from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, SystemMessage, ToolMessage
 from langchain_core.tools import tool as langchain_tool
+from langgraph.channels.delta import DeltaChannel
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.graph.message import _messages_delta_reducer
 from savers import Calls, Mode
+from typing_extensions import TypedDict
 
 from langmem_ext import (
     Continuation,
@@ -399,6 +402,23 @@ async def test_usage_counts_every_message_of_the_log_once_and_each_turn(log: Mes
         await calls.call(threads, "usage", thread.id, {"small": 1})
     with pytest.raises(ThreadNotFound):
         await calls.call(threads, "usage", "missing")
+
+
+class DeltaState(TypedDict):
+    messages: Annotated[list[Any], DeltaChannel(_messages_delta_reducer, snapshot_frequency=10)]
+
+
+def test_usage_is_counted_where_only_the_graph_can_read_the_turns(path: str) -> None:
+    def answer(state: DeltaState) -> dict[str, Any]:
+        return {"messages": [AIMessage("one", usage_metadata={"input_tokens": 100, "output_tokens": 20, "total_tokens": 120})]}
+
+    with DeltaSaver.open(path) as saver:
+        graph: Any = StateGraph(DeltaState).add_node("answer", answer).add_edge(START, "answer").compile(checkpointer=saver)
+        graph.invoke({"messages": [HumanMessage("hi")]}, {"configurable": {"thread_id": "t"}})
+        found = Threads(saver).usage("t")
+        with pytest.raises(InvalidInput, match="DeltaChannel"):
+            Threads(saver).turns("t")
+    assert (found.total.total_tokens, found.elsewhere.total_tokens, found.turns) == (120, 120, ())
 
 
 def test_usage_is_counted_with_a_serializer_of_ones_own(path: str) -> None:

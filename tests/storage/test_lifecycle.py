@@ -33,6 +33,7 @@ from langmem_ext import (
     ThreadNotFound,
     Threads,
 )
+from langmem_ext.retention import run_steps
 from langmem_ext.sweeper import THREAD_NAME
 
 HOUR = timedelta(hours=1)
@@ -138,6 +139,33 @@ async def test_a_tool_thread_lives_three_hours_after_its_last_turn_and_a_chat_fo
         await calls.call(threads, "get", "tool")
     assert not isinstance(missing.value, ThreadExpired)
     assert_clean(DeltaSaver(log))
+
+
+@pytest.mark.parametrize("seconds", [0.1, 1.1, 2.3, 4.35, 8.2, 0.0005, 7])
+def test_a_time_in_seconds_is_as_exact_as_one_in_milliseconds(log: MessageLog, clock: Clock, seconds: float) -> None:
+    threads = Threads(log, ttl=seconds)
+    say(log, "t")
+    lives = max(round(seconds * 1000), 1) * MS
+    assert threads.sweep(now=clock.now + lives - MS, dry_run=True).threads == 0
+    assert threads.sweep(now=clock.now + lives, dry_run=True).threads == 1
+
+
+def test_a_thread_that_is_written_while_a_sweep_works_stays(log: MessageLog, clock: Clock) -> None:
+    threads = Threads(log)
+    for thread in ("a", "b", "c"):
+        say(log, thread, tool="debug")
+    clock.now += 4 * HOUR
+    steps = iter(range(100))
+
+    def between_steps() -> bool:
+        if next(steps) == 1:  # those that have expired were looked up, and none is deleted
+            say(log, "b", "still here")
+        return False
+
+    sweep = threads._sweep(threads.retention, None, dry_run=False)
+    assert run_steps(log, sweep, between_steps).threads == 2
+    assert ids(log) == ["b"]
+    assert threads.get("b").messages == 2
 
 
 @pytest.mark.parametrize("never", [0, None, timedelta()])
