@@ -138,7 +138,7 @@ class Export:
     # -- JSON lines ----------------------------------------------------------------------------------------------------------------------
 
     def _jsonl(self, thread: dict[str, Any], scratch: SqliteDriver) -> Iterator[Texts]:
-        lines, digest, counts = ThreadLines(thread["number"]), sha256(), dict.fromkeys(KINDS, 0)
+        lines, digest, counts = ThreadLines(thread["number"], thread["epoch"]), sha256(), dict.fromkeys(KINDS, 0)
         page = [dumps(thread_line(thread)) + "\n"]
         for kind, table in KINDS.items():
             for rows in pages_of(scratch, thread["number"], table):

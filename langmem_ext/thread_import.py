@@ -165,7 +165,7 @@ class Import:
         if thread["id"] in self._threads:
             raise ValueError(f"thread {thread['id']!r} is there twice")
         thread["number"] = len(self._threads) + 1
-        self._arriving = Arriving(thread, ThreadLines(thread["number"]), number, sha256(f"{text}\n".encode()))
+        self._arriving = Arriving(thread, ThreadLines(thread["number"], thread["epoch"]), number, sha256(f"{text}\n".encode()))
         self._threads[thread["id"]] = self._arriving
         return dumps(thread_line(thread))
 

@@ -29,6 +29,7 @@ from langmem_ext.errors import DamagedRow, MissingExtra
 from langmem_ext.interruption import pass_on
 from langmem_ext.line_fields import Line, bytes_field, dumps, id_field, may, second_field, short, shown, take, time_field
 from langmem_ext.messages.identity import CLASSES, fields_of, is_text
+from langmem_ext.messages.tokens import implied_tokens
 from langmem_ext.serde import RestorePolicy
 from langmem_ext.storage import checks
 from langmem_ext.storage.clock import MINUTE_MS
@@ -68,7 +69,9 @@ def thread_line(thread: Mapping[str, Any]) -> Line:
             "status": thread["status"],
             "tags": (thread["tags"] or "").split(TAG_END)[1:-1] or None,
             "metadata": metadata or None,
+            "titled_by": thread["titled_by"],
             "created_at": time_field(thread["created_at"]),
+            "epoch": second_field(thread["epoch"]),
             "updated_at": time_field(thread["updated_at"]),
             "messages": thread["head_messages"],
             "stored_messages": thread["items"],
@@ -106,7 +109,9 @@ def read_thread(line: Line) -> dict[str, Any]:
         "status": status,
         "tags": f"{TAG_END}{TAG_END.join(tags)}{TAG_END}" if tags else None,
         "metadata": json.dumps(metadata, ensure_ascii=False, separators=(",", ":")) if metadata else None,
+        "titled_by": may(line, "titled_by", fields.number_of),
         "created_at": take(line, "created_at", fields.time_of),
+        "epoch": take(line, "epoch", fields.second_of),
         "updated_at": take(line, "updated_at", fields.time_of),
         "head_messages": may(line, "messages", fields.count_of),
         "items": take(line, "stored_messages", fields.count_of),
@@ -127,9 +132,11 @@ class ThreadLines:
 
     Attributes:
         number: The thread's number where its rows stand.
+        epoch: The Unix second from which its messages' times count.
     """
 
     number: int
+    epoch: int
     _codec: MessageCodec = field(default_factory=lambda: MessageCodec(RestorePolicy(strict=True)))
     _words: dict[int, bytes] = field(default_factory=dict)
     _before: tuple[int, bytes] | None = None
@@ -193,7 +200,7 @@ class ThreadLines:
         return self.number, number, body, self._check(number, body)
 
     def _write_item(self, *row: Any) -> Line:
-        key, message_id, role, name, text, tool_call_id, created_at, rest, shape, _, tokens = row
+        key, message_id, role, name, text, tool_call_id, seconds, rest, shape, _, tokens = row
         require_item(row[:-1])
         return {
             "number": key - row_key(self.number, 0),
@@ -203,8 +210,8 @@ class ThreadLines:
             "text": expand_text(text),
             "tool_calls": self._tool_calls(row),
             "tool_call_id": tool_call_id,
-            "created_at": second_field(created_at),
-            "tokens": tokens,
+            "created_at": second_field(self.epoch + seconds),
+            "tokens": tokens if tokens is not None else implied_tokens(role, text),
             "shape": shape,
             "rest": None if rest is None else bytes_field(expand(rest)),
         }
@@ -227,11 +234,12 @@ class ThreadLines:
             may(line, "name", fields.text_of),
             may(line, "text", fields.text_of),
             may(line, "tool_call_id", fields.text_of),
-            take(line, "created_at", fields.second_of),
+            take(line, "created_at", fields.second_of) - self.epoch,
             may(line, "rest", fields.bytes_of),
             may(line, "shape", fields.number_of),
         )
-        return (*row, checks.item_check((*row, None)), take(line, "tokens", fields.count_of))
+        tokens = take(line, "tokens", fields.count_of)
+        return (*row, checks.item_check((*row, None)), None if tokens == implied_tokens(row[2], row[4]) else tokens)
 
     def _write_value(self, key: int, body: bytes, check: int) -> Line:
         number = key - row_key(self.number, 0)

@@ -106,7 +106,7 @@ def tag(
 
 @threads.command()
 def archive(
-    thread_ids: _Ids,
+    conversations: _Ids,
     undo: Annotated[bool, typer.Option("--undo", help="Take them back into the lists.")] = False,
     db: _Db = None,
     owner: _Owner = None,
@@ -116,7 +116,9 @@ def archive(
     with clear_errors():
         from langmem_ext.cli.listing import change_with  # noqa: PLC0415 - help must not wait for it
 
-        change_with(db, owner, thread_ids, lambda threads, key: threads.unarchive(key) if undo else threads.archive(key), as_json=as_json)
+        change_with(
+            db, owner, conversations, lambda threads, key: threads.unarchive(key) if undo else threads.archive(key), as_json=as_json
+        )
 
 
 @threads.command()
@@ -144,7 +146,7 @@ def fork(
 
 @threads.command()
 def delete(
-    thread_ids: _Ids,
+    conversations: _Ids,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     db: _Db = None,
     owner: _Owner = None,
@@ -154,4 +156,4 @@ def delete(
     with clear_errors():
         from langmem_ext.cli.listing import delete_with  # noqa: PLC0415 - help must not wait for it
 
-        delete_with(db, owner, thread_ids, yes=yes, as_json=as_json, interactive=sys.stdin.isatty() and sys.stderr.isatty())
+        delete_with(db, owner, conversations, yes=yes, as_json=as_json, interactive=sys.stdin.isatty() and sys.stderr.isatty())

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from langmem_ext.errors import ThreadNotFound
 from langmem_ext.messages.manifest import Runs
+from langmem_ext.messages.tokens import implied_tokens
 from langmem_ext.storage import checks, search_ops
 from langmem_ext.storage import transit_statements as sql
 from langmem_ext.storage.checkpoint_ops import header_of
@@ -148,10 +149,12 @@ def _moved(table: Table, row: Sequence[Any], source: int, target: int, compress:
         return (target, *row[1:-1], row[-1] + apart)
     key = row[0] + (apart << KEY_BITS)
     if table is ITEM:
-        _, message_id, role, name, text, tool_call_id, created_at, rest, shape, check, tokens = row
+        _, message_id, role, name, text, tool_call_id, seconds, rest, shape, check, tokens = row
+        tokens = implied_tokens(role, text) if tokens is None else tokens
         if compress:
             text, rest = text if text is None else shrink_text(text), rest if rest is None else shrink(rest)
-        moved = (key, message_id, role, name, text, tool_call_id, created_at, rest, shape)
+        moved = (key, message_id, role, name, text, tool_call_id, seconds, rest, shape)
+        tokens = None if tokens == implied_tokens(role, text) else tokens
         return (*moved, checks.item_check((*moved, None)) if compress else check + apart, tokens)
     assert table is VALUE
     if not compress:
