@@ -42,7 +42,7 @@ class Contents:
     def __init__(self, serde: SerializerProtocol | None = None) -> None:
         serializer = DataSerializer()
         serializer.policy = self._policy = _BuildsNothing()
-        self._codec = codec_of(serializer)
+        self.codec = codec_of(serializer)
         self._foreign = None if serde is None or isinstance(serde, DataSerializer) else codec_of(serde)
         self.hidden = 0
 
@@ -60,14 +60,14 @@ class Contents:
         _, role, _, text, _, rest = whole
         if role is None and rest is not None and is_foreign(rest):
             return self._read_foreign(row, keys)
-        packed, _ = decode_item(row, keys, self._codec)
+        packed, _ = decode_item(row, keys, self.codec)
         if role is None and rest is None:
             if text is None:
                 raise DamagedRow("it holds nothing")
             return Reading(packed, {"name": None, "tool_call_id": None, "tokens": 0}, is_text=True)
         if is_text(packed):
             raise DamagedRow("it is no message")
-        columns = self._codec.item_row(packed)
+        columns = self.codec.item_row(packed)
         if columns.text != text and role is not None and WHOLE not in (unpack(rest, opaque) if rest else {}):
             raise DamagedRow("its text and its blocks do not belong together")
         derived = {"name": columns.name, "text": columns.text, "tool_call_id": columns.tool_call_id}
@@ -84,7 +84,7 @@ class Contents:
     def _tokens(self, packed: Snapshot) -> dict[str, int]:
         """The message's token count, unless it holds something that is not built here and would count."""
         self._policy.asked = False
-        tokens = self._codec.tokens_of(packed)
+        tokens = self.codec.tokens_of(packed)
         return {} if self._policy.asked else {"tokens": tokens}
 
     def read_value(self, body: bytes) -> int:

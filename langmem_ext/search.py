@@ -14,7 +14,7 @@ from langmem_ext.errors import InvalidInput, SearchUnavailable, StorageUnavailab
 from langmem_ext.lifecycle import LimitedThreads, ThreadId
 from langmem_ext.log import bound_owner, thread_key
 from langmem_ext.messages.query import plan_query
-from langmem_ext.storage import find_ops, search_ops
+from langmem_ext.storage import fill_ops, find_ops, search_ops
 from langmem_ext.storage.clock import unix_ms
 from langmem_ext.storage.find_ops import Found, Search
 from langmem_ext.storage.steps import Running, Steps
@@ -107,7 +107,7 @@ class SearchedThreads(LimitedThreads):
         found: Found | None = yield find_ops.find_messages(search, self._codec), False
         if found is None or not found.complete:
             try:
-                yield from search_ops.build_steps(self._codec)
+                yield from fill_ops.build_steps(self._codec)
             except StorageUnavailable as error:
                 if found is None:
                     raise SearchUnavailable(
@@ -120,12 +120,12 @@ class SearchedThreads(LimitedThreads):
 
     def _build(self) -> Steps[None]:
         self._require_shown()
-        yield from search_ops.build_steps(self._codec)
+        yield from fill_ops.build_steps(self._codec)
 
     def _rebuild(self) -> Steps[None]:
         self._require_shown()
         yield search_ops.drop_index(), True
-        yield from search_ops.build_steps(self._codec)
+        yield from fill_ops.build_steps(self._codec)
 
     def _require_shown(self) -> None:
         if isinstance(self._codec, ForeignCodec):

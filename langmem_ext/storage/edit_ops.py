@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import EllipsisType
+from typing import Final
 
 from langmem_ext.storage import statements as sql
 from langmem_ext.storage.checkpoint_ops import close_writer, header_of, store_header
@@ -17,6 +18,9 @@ from langmem_ext.storage.ids import encode_id, following_id
 from langmem_ext.storage.index import ThreadIndex
 from langmem_ext.storage.message_ops import Writer
 from langmem_ext.storage.thread_ops import title_of
+
+EDIT: Final = b'{"source":"update"}'
+"""The metadata of an edit's checkpoint."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +93,7 @@ def follow(
         values={**header.values, **refs},
     )
     parent = head.id if head is not None else None
-    yield from store_header(writer, 0, checkpoint, parent, following, step=None if step is None else step + 1, label=b'{"source":"update"}')
+    yield from store_header(writer, 0, checkpoint, parent, following, step=None if step is None else step + 1, label=EDIT)
     if writer.thread.untitled:
         writer.title, writer.titled_by = title_of(writer.index, writer.codec, following.values)
     [(shown,)] = yield from fetch(sql.SELECT_WAITING, thread=writer.thread.number)

@@ -17,6 +17,7 @@ from langmem_ext.storage.effects import fetch, fetch_one
 from langmem_ext.storage.findings import Finding, Findings
 from langmem_ext.storage.index import ThreadIndex
 from langmem_ext.storage.inspect_ops import Contents, Cursor, Examined, Table
+from langmem_ext.storage.search_inspect import KIND, examine_index, examine_words, repair_words
 from langmem_ext.storage.steps import Steps
 
 Progress: TypeAlias = Callable[[int, int], None]
@@ -86,6 +87,7 @@ class Examination:
         found = [*(yield from _examine_file())]
         fix = fix and not found  # what is written into damaged pages may damage more
         found += yield from self._examine_orphans(fix)
+        found += yield from examine_index(self.contents.codec, fix=fix)
         counted = False
         with suppress(StorageError):
             counted = (yield fetch_one(sql.SELECT_COUNTER_NAME), False) == (self.counter,)
@@ -117,6 +119,8 @@ class Examination:
         if fix and thread.findings.fixable:
             try:
                 yield derive_ops.repair_thread(thread.number, thread.repairs, self.contents, self.waiting_channel), True
+                if thread.findings.has(KIND):
+                    yield repair_words(thread.number, self.contents.codec), True
                 fixed = True
             except StorageError as error:
                 thread.findings.add("thread", "damaged", f"thread {thread.number}", f"cannot be repaired ({error}): {RESTORE}")
@@ -155,6 +159,7 @@ class Examination:
                     return None
                 thread = _new(number, row, counted)
                 yield from self._examine_tables(thread)
+                yield from examine_words(thread, self.contents.codec)
                 generation = yield derive_ops.compare_thread(thread, self.contents, self.waiting_channel), False
             except StorageError as error:
                 thread = thread if thread is not None else _new(number, {}, counted)

@@ -17,11 +17,11 @@ from datetime import UTC, datetime
 from langmem_ext.messages.manifest import length_of
 from langmem_ext.storage import forget_statements as sql
 from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Batch, Op, fetch
+from langmem_ext.storage.fill_ops import restore_earlier
 from langmem_ext.storage.header import Header
 from langmem_ext.storage.index import Indexes
 from langmem_ext.storage.lookup_ops import read_body
 from langmem_ext.storage.reach import Meaning, Place, Ranges, Reach, WriteRow, gaps, merged, newest_of
-from langmem_ext.storage.search_ops import restore_earlier
 from langmem_ext.storage.statements import DELETE_THREAD, row_key
 from langmem_ext.storage.thread_ops import ThreadRow, find_thread
 from langmem_ext.types import Pruned, ThreadKey

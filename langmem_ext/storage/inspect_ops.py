@@ -29,7 +29,7 @@ from langmem_ext.storage.ids import decode_id, encode_id, readable
 from langmem_ext.storage.index import ThreadIndex
 from langmem_ext.storage.lookup_ops import read_value, read_word
 from langmem_ext.storage.statements import row_key
-from langmem_ext.types import Snapshot
+from langmem_ext.types import Codec, Snapshot
 
 NEXT_STEP: Final = "fork from an earlier checkpoint, restore the thread from a copy, or delete it"
 
@@ -69,6 +69,10 @@ class Contents(Protocol):
     """
 
     hidden: int
+
+    @property
+    def codec(self) -> Codec:
+        """Reads messages that this package's own serializer wrote; builds nothing that they name."""
 
     def read_item(self, row: Row, keys: bytes | None) -> Reading:
         """An item, from its row and the word that its shape names."""

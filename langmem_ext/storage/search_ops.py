@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from langmem_ext.errors import DamagedRow, SearchUnavailable
+from langmem_ext.errors import DamagedRow
 from langmem_ext.messages.identity import is_text
 from langmem_ext.messages.words import list_words
 from langmem_ext.storage import search_statements as sql
@@ -25,19 +25,16 @@ from langmem_ext.storage.item_rows import decode_item, require_item
 from langmem_ext.storage.lookup_ops import read_word
 from langmem_ext.storage.message_ops import Writer, load_items
 from langmem_ext.storage.statements import KEY_BITS, row_key
-from langmem_ext.storage.steps import Steps
 from langmem_ext.types import Codec, Shown, Snapshot
 
 FORMAT: Final = "1"
 """How words are made of texts: an index of another format is made again."""
 
-AT_ONCE: Final = 256
-"""Items that one step indexes."""
-
 PAGES_AT_ONCE: Final = 250
 """Pages of the index that one step writes anew."""
 
-_NUMBER: Final = (1 << KEY_BITS) - 1
+NUMBER: Final = (1 << KEY_BITS) - 1
+"""Takes an item's number out of its key."""
 
 
 # -- with a write ------------------------------------------------------------------------------------------------------------------------
@@ -54,8 +51,8 @@ def keep_indexed(writer: Writer) -> Op[None]:
         # Another process has stored them; what is damaged stays out, and the doctor names it.
         yield from load_items(index, writer.codec, missing[0], missing[-1] + 1, damaged=True)
     numbers = [number for number in (*earlier, *range(first, end)) if number in index.content]
-    held = _held(writer, numbers)
-    placing = _Placing(thread.number)
+    held = yield from _held(writer, numbers)
+    placing = Placing(thread.number)
     newest: dict[bytes, int] = {}
     for number in numbers:
         message_id = _id_of(writer.codec, index.content[number])
@@ -72,16 +69,21 @@ def keep_indexed(writer: Writer) -> Op[None]:
     thread.indexed = end if held is None else held
 
 
-def _held(writer: Writer, numbers: Iterable[int]) -> int | None:
+def _held(writer: Writer, numbers: Iterable[int]) -> Op[int | None]:
     """The thread's last message, if a node has yet to say whether it is sensitive."""
-    index = writer.index
+    thread, index = writer.thread, writer.index
+    assert thread.indexed is not None
     last = max((number for number in numbers if not is_text(index.content[number])), default=None)
-    if last is None or last < (writer.thread.indexed or 0):
+    if last is None or (last < thread.indexed and last not in writer.completed):
         return None
     if writer.settled and (last >= writer.began or last in writer.completed):
         return None
     shown = writer.codec.shown_of(index.content[last])
-    return last if shown is not None and shown.open else None
+    if shown is None or not shown.open:
+        return None
+    # A text that had been passed by and is a message now: others may have come after it.
+    low, high = row_key(thread.number, last) + 1, row_key(thread.number, thread.indexed)
+    return last if low >= high or not (yield from fetch(sql.HAS_MESSAGES, low=low, high=high)) else None
 
 
 def _id_of(codec: Codec, packed: Snapshot) -> bytes | None:
@@ -89,7 +91,7 @@ def _id_of(codec: Codec, packed: Snapshot) -> bytes | None:
     return None if message_id is None else encode_id(message_id)
 
 
-class _Placing:
+class Placing:
     """Items of a thread on their way into the index, and out of it.
 
     Args:
@@ -134,32 +136,7 @@ class _Placing:
             yield Batch(sql.INSERT_WORDS, self._words)
 
 
-# -- filling -----------------------------------------------------------------------------------------------------------------------------
-
-
-def build_steps(codec: Codec) -> Steps[None]:
-    """Make the index where there is none, and fill it; restartable at any point."""
-    yield open_index(), True
-    while (yield fill_some(codec), True):
-        pass
-
-
-def open_index() -> Op[None]:
-    """Make the index if it is not there: empty, and every thread is still to be filled in.
-
-    Raises:
-        SearchUnavailable: This SQLite has no FTS5.
-    """
-    state = yield from read_state()
-    if state.get("search") == FORMAT:
-        return
-    if not (yield from fetch(sql.HAS_FTS5)):
-        raise SearchUnavailable("this SQLite was built without FTS5, which the search needs: use a Python whose sqlite3 has it")
-    yield from drop_index()
-    for statement in sql.CREATE:
-        yield from fetch(statement)
-    for name, value in (("search", FORMAT), ("search_backfill", "0:0")):
-        yield from fetch(sql.SET_STATE, name=name, value=value)
+# -- parts -------------------------------------------------------------------------------------------------------------------------------
 
 
 def drop_index() -> Op[None]:
@@ -173,70 +150,24 @@ def read_state() -> Op[dict[str, str]]:
     return dict((yield from fetch(sql.SELECT_STATE)))
 
 
-def fill_some(codec: Codec) -> Op[bool]:
-    """Index some of the messages that are not indexed yet; whether there are more."""
-    state = yield from read_state()
-    if "search_backfill" not in state:
-        return False
-    thread, below = map(int, state["search_backfill"].split(":"))
-    left = AT_ONCE
-    while left > 0:
-        if below <= 0:
-            row = yield from fetch_one(sql.SELECT_UNINDEXED, after=thread)
-            if row is None:
-                yield from fetch(sql.CLEAR_STATE, name="search_backfill", value=None)
-                return False
-            thread = row[0]
-            below = yield from begin_thread(thread, row[1], codec)
-        rows = yield from fetch(sql.SELECT_ITEMS_DOWN, low=row_key(thread, 0), high=row_key(thread, below), limit=left)
-        yield from _index_down(ThreadIndex(thread), rows, codec)
-        below = rows[-1][0] & _NUMBER if len(rows) == left else 0
-        left -= len(rows) + 1
-    yield from fetch(sql.SET_STATE, name="search_backfill", value=f"{thread}:{below}")
-    return True
-
-
-def begin_thread(thread: int, end: int, codec: Codec) -> Op[int]:
-    """From now on those who write to the thread index what they write; the number below which it is still to be filled."""
-    index, held = ThreadIndex(thread), None
-    high = row_key(thread, end)
-    while rows := (yield from fetch(sql.SELECT_ITEMS_DOWN, low=row_key(thread, 0), high=high, limit=1)):
-        high = rows[0][0]
-        last = next((yield from _read(index, rows, codec)), None)
-        if last is None or is_text(last[2]):
-            continue
-        shown = codec.shown_of(last[2])
-        if shown is not None and shown.open:
-            held = last[0]
-            yield from _Placing(thread).is_newest(held, last[1])
-        break
-    below = end if held is None else held
-    yield from fetch(sql.SET_INDEXED, thread=thread, indexed=below)
-    return below
-
-
-def index_thread(thread: int, end: int, codec: Codec) -> Op[None]:
-    """Index all of a thread anew, in one transaction."""
+def forget_thread(thread: int) -> Op[None]:
+    """Take all of a thread out of the index."""
     bounds = {"low": row_key(thread, 0), "high": row_key(thread + 1, 0)}
     for statement in sql.DELETE_THREAD:
         yield from fetch(statement, **(bounds if ":low" in statement else {"thread": thread}))
-    below = yield from begin_thread(thread, end, codec)
-    while rows := (yield from fetch(sql.SELECT_ITEMS_DOWN, low=bounds["low"], high=row_key(thread, below), limit=AT_ONCE)):
-        yield from _index_down(ThreadIndex(thread), rows, codec)
-        below = rows[-1][0] & _NUMBER
-        yield PAUSE
+    yield from fetch(sql.SET_STATE, name="search_stale", value="")
 
 
-def _index_down(index: ThreadIndex, rows: Rows, codec: Codec) -> Op[None]:
+def index_down(index: ThreadIndex, rows: Rows, codec: Codec) -> Op[None]:
     """Index items from the later to the earlier."""
-    placing = _Placing(index.number)
-    for number, message_id, packed in (yield from _read(index, rows, codec)):
+    placing = Placing(index.number)
+    for number, message_id, packed in (yield from read_messages_of(index, rows, codec)):
         if (yield from placing.is_newest(number, message_id)):
             placing.add(number, codec.shown_of(packed))
     yield from placing.finish()
 
 
-def _read(index: ThreadIndex, rows: Rows, codec: Codec) -> Op[Iterator[tuple[int, bytes | None, Snapshot]]]:
+def read_messages_of(index: ThreadIndex, rows: Rows, codec: Codec) -> Op[Iterator[tuple[int, bytes | None, Snapshot]]]:
     """Number, id and bytes of each item that is whole."""
     found: list[tuple[int, bytes | None, Snapshot]] = []
     for count, row in enumerate(rows, start=1):
@@ -244,7 +175,7 @@ def _read(index: ThreadIndex, rows: Rows, codec: Codec) -> Op[Iterator[tuple[int
             packed = yield from read_packed_item(index, row, codec)
         except DamagedRow:
             continue
-        found.append((row[0] & _NUMBER, row[1], packed))
+        found.append((row[0] & NUMBER, row[1], packed))
         if count % PAUSE_EVERY == 0:
             yield PAUSE
     return iter(found)
@@ -284,25 +215,6 @@ def copy_indexed(source: int, target: int) -> Op[None]:
     for statement in sql.COPY:
         yield from fetch(statement, **{name: value for name, value in params.items() if f":{name}" in statement})
     yield from fetch(sql.SET_INDEXED, thread=target, indexed=indexed)
-
-
-def restore_earlier(thread: int, end: int, codec: Codec) -> Op[None]:
-    """After items of a thread of the index were deleted: where one was the newest with its id, an earlier one is that now."""
-    state = yield from read_state()
-    filled, _, below = state.get("search_backfill", "").partition(":")
-    low = row_key(thread, int(below) if filled == str(thread) else 0)
-    rows = yield from fetch(sql.SELECT_ITEMS_LEFT, thread=thread, low=low, high=row_key(thread, end))
-    if not rows:
-        return
-    index = ThreadIndex(thread)
-    [(last,)] = yield from fetch(sql.SELECT_LAST_ITEM, low=low, high=row_key(thread, end))
-    if rows[0][0] == last:
-        held = [(number, shown) for number, _, packed in (yield from _read(index, rows[:1], codec)) if (shown := codec.shown_of(packed))]
-        if held and held[0][1].open:
-            yield from _Placing(thread).is_newest(held[0][0], rows[0][1])
-            yield from fetch(sql.SET_INDEXED, thread=thread, indexed=held[0][0])
-            rows = rows[1:]
-    yield from _index_down(index, rows, codec)
 
 
 def needs_merge() -> Op[bool]:

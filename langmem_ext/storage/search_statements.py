@@ -51,7 +51,8 @@ SET_INDEXED = "UPDATE thread SET indexed = :indexed WHERE number = :thread"
 SELECT_INDEXED = "SELECT indexed FROM thread WHERE number = :thread"
 _ITEM_COLUMNS: Final = "key, message_id, role, name, text, tool_call_id, seconds, rest, shape, crc"
 SELECT_ITEMS_DOWN = f"SELECT {_ITEM_COLUMNS} FROM item WHERE key >= :low AND key < :high ORDER BY key DESC LIMIT :limit"
-SELECT_LAST_ITEM = "SELECT max(key) FROM item WHERE key >= :low AND key < :high"
+HAS_MESSAGES = "SELECT 1 FROM item WHERE key >= :low AND key < :high AND (role IS NOT NULL OR rest IS NOT NULL) LIMIT 1"
+SELECT_LAST_MESSAGE = "SELECT max(key) FROM item WHERE key >= :low AND key < :high AND (role IS NOT NULL OR rest IS NOT NULL)"
 # Their newest item has gone, and one of these is now the newest of its id.
 SELECT_ITEMS_LEFT = (
     f"SELECT {_ITEM_COLUMNS} FROM item WHERE key >= :low AND key < :high AND message_id IS NOT NULL"
@@ -65,6 +66,20 @@ DELETE_THREAD: Final = (
     "DELETE FROM search WHERE rowid >= :low AND rowid < :high",
     "DELETE FROM search_message WHERE thread = :thread",
 )
+
+# -- examining ---------------------------------------------------------------------------------------------------------------------------
+
+CHECK = "INSERT INTO search (search) VALUES ('integrity-check')"
+NEXT_THREAD = (
+    "SELECT rowid >> 32, (SELECT number FROM thread WHERE number = search.rowid >> 32) FROM search WHERE rowid >= :low"
+    " ORDER BY rowid LIMIT 1"
+)
+SELECT_PROGRESS = "SELECT next_item, indexed FROM thread WHERE number = :thread"
+SELECT_WORDS = "SELECT rowid, words FROM search WHERE rowid >= :low AND rowid < :high"
+HAS_MESSAGE = "SELECT 1 FROM item WHERE key = :key AND message_id = :id"
+
+# -- forgetting --------------------------------------------------------------------------------------------------------------------------
+
 MERGE = "INSERT INTO search (search, rank) VALUES ('merge', :pages)"
 TOTAL_CHANGES = "SELECT total_changes()"
 

@@ -1,0 +1,149 @@
+"""Operations that fill the search index with what was stored before it was made, and with what is the newest of its id again.
+
+A thread is filled from its end: so an earlier message whose id a later one has never gets in. What is written meanwhile is indexed with
+its write (`search_ops.keep_indexed`). A step indexes some messages and notes where it is, in one transaction: a killed process loses
+nothing, and whoever comes next goes on.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from langmem_ext.errors import DamagedRow, SearchUnavailable
+from langmem_ext.messages.identity import is_text
+from langmem_ext.messages.manifest import ranges_of
+from langmem_ext.storage import search_statements as sql
+from langmem_ext.storage.checkpoint_ops import header_of
+from langmem_ext.storage.edit_ops import EDIT
+from langmem_ext.storage.effects import PAUSE, Op, fetch, fetch_one
+from langmem_ext.storage.index import ThreadIndex
+from langmem_ext.storage.lookup_ops import find_checkpoint, read_word
+from langmem_ext.storage.search_ops import FORMAT, NUMBER, Placing, drop_index, forget_thread, index_down, read_messages_of, read_state
+from langmem_ext.storage.statements import SELECT_LATEST_CHECKPOINT, row_key
+from langmem_ext.storage.steps import Steps
+from langmem_ext.types import Codec
+
+AT_ONCE: Final = 256
+"""Items that one step indexes."""
+
+EDITS: Final = 100
+"""Checkpoints that are looked at for the one that a message came with."""
+
+
+def build_steps(codec: Codec) -> Steps[None]:
+    """Make the index where there is none, and fill it; restartable at any point."""
+    yield open_index(), True
+    while (yield fill_some(codec), True):
+        pass
+
+
+def open_index() -> Op[None]:
+    """Make the index if it is not there: empty, and every thread is still to be filled in.
+
+    Raises:
+        SearchUnavailable: This SQLite has no FTS5.
+    """
+    state = yield from read_state()
+    if state.get("search") == FORMAT:
+        return
+    if not (yield from fetch(sql.HAS_FTS5)):
+        raise SearchUnavailable("this SQLite was built without FTS5, which the search needs: use a Python whose sqlite3 has it")
+    yield from drop_index()
+    for statement in sql.CREATE:
+        yield from fetch(statement)
+    for name, value in (("search", FORMAT), ("search_backfill", "0:0")):
+        yield from fetch(sql.SET_STATE, name=name, value=value)
+
+
+def fill_some(codec: Codec) -> Op[bool]:
+    """Index some of the messages that are not indexed yet; whether there are more."""
+    state = yield from read_state()
+    if "search_backfill" not in state:
+        return False
+    thread, below = map(int, state["search_backfill"].split(":"))
+    left = AT_ONCE
+    while left > 0:
+        if below <= 0:
+            row = yield from fetch_one(sql.SELECT_UNINDEXED, after=thread)
+            if row is None:
+                yield from fetch(sql.CLEAR_STATE, name="search_backfill", value=None)
+                return False
+            thread = row[0]
+            below = yield from begin_thread(thread, row[1], codec)
+        rows = yield from fetch(sql.SELECT_ITEMS_DOWN, low=row_key(thread, 0), high=row_key(thread, below), limit=left)
+        yield from index_down(ThreadIndex(thread), rows, codec)
+        below = rows[-1][0] & NUMBER if len(rows) == left else 0
+        left -= len(rows) + 1
+    yield from fetch(sql.SET_STATE, name="search_backfill", value=f"{thread}:{below}")
+    return True
+
+
+def begin_thread(thread: int, end: int, codec: Codec) -> Op[int]:
+    """From now on those who write to the thread index what they write; the number below which it is still to be filled."""
+    index, held = ThreadIndex(thread), None
+    high = row_key(thread, end)
+    while rows := (yield from fetch(sql.SELECT_ITEMS_DOWN, low=row_key(thread, 0), high=high, limit=1)):
+        high = rows[0][0]
+        last = next((yield from read_messages_of(index, rows, codec)), None)
+        if last is None or is_text(last[2]):
+            continue
+        shown = codec.shown_of(last[2])
+        if shown is not None and shown.open and not (yield from _is_edited(index, last[0])):
+            held = last[0]
+            yield from Placing(thread).is_newest(held, last[1])
+        break
+    below = end if held is None else held
+    yield from fetch(sql.SET_INDEXED, thread=thread, indexed=below)
+    return below
+
+
+def index_thread(thread: int, end: int, codec: Codec) -> Op[None]:
+    """Index all of a thread anew, in one transaction."""
+    yield from forget_thread(thread)
+    below = yield from begin_thread(thread, end, codec)
+    while rows := (yield from fetch(sql.SELECT_ITEMS_DOWN, low=row_key(thread, 0), high=row_key(thread, below), limit=AT_ONCE)):
+        yield from index_down(ThreadIndex(thread), rows, codec)
+        below = rows[-1][0] & NUMBER
+        yield PAUSE
+
+
+def restore_earlier(thread: int, end: int, codec: Codec) -> Op[None]:
+    """After items of a thread of the index were deleted: where one was the newest with its id, an earlier one is that now."""
+    state = yield from read_state()
+    filled, _, below = state.get("search_backfill", "").partition(":")
+    low = row_key(thread, int(below) if filled == str(thread) else 0)
+    rows = yield from fetch(sql.SELECT_ITEMS_LEFT, thread=thread, low=low, high=row_key(thread, end))
+    if not rows:
+        return
+    index = ThreadIndex(thread)
+    [(last,)] = yield from fetch(sql.SELECT_LAST_MESSAGE, low=low, high=row_key(thread, end))
+    if rows[0][0] == last:
+        held = [
+            (number, shown)
+            for number, _, packed in (yield from read_messages_of(index, rows[:1], codec))
+            if (shown := codec.shown_of(packed))
+        ]
+        if held and held[0][1].open:
+            yield from Placing(thread).is_newest(held[0][0], rows[0][1])
+            yield from fetch(sql.SET_INDEXED, thread=thread, indexed=held[0][0])
+            rows = rows[1:]
+    yield from index_down(index, rows, codec)
+
+
+def _is_edited(index: ThreadIndex, number: int) -> Op[bool]:
+    """Whether a thread's last message came with an edit beside its graph, and stands as it is."""
+    row, edited = (yield from fetch_one(SELECT_LATEST_CHECKPOINT, thread=index.number, namespace=0)), False
+    try:
+        for _ in range(EDITS):
+            if row is None:
+                return edited
+            header = yield from header_of(index, 0, row)
+            if not any(start <= number < end for ref in header.values.values() for start, end in ranges_of(ref.runs)):
+                return edited
+            if (yield from read_word(index, row[3])) != EDIT:
+                return False
+            edited = True
+            row = None if row[1] is None else (yield from find_checkpoint(index, 0, row[1]))
+    except DamagedRow:
+        return False
+    return False

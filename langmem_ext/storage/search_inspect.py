@@ -1,0 +1,141 @@
+"""Operations that compare the search index with the messages, a page at a time, each page one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from langmem_ext.errors import DamagedRow, StorageError
+from langmem_ext.messages.words import list_words
+from langmem_ext.storage import fill_ops, inspect_statements, search_ops
+from langmem_ext.storage import search_statements as sql
+from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Op, Row, fetch, fetch_one
+from langmem_ext.storage.findings import Finding, Findings
+from langmem_ext.storage.inspect_ops import Examined
+from langmem_ext.storage.statements import KEY_BITS, row_key
+from langmem_ext.storage.steps import Steps
+from langmem_ext.types import Codec
+
+PAGE: Final = 256
+"""Items that one step compares."""
+
+KIND: Final = "search"
+_NUMBER: Final = (1 << KEY_BITS) - 1
+
+
+# -- the index as a whole ----------------------------------------------------------------------------------------------------------------
+
+
+def examine_index(codec: Codec, *, fix: bool) -> Steps[Iterable[Finding]]:
+    """Whether the index can be read, and belongs to threads. What cannot be mended in place is made anew.
+
+    Args:
+        codec: Reads items.
+        fix: Mend it. Only then FTS5 compares its own tables: it does so in one transaction that writers wait for.
+    """
+    findings = Findings(None)
+    try:
+        yield from _look(findings, fix)
+    except StorageError as error:
+        findings.add(KIND, "wrong", "search", f"the search index cannot be used ({error}): it can be made anew", fixable=True)
+        if fix:
+            yield search_ops.drop_index(), True
+            yield from fill_ops.build_steps(codec)
+    return findings.told(fixed=fix)
+
+
+def _look(findings: Findings, fix: bool) -> Steps[None]:
+    state = yield search_ops.read_state(), False
+    if state.get("search") != search_ops.FORMAT:
+        return
+    if fix:
+        yield fetch(sql.CHECK), True
+    low: int | None = -(1 << 62)
+    while low is not None:
+        row = yield fetch_one(sql.NEXT_THREAD, low=low), False
+        low = None if row is None else row_key(row[0] + 1, 0)
+        if row is not None and row[1] is None:
+            message = f"words of thread number {row[0]}, which has no row: they can be deleted"
+            findings.add(KIND, "wrong", f"search {row[0]}", message, fixable=True)
+            if fix:
+                yield search_ops.forget_thread(row[0]), True
+
+
+# -- one thread --------------------------------------------------------------------------------------------------------------------------
+
+
+def examine_words(thread: Examined, codec: Codec) -> Steps[None]:
+    """Compare what is found of a thread with what may be shown of it."""
+    after: int | None = row_key(thread.number, 0) - 1
+    while after is not None:
+        try:
+            after = yield _compare_page(thread, codec, after), False
+        except StorageError as error:
+            _tell(thread, f"search {thread.number}", f"its words cannot be read ({error})")
+            return
+
+
+def repair_words(number: int, codec: Codec) -> Op[None]:
+    """Index a thread anew."""
+    row = yield from fetch_one(sql.SELECT_PROGRESS, thread=number)
+    if row is not None:
+        yield from fill_ops.index_thread(number, row[0], codec)
+
+
+def _tell(thread: Examined, place: str, message: str) -> None:
+    thread.findings.add(KIND, "wrong", place, f"{message}: the thread can be indexed anew", fixable=True)
+
+
+def _compare_page(thread: Examined, codec: Codec, after: int) -> Op[int | None]:
+    state = yield from search_ops.read_state()
+    row = yield from fetch_one(sql.SELECT_PROGRESS, thread=thread.number)
+    if state.get("search") != search_ops.FORMAT or row is None:
+        return None
+    filling, _, below = state.get("search_backfill", "").partition(":")
+    if row[1] is None:
+        if not filling:
+            _tell(thread, f"thread {thread.number}", "it is not in the search index")
+        return None
+    first = int(below) if filling == str(thread.number) else 0
+    end = row_key(thread.number + 1, 0)
+    items = yield from fetch(inspect_statements.SELECT_ITEM_PAGE, after=after, high=end, limit=PAGE)
+    last = items[-1][0] if len(items) == PAGE else None
+    words: dict[int, str] = dict((yield from fetch(sql.SELECT_WORDS, low=after + 1, high=end if last is None else last + 1)))
+    for count, item in enumerate(items, start=1):
+        found = words.pop(item[0], "")
+        if item[0] & _NUMBER >= first:
+            yield from _compare(thread, codec, item[:-1], found, row[1])
+        if count % PAUSE_EVERY == 0:
+            yield PAUSE
+    for key in words:
+        _tell(thread, f"search {thread.number}:{key & _NUMBER}", "there are words of a message that is not there")
+    return last
+
+
+def _compare(thread: Examined, codec: Codec, item: Row, found: str, indexed: int) -> Op[None]:
+    number = item[0] & _NUMBER
+    try:
+        shown = codec.shown_of((yield from search_ops.read_packed_item(thread.index, item, codec)))
+    except DamagedRow:
+        return
+    expected = "" if shown is None else list_words(shown.text)
+    newest = yield from _newest(thread.number, number, item[1])
+    if newest is not None and newest > number:
+        expected = ""
+    elif number >= indexed and not found:
+        return
+    elif item[1] is not None and newest != number and number < indexed:
+        _tell(thread, f"search {thread.number}:{number}", "the search index does not know its message id")
+        return
+    if found != expected:
+        _tell(thread, f"search {thread.number}:{number}", "it is not found by what is shown of it")
+
+
+def _newest(thread: int, number: int, message_id: Any) -> Op[int | None]:
+    """The number of the newest item with an id, as the index has it; None where that item is not there."""
+    row = None if message_id is None else (yield from fetch_one(sql.SELECT_NEWEST, thread=thread, id=message_id))
+    if row is None:
+        return None
+    if row[0] != number and not (yield from fetch(sql.HAS_MESSAGE, key=row_key(thread, row[0]), id=message_id)):
+        return None
+    return int(row[0])

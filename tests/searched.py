@@ -1,0 +1,59 @@
+"""What the tests of searching know: which messages a scan of all that may be shown finds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from langmem_ext import DeltaSaver, Threads
+from langmem_ext.messages.query import has_all, plan_query
+from langmem_ext.messages.words import list_words
+from langmem_ext.storage.effects import Op, Rows, fetch
+from langmem_ext.storage.index import ThreadIndex
+from langmem_ext.storage.search_ops import read_packed_item
+from langmem_ext.storage.statements import ITEM_COLUMNS
+from langmem_ext.types import Shown
+
+Place = tuple[str, int]
+"""A message: its thread's id, and its number there."""
+
+
+def shown(saver: DeltaSaver) -> tuple[dict[Place, Shown], set[Place]]:
+    """What may be shown of each thread's messages, the newest of each id; and those that a graph may still be looking at."""
+
+    def read() -> Op[Any]:
+        found: dict[Place, Shown] = {}
+        open_ones: set[Place] = set()
+        threads: Rows = yield from fetch("SELECT number, id FROM thread")
+        for number, name in threads:
+            newest: dict[Any, Shown | None] = {}
+            places: dict[Any, Place] = {}
+            last: Place | None = None
+            items = yield from fetch(f"SELECT {ITEM_COLUMNS} FROM item WHERE key >> 32 = :number ORDER BY key", number=number)
+            for row in items:
+                packed = yield from read_packed_item(ThreadIndex(number), row, saver.codec)
+                one = saver.codec.shown_of(packed)
+                identity = row[1] if row[1] is not None else row[0]
+                newest[identity], places[identity] = one, (name, row[0] & 0xFFFFFFFF)
+                if row[2] is not None or row[7] is not None:
+                    last = places[identity]
+            for identity, one in newest.items():
+                if one is not None:
+                    found[places[identity]] = one
+            if last is not None and last in found and found[last].open:
+                open_ones.add(last)
+        return found, open_ones
+
+    result: tuple[dict[Place, Shown], set[Place]] = saver.log.run(read(), write=False)
+    return result
+
+
+def assert_found(saver: DeltaSaver, threads: Threads, query: str) -> None:
+    """A search finds what a scan finds, in all threads and in each."""
+    terms = plan_query(query)
+    messages, open_ones = shown(saver)
+    matching = {place for place, one in messages.items() if has_all(list_words(one.text), terms)}
+    found = {(hit.thread_id, hit.number) for hit in threads.search(query, limit=10_000)}
+    assert matching - open_ones <= found <= matching, query
+    for thread in {place[0] for place in messages}:
+        mine = {(hit.thread_id, hit.number) for hit in threads.search(query, thread=thread, limit=10_000)}
+        assert mine == {place for place in found if place[0] == thread}, query

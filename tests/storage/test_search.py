@@ -1,0 +1,358 @@
+"""Promises of a search: who may see what, what is never in the index, what others write is found, and what was deleted is gone."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+import warnings
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from forgotten import assert_sound, rows
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.graph import START, MessagesState, StateGraph
+from savers import Calls, Mode
+from searched import assert_found
+
+from langmem_ext import (
+    DeltaSaver,
+    InvalidInput,
+    SearchUnavailable,
+    ThreadChatMessageHistory,
+    ThreadNotFound,
+    Threads,
+    copy_saver,
+    examine,
+    stats,
+)
+from langmem_ext.messages.annotations import HIDDEN
+from langmem_ext.storage import fill_ops, find_ops
+from langmem_ext.storage.effects import Batch, Effect, Statement
+from langmem_ext.storage.sqlite import SqliteDriver
+from langmem_ext.storage.steps import Running
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    return str(tmp_path / "a.db")
+
+
+@pytest.fixture
+def saver(path: str) -> Iterator[DeltaSaver]:
+    with DeltaSaver.open(path, synchronous="normal") as saver:
+        yield saver
+
+
+@pytest.fixture
+def calls(mode: Mode) -> Calls:
+    return Calls(mode)
+
+
+def chat(saver: Any, thread: str, *texts: str) -> None:
+    builder = StateGraph(MessagesState).add_node("answer", lambda state: {"messages": [AIMessage(f"so {state['messages'][-1].text}")]})
+    graph = builder.add_edge(START, "answer").compile(checkpointer=saver)
+    for text in texts:
+        graph.invoke({"messages": [HumanMessage(text)]}, {"configurable": {"thread_id": thread}})
+
+
+def found(threads: Threads, text: str, **where: Any) -> list[tuple[str, int]]:
+    return sorted((hit.thread_id, hit.number) for hit in threads.search(text, **where))
+
+
+async def test_a_hit_says_where_it_stands_and_what_of_it_was_looked_for(saver: DeltaSaver, calls: Calls) -> None:
+    before = datetime.now(UTC) - timedelta(seconds=1)
+    ThreadChatMessageHistory("t", saver).add_messages([HumanMessage("Where is\nmy Order?", id="h"), AIMessage("It is late.", id="a")])
+    [hit] = await calls.call(Threads(saver), "search", "order my")
+    assert (hit.thread_id, hit.title, hit.message_id, hit.number, hit.role) == ("t", "Where is my Order?", "h", 0, "human")
+    assert hit.snippet == "Where is my Order?"
+    assert [hit.snippet[start:end] for start, end in hit.highlights] == ["my", "Order"]
+    assert before <= hit.created_at <= datetime.now(UTC)
+    assert hit.rank > 0
+    assert rows(saver, "SELECT role, number FROM conversation WHERE text LIKE '%Order%'") == [(hit.role, hit.number)]
+
+
+def test_role_time_and_limit_narrow_a_search(saver: DeltaSaver) -> None:
+    history = ThreadChatMessageHistory("t", saver)
+    history.add_messages([SystemMessage("word"), HumanMessage("word word"), AIMessage("word"), ToolMessage("word", tool_call_id="c")])
+    threads = Threads(saver)
+    assert [found(threads, "word", role=role) for role in find_ops.ROLES] == [[("t", 1)], [("t", 2)], [("t", 0)], [("t", 3)]]
+    assert len(threads.search("word", limit=2)) == 2
+    assert found(threads, "word", since=datetime.now(UTC) + timedelta(minutes=1)) == []
+    assert len(found(threads, "word", since=datetime.now(UTC) - timedelta(minutes=1))) == 4
+
+
+@pytest.mark.parametrize("few", [True, False], ids=["read", "by index"])
+def test_the_shorter_and_the_fuller_message_come_first(saver: DeltaSaver, few: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not few:
+        monkeypatch.setattr(find_ops, "READ", -1)
+    texts = ["the parcel and the other things that came with it", "parcel, the parcel", "the the the the parcel"]
+    ThreadChatMessageHistory("t", saver).add_messages([HumanMessage(text, id=str(at)) for at, text in enumerate(texts)])
+    ThreadChatMessageHistory("other", saver).add_messages([HumanMessage("the rest", id="r")])
+    hits = Threads(saver).search("the parcel", thread="t")
+    assert [hit.message_id for hit in hits][0] == "1"
+    assert {hit.message_id for hit in hits} == {"0", "1", "2"}
+    assert [hit.rank for hit in hits] == sorted((hit.rank for hit in hits), reverse=True)
+
+
+@pytest.mark.parametrize("few", [True, False], ids=["read", "by index"])
+def test_nobody_finds_what_is_anothers(saver: DeltaSaver, few: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not few:
+        monkeypatch.setattr(find_ops, "READ", -1)
+    for owner in ("u1", "u2"):
+        ThreadChatMessageHistory(f"of {owner}", saver, owner=owner).add_messages([HumanMessage(f"a word of {owner}")])
+    assert found(Threads(saver, owner="u1"), "word") == [("of u1", 0)]
+    assert found(Threads(saver), "word", owner="u2") == [("of u2", 0)]
+    assert len(found(Threads(saver), "word")) == 2
+    with pytest.raises(ThreadNotFound):
+        Threads(saver, owner="u1").search("word", thread="of u2")
+    with pytest.raises(InvalidInput):
+        Threads(saver, owner="u1").search("word", owner="u2")
+
+
+@pytest.mark.parametrize("few", [True, False], ids=["read", "by index"])
+@pytest.mark.parametrize(
+    "text", ['" OR 1=1 --', "NEAR(a b, 3)", "words:a", "a*b^c", "\0", "\ud800", "-a +b", "'; DROP TABLE item", "“”", "a" * 9999]
+)
+def test_no_text_is_a_command(saver: DeltaSaver, text: str, few: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not few:
+        monkeypatch.setattr(find_ops, "READ", -1)
+    ThreadChatMessageHistory("t", saver).add_messages([HumanMessage("unrelated")])
+    assert Threads(saver).search(text) == []
+    assert Threads(saver).search(text, thread="t") == []
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"text": 5}, {"limit": 0}, {"limit": True}, {"role": "robot"}, {"since": datetime(2026, 1, 1)}, {"thread": ""}], ids=str
+)
+def test_what_cannot_be_asked_is_an_error_and_makes_no_index(saver: DeltaSaver, wrong: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInput):
+        Threads(saver).search(**{"text": "word", **wrong})
+    assert rows(saver, "SELECT name FROM sqlite_schema WHERE name LIKE '%search%'") == []
+
+
+# -- what is in the index ----------------------------------------------------------------------------------------------------------------
+
+
+def test_a_marked_value_is_masked_and_the_rest_found(saver: DeltaSaver) -> None:
+    notes = {"langmem_ext": {"sensitive": ["card"], "spans": [[11, 15]]}}
+    ThreadChatMessageHistory("t", saver).add_messages([HumanMessage("my card is 4711 ok", additional_kwargs=notes)])
+    threads = Threads(saver)
+    [hit] = threads.search("my card")
+    assert hit.snippet == f"my card is {HIDDEN} ok"
+    assert threads.search("4711") == []
+    assert rows(saver, "SELECT count(*) FROM search WHERE instr(words, '4711')") == [(0,)]
+
+
+def test_a_database_that_nobody_searches_runs_no_statement_more(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
+    execute = SqliteDriver.execute
+
+    def watched(driver: SqliteDriver, effect: Effect) -> Any:
+        if isinstance(effect, Statement | Batch):
+            seen.append(effect.sql)
+        return execute(driver, effect)
+
+    monkeypatch.setattr(SqliteDriver, "execute", watched)
+    with DeltaSaver.open(path) as saver:
+        chat(saver, "t", "one", "two")
+        assert [statement for statement in seen if "search" in statement and not statement.startswith("INSERT INTO thread")] == []
+        assert rows(saver, "SELECT indexed FROM thread") == [(None,)]
+        Threads(saver).enable_search()
+        seen.clear()
+        chat(saver, "t", "three")
+        assert [statement for statement in seen if "search" in statement]
+
+
+def test_what_other_processes_write_is_found_whoever_made_the_index(path: str) -> None:
+    writer = f"""
+import sys
+from langchain_core.messages import HumanMessage
+from langmem_ext import ThreadChatMessageHistory, DeltaSaver
+with DeltaSaver.open({path!r}, synchronous="normal") as saver:
+    for number in range(120):
+        ThreadChatMessageHistory(f"w{{number % 7}}", saver).add_messages([HumanMessage(f"word number{{number}}", id=str(number))])
+        print(number, flush=True)
+"""
+    with DeltaSaver.open(path, synchronous="normal") as saver:
+        ThreadChatMessageHistory("mine", saver).add_messages([HumanMessage("word mine")])
+        process = subprocess.Popen([sys.executable, "-c", writer], stdout=subprocess.PIPE, text=True)
+        assert process.stdout is not None
+        for line in process.stdout:
+            if line.strip() == "30":
+                Threads(saver).enable_search()
+        process.stdout.close()
+        assert process.wait(20) == 0
+        threads = Threads(saver)
+        assert len(threads.search("word", limit=1000)) == 121
+        assert all(len(threads.search(f'"number{number}"')) == 1 for number in range(120))
+        assert_sound(saver)
+
+
+def test_an_index_is_filled_in_steps_between_which_others_write(saver: DeltaSaver, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fill_ops, "AT_ONCE", 3)
+    chat(saver, "t1", *[f"one {number}" for number in range(5)])
+    chat(saver, "t2", "two")
+    building = Running(saver.log.driver, fill_ops.build_steps(saver.codec))
+    for step in range(100):
+        if not building.advance():
+            break
+        chat(saver, "t1", f"meanwhile {step}")
+        Threads(saver).delete(f"new {step - 1}")
+        saver.copy_thread("t1", f"new {step}")
+    assert 3 < step < 99
+    for word in ("one", "so", "meanwhile", "two"):
+        assert_found(saver, Threads(saver), word)
+    assert_sound(saver)
+
+
+def test_a_thread_of_another_saver_is_copied_into_the_index(saver: DeltaSaver) -> None:
+    Threads(saver).enable_search()
+    with DeltaSaver.open(":memory:") as source:
+        chat(source, "t", "the moved word")
+        copy_saver(source, saver)
+    assert found(Threads(saver), "moved") == [("t", 0), ("t", 1)]
+    saver.copy_thread("t", "c")
+    assert found(Threads(saver), "moved") == [("c", 0), ("c", 1), ("t", 0), ("t", 1)]
+    assert_sound(saver)
+
+
+def test_an_earlier_text_is_found_again_where_the_later_one_is_cut_off(saver: DeltaSaver) -> None:
+    chat(saver, "t", "before", "turn two")
+    graph = StateGraph(MessagesState).add_node("answer", lambda state: {}).add_edge(START, "answer").compile(checkpointer=saver)
+    config: Any = {"configurable": {"thread_id": "t"}}
+    state = graph.get_state(config)
+    graph.update_state(config, {"messages": [AIMessage("changed", id=state.values["messages"][1].id)]}, as_node="answer")
+    threads = Threads(saver)
+    assert found(threads, "so before") == []
+    assert found(threads, "changed") == [("t", 4)]
+    threads.fork("t", checkpoint_id=state.config["configurable"]["checkpoint_id"], to="fork")
+    assert found(threads, "so before") == [("fork", 1)]
+    assert found(threads, "changed") == [("t", 4)]
+    assert_sound(saver)
+
+
+def test_sweeping_and_pruning_take_words_along(saver: DeltaSaver) -> None:
+    chat(saver, "t", "first", "second")
+    threads = Threads(saver, ttl=60)
+    assert found(threads, "first") == [("t", 0), ("t", 1)]
+    threads.sweep(now=datetime.now(UTC) + timedelta(hours=1))
+    assert found(Threads(saver), "first") == []
+    assert rows(saver, "SELECT count(*) FROM search") == rows(saver, "SELECT count(*) FROM search_message") == [(0,)]
+
+
+# -- where it cannot be searched ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_serializer_of_the_applications_own_hides_messages_from_search(tmp_path: Path) -> None:
+    with DeltaSaver.open(str(tmp_path / "a.db"), serde=JsonPlusSerializer()) as saver:
+        chat(saver, "t", "word")
+        for call in (Threads(saver).enable_search, Threads(saver).rebuild_search, lambda: Threads(saver).search("word")):
+            with pytest.raises(SearchUnavailable, match="serializer"):
+                call()
+        Threads(saver.log).enable_search()
+        chat(saver, "t", "word")
+        assert Threads(saver.log).search("word") == []
+        assert_sound(saver)
+
+
+def test_a_database_that_can_only_be_read_is_searched_as_far_as_it_is_indexed(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fill_ops, "AT_ONCE", 3)
+    with DeltaSaver.open(path) as saver:
+        chat(saver, "t1", "word one")
+        chat(saver, "t2", *["word two"] * 5)
+    url = f"sqlite:///{path}?mode=ro"
+    with DeltaSaver.open(url) as reading, pytest.raises(SearchUnavailable, match="written"):
+        Threads(reading).search("word")
+    with DeltaSaver.open(path) as saver:
+        building = Running(saver.log.driver, fill_ops.build_steps(saver.codec))
+        assert all(building.advance() for _ in range(2))
+    with DeltaSaver.open(url) as reading, pytest.warns(UserWarning, match="not complete"):
+        assert found(Threads(reading), "one") == [("t1", 0), ("t1", 1)]
+    with DeltaSaver.open(path) as saver:
+        Threads(saver).enable_search()
+    with DeltaSaver.open(url) as reading, warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(found(Threads(reading), "word")) == 12
+
+
+# -- the index itself --------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "DELETE FROM search WHERE rowid = (SELECT min(rowid) FROM search)",
+        "UPDATE search SET words = ' other ' WHERE rowid = (SELECT min(rowid) FROM search)",
+        "INSERT INTO search (rowid, words) VALUES ((1 << 32) + 999, ' ghost ')",
+        "INSERT INTO search (rowid, words) VALUES ((77 << 32) + 1, ' ghost ')",
+        "DELETE FROM search_message",
+        "UPDATE search_message SET number = number + 1",
+        "UPDATE thread SET indexed = NULL",
+        "DELETE FROM search_data WHERE id > 10",
+        "DROP TABLE search",
+    ],
+)
+def test_the_doctor_finds_what_is_wrong_with_the_index_and_mends_it(saver: DeltaSaver, damage: str) -> None:
+    chat(saver, "t1", "word one", "word two")
+    chat(saver, "t2", "word three")
+    threads = Threads(saver)
+    before = found(threads, "word")
+    assert_sound(saver)
+    saver.log.driver._connection.executescript(damage)  # type: ignore[attr-defined]
+    seen = [finding for finding in examine(saver, fix="search_data" in damage).findings if finding.severity != "note"]
+    assert {finding.kind for finding in seen} == {"search"}
+    assert all(finding.fixable for finding in seen)
+    examine(saver, fix=True)
+    assert_sound(saver)
+    assert found(threads, "word") == before
+    assert found(threads, "ghost") == []
+
+
+def test_a_rebuilt_index_finds_the_same(saver: DeltaSaver, calls: Calls) -> None:
+    chat(saver, "t", "word", "words")
+    threads = Threads(saver)
+    before = threads.search("word")
+
+    async def again() -> None:
+        await calls.call(threads, "rebuild_search")
+        await calls.call(threads, "enable_search")
+
+    asyncio.run(again())
+    assert threads.search("word") == before
+
+
+def test_statistics_tell_the_bytes_of_the_index(saver: DeltaSaver) -> None:
+    chat(saver, "t", "word " * 500)
+    without = stats(saver).bytes
+    Threads(saver).enable_search()
+    if stats(saver).exact:
+        assert without["search"] == 0
+        assert stats(saver).bytes["search"] > 5_000
+        assert json.dumps(dict(stats(saver).bytes))
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_after_compact_nothing_of_a_deleted_message_stands_in_the_file(path: str, full: bool) -> None:
+    with DeltaSaver.open(path) as saver:
+        Threads(saver).enable_search()
+        for number in range(30):
+            ThreadChatMessageHistory(f"t{number}", saver).add_messages([HumanMessage(f"unmistakable{number} stays")])
+        for number in range(0, 30, 2):
+            Threads(saver).rename(f"t{number}", "untitled")
+            Threads(saver).delete(f"t{number}")
+        saver.compact(full=full)
+        data = b"".join(Path(f"{path}{end}").read_bytes() for end in ("", "-wal"))
+        # FTS5 keeps a term without what it shares with the one before: the digits are what tells two of these apart.
+        assert all(f"unmistakable{number} ".encode() not in data for number in range(0, 30, 2))
+        assert rows(saver, "SELECT value FROM setting WHERE name = 'search_stale'") == []
+        saver.log.driver._connection.executescript("CREATE VIRTUAL TABLE temp.word USING fts5vocab(main, search, row)")  # type: ignore[attr-defined]
+        assert {word for (word,) in rows(saver, "SELECT term FROM temp.word")} == {"stays", *(f"unmistakable{n}" for n in range(1, 30, 2))}
+        rows(saver, "DROP TABLE temp.word")
+        assert len(Threads(saver).search("unmistakable")) == 15
+        assert_sound(saver)
