@@ -31,7 +31,7 @@ _SPANS: Final = ((timedelta(days=365), "y"), (timedelta(days=1), "d"), (timedelt
 def opened(db: str | None, owner: str | None, *, read_only: bool) -> Iterator[Threads]:
     """The threads of a database that is there: the one that is named, or that of the settings."""
     with closing(MessageLog.open(existing(database(db), read_only=read_only))) as log:
-        yield Threads(log, owner=owner)
+        yield Threads(log, owner=owner, tool_ttl=None)  # who looks finds what is there, also what no tool may go on with
 
 
 def find(threads: Threads, name: str) -> ThreadInfo:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 from contextlib import closing
@@ -140,3 +141,14 @@ def test_threads_of_others_are_not_there_for_an_owner(db: Path) -> None:
         ThreadChatMessageHistory("ccc", saver, owner="alice").add_messages([HumanMessage("mine")])
     assert [thread["id"] for thread in data(db, "list", "--owner", "alice")] == ["ccc"]
     assert "no thread" in run(db, "show", "aaa", "--owner", "alice", code=1).stderr
+
+
+def test_a_thread_that_has_expired_is_shown_until_it_is_deleted(db: Path) -> None:
+    with closing(DeltaSaver.open(str(db))) as saver:
+        for thread in ("tool", "tool-2"):
+            notes = {"langmem_ext": {"tool": "debug"}}
+            ThreadChatMessageHistory(thread, saver).add_messages([HumanMessage("look", additional_kwargs=notes)])
+    with closing(sqlite3.connect(db)) as connection, connection:
+        connection.execute("UPDATE thread SET updated_at = 0 WHERE id = 'tool'")
+    [shown] = data(db, "show", "tool")
+    assert (shown["id"], shown["tool"]) == ("tool", "debug")
