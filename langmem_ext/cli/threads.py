@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from langmem_ext.cli.outcome import clear_errors
+
+if TYPE_CHECKING:
+    from langmem_ext.threads import Threads
+    from langmem_ext.types import ThreadInfo
 
 threads = typer.Typer(help="List, show, name, fork and delete conversations.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -116,9 +120,10 @@ def archive(
     with clear_errors():
         from langmem_ext.cli.listing import change_with  # noqa: PLC0415 - help must not wait for it
 
-        change_with(
-            db, owner, conversations, lambda threads, key: threads.unarchive(key) if undo else threads.archive(key), as_json=as_json
-        )
+        def change(threads: Threads, key: str) -> ThreadInfo:
+            return threads.unarchive(key) if undo else threads.archive(key)
+
+        change_with(db, owner, conversations, change, as_json=as_json)
 
 
 @threads.command()

@@ -74,7 +74,7 @@ def sealed(lines: Iterable[str]) -> str:
 
 
 ORDER = (
-    *("kind", "id", "owner", "title", "status", "tags", "metadata", "created_at", "updated_at", "messages"),
+    *("kind", "id", "owner", "title", "status", "tags", "metadata", "titled_by", "created_at", "epoch", "updated_at", "messages"),
     *("stored_messages", "tokens", "waiting_for", "tool", "forked_from", "next"),
 )
 """The fields of a thread's line."""
