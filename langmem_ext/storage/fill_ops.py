@@ -118,32 +118,32 @@ def restore_earlier(thread: int, end: int, codec: Codec) -> Op[None]:
     index = ThreadIndex(thread)
     [(last,)] = yield from fetch(sql.SELECT_LAST_MESSAGE, low=low, high=row_key(thread, end))
     if rows[0][0] == last:
-        held = [
-            (number, shown)
-            for number, _, packed in (yield from read_messages_of(index, rows[:1], codec))
-            if (shown := codec.shown_of(packed))
-        ]
-        if held and held[0][1].open:
-            yield from Placing(thread).is_newest(held[0][0], rows[0][1])
-            yield from fetch(sql.SET_INDEXED, thread=thread, indexed=held[0][0])
+        newest = next((yield from read_messages_of(index, rows[:1], codec)), None)
+        shown = None if newest is None else codec.shown_of(newest[2])
+        if newest is not None and shown is not None and shown.open:
+            yield from Placing(thread).is_newest(newest[0], newest[1])
+            yield from fetch(sql.SET_INDEXED, thread=thread, indexed=newest[0])
             rows = rows[1:]
     yield from index_down(index, rows, codec)
 
 
 def _is_edited(index: ThreadIndex, number: int) -> Op[bool]:
     """Whether a thread's last message came with an edit beside its graph, and stands as it is."""
-    row, edited = (yield from fetch_one(SELECT_LATEST_CHECKPOINT, thread=index.number, namespace=0)), False
+    row = yield from fetch_one(SELECT_LATEST_CHECKPOINT, thread=index.number, namespace=0)
+    edited = False
     try:
         for _ in range(EDITS):
             if row is None:
-                return edited
+                return False  # it is not known what was before: it has been pruned
             header = yield from header_of(index, 0, row)
             if not any(start <= number < end for ref in header.values.values() for start, end in ranges_of(ref.runs)):
                 return edited
             if (yield from read_word(index, row[3])) != EDIT:
                 return False
+            if row[1] is None:
+                return True
             edited = True
-            row = None if row[1] is None else (yield from find_checkpoint(index, 0, row[1]))
+            row = yield from find_checkpoint(index, 0, row[1])
     except DamagedRow:
         return False
     return False

@@ -13,7 +13,7 @@ from typing import Any, Final
 from langmem_ext.errors import ThreadNotFound
 from langmem_ext.messages.manifest import Runs
 from langmem_ext.messages.tokens import implied_tokens
-from langmem_ext.storage import checks, search_ops
+from langmem_ext.storage import checks, fill_ops, search_ops
 from langmem_ext.storage import transit_statements as sql
 from langmem_ext.storage.checkpoint_ops import header_of
 from langmem_ext.storage.compression import shrink, shrink_text
@@ -138,7 +138,7 @@ def copy_in(
     if source != key.id:
         yield from rename_labels(own, source, key.id)
     if "search" in (yield from search_ops.read_state()):
-        yield from search_ops.index_thread(own, columns["next_item"], codec)
+        yield from fill_ops.index_thread(own, columns["next_item"], codec)
     return True
 
 

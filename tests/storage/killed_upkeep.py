@@ -1,4 +1,4 @@
-"""A process that is killed while it prunes, sweeps, copies or compacts.
+"""A process that is killed while it prunes, sweeps, copies, compacts or makes the search index.
 
 Run as a script it imports everything once, then reads one JSON command a line and prints one JSON answer a line. For each it forks a
 process that does the work, and kills it: before one of the steps that the database takes, or after a while.
@@ -15,12 +15,14 @@ import time
 import traceback
 from typing import Any
 
-from langmem_ext import DeltaSaver, MessageLog, Retention
+from langmem_ext import DeltaSaver, MessageLog, Retention, Threads
+from langmem_ext.storage import fill_ops
 from langmem_ext.storage.effects import Effect, Rows
 from langmem_ext.storage.sqlite import SqliteDriver
 
 THREADS = [f"t{number}" for number in range(6)]
 RETENTION = Retention(keep_last=4)
+fill_ops.AT_ONCE = 16  # type: ignore[misc]  # so that a small database takes many steps
 
 
 class DyingDriver(SqliteDriver):
@@ -61,6 +63,8 @@ def carry_out(saver: DeltaSaver, what: str) -> None:
             saver.compact()
         case "compact fully":
             saver.compact(full=True)
+        case "search" | "search anew":
+            (Threads(saver).enable_search if what == "search" else Threads(saver).rebuild_search)()
 
 
 def work(command: dict[str, Any]) -> dict[str, Any]:

@@ -14,18 +14,21 @@ from typing import Any
 
 import pytest
 from comparison import Form, Names, assert_same
-from forgotten import Place, assert_clean, assert_sound, everything, newest
+from forgotten import Place, assert_clean, assert_sound, everything, newest, rows
 from killed_upkeep import RETENTION, THREADS, carry_out
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.graph import START, MessagesState, StateGraph
+from searched import assert_found
 
-from langmem_ext import DeltaSaver
+from langmem_ext import DeltaSaver, Threads
 
 SOAK = os.environ.get("LANGMEM_EXT_SOAK") == "1"
 KILLS = 200 if SOAK else 8
 ROOT = Path(__file__).parents[2]
 
-UPKEEP = ("prune", "sweep", "copy", "delete", "compact", "compact fully")
+UPKEEP = ("prune", "sweep", "copy", "delete", "compact", "compact fully", "search")
+INDEXED = ("prune", "copy", "delete", "compact", "search anew")
+"""Of a database that has a search index."""
 
 
 class Mortal:
@@ -103,6 +106,18 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.fixture(scope="module")
+def indexed(whole: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same with a search index, and words of deleted messages in it."""
+    path = tmp_path_factory.mktemp("indexed") / "memory.db"
+    shutil.copy(whole, path)
+    with DeltaSaver.from_conn_string(str(path)) as saver:
+        Threads(saver).enable_search()
+        saver.copy_thread(THREADS[0], "gone again")
+        saver.delete_thread("gone again")
+    return path
+
+
 def expected(what: str, before: dict[Place, Form | None]) -> set[Place]:
     """The checkpoints that stay when the work is done; copies come to them."""
     match what:
@@ -139,20 +154,26 @@ def assert_what_stays_is_whole(what: str, path: Path, before: dict[Place, Form |
         else:
             carry_out(saver, what)
         assert_clean(saver)
+        if rows(saver, "SELECT 1 FROM setting WHERE name = 'search'"):
+            for word in ("turn", "answer 3", "replaced"):
+                assert_found(saver, Threads(saver), word)
         after = {place for place in everything(saver) if not place[0].endswith(" copied")}
         assert after == staying, note
 
 
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("what", UPKEEP)
-def test_killed_in_the_middle_of_upkeep_a_database_is_whole_and_can_go_on(what: str, mortal: Mortal, whole: Path, tmp_path: Path) -> None:
-    before = forms(whole)
+@pytest.mark.parametrize(("what", "searched"), [*((what, False) for what in UPKEEP), *((what, True) for what in INDEXED)])
+def test_killed_in_the_middle_of_upkeep_a_database_is_whole_and_can_go_on(
+    what: str, searched: bool, mortal: Mortal, whole: Path, indexed: Path, tmp_path: Path
+) -> None:
+    source = indexed if searched else whole
+    before = forms(source)
     path = tmp_path / "memory.db"
 
     def anew() -> str:
         for old in tmp_path.iterdir():
             old.unlink()
-        shutil.copy(whole, path)
+        shutil.copy(source, path)
         return str(path)
 
     undisturbed = mortal.run(what=what, path=anew())
