@@ -86,6 +86,8 @@ def checked(runs: Sequence[int], below: int = NUMBERS) -> Runs:
     Raises:
         ValueError: They are none: odd, empty, backwards, or beyond what can be (also `TypeError`).
     """
+    if not {int}.issuperset(map(type, runs)):
+        raise ValueError("a message's number is none")
     length = 0
     for start, end in ranges_of(runs):
         if not 0 <= start < end <= below:

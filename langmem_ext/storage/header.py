@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
+from itertools import chain
 from typing import Any, Final, TypeAlias
 
 from langmem_ext.messages.identity import pack, unpack
@@ -84,6 +85,21 @@ class Header:
     values: Mapping[str, ValueRef] = field(default_factory=dict)
     extra: bytes | None = None
     details: bytes | None = None
+
+
+def require_plain(header: Header) -> None:
+    """See that a header says what LangGraph could have said.
+
+    Raises:
+        ValueError: It does not.
+    """
+    seen = header.seen.values()
+    names = [*header.versions, *header.values, *header.seen, *chain.from_iterable(seen), *(header.updated or ())]
+    versions = [*header.versions.values(), *chain.from_iterable(versions.values() for versions in seen)]
+    if type(header.v) is not int or type(header.ts) is not str or not {str}.issuperset(map(type, names)):
+        raise ValueError("its format, time and names are none")
+    if not {str, int, float}.issuperset(map(type, versions)):
+        raise ValueError("a version of it is none")
 
 
 def longest_list(values: Mapping[str, ValueRef]) -> int | None:
@@ -213,7 +229,7 @@ def _value_ref(entry: Sequence[Any]) -> ValueRef:
     if where is None or isinstance(where, bytes):
         return ValueRef(body=where, runs=runs, nameless=nameless, manifest=manifest)
     rows = where if isinstance(where, list) else [where]
-    if not all(isinstance(row, int) and 0 <= row < NUMBERS for row in rows):
+    if not all(type(row) is int and 0 <= row < NUMBERS for row in rows):
         raise ValueError("a value stands nowhere")
     return ValueRef(row=rows[0], runs=runs, nameless=nameless, deltas=tuple(rows[1:]) if rows is where else None)
 

@@ -24,7 +24,7 @@ from langmem_ext.storage.checkpoint_ops import header_of, read_writes
 from langmem_ext.storage.compression import expand, expand_text, require
 from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Op, Row, fetch, fetch_one
 from langmem_ext.storage.findings import Findings
-from langmem_ext.storage.header import Header, ValueRef
+from langmem_ext.storage.header import Header, ValueRef, require_plain
 from langmem_ext.storage.ids import decode_id, encode_id, readable
 from langmem_ext.storage.index import ThreadIndex
 from langmem_ext.storage.lookup_ops import read_value, read_word
@@ -198,6 +198,7 @@ def _read_checkpoint(thread: Examined, contents: Contents, space: int, row: Row)
     if not isinstance(step, int | None):
         raise DamagedRow("its step is no number")
     header: Header = yield from header_of(thread.index, space, row)
+    require_plain(header)
     if not isinstance(json.loads((yield from read_word(thread.index, label))), dict):
         raise DamagedRow("its metadata is no table")
     details = {} if header.details is None else contents.read_plain(header.details)
@@ -220,6 +221,8 @@ def read_pending(thread: Examined, contents: Contents, at: Cursor, limit: int) -
                 raise DamagedRow("an id is none")
             thread.written[space, checkpoint] = None
             for entry in (yield from read_writes(thread.index, row)):
+                if (type(entry.path), type(entry.index), type(entry.channel)) != (str, int, str):
+                    raise DamagedRow("a write has no place")
                 _need(thread, contents, checkpoint, f"a pending write to {entry.channel!r}", entry.value)
         except Exception as error:
             pass_on(error)

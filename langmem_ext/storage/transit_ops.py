@@ -56,8 +56,8 @@ def copy_out(key: ThreadKey, take: Callable[[Table, Rows], None]) -> Op[dict[str
         key: The thread.
         take: Called with each page of its rows; it must not use this database.
     """
-    row = yield from fetch_one(sql.SELECT_THREAD, id=key.id)
-    if row is None or (key.owner is not None and row[2] != key.owner):
+    row = yield from fetch_one(sql.SELECT_THREAD, id=key.id, owner=key.owner)
+    if row is None:
         return None
     number = row[0]
     for table in TABLES:
@@ -88,7 +88,7 @@ def drop(number: int) -> Op[None]:
 
 def read_thread(thread_id: str) -> Op[dict[str, Any]]:
     """The row of a thread that is there, by column."""
-    [row] = yield from fetch(sql.SELECT_THREAD, id=thread_id)
+    [row] = yield from fetch(sql.SELECT_THREAD, id=thread_id, owner=None)
     return dict(zip(("number", *sql.THREAD_COLUMNS), row, strict=True))
 
 

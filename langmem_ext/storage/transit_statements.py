@@ -81,7 +81,7 @@ THREAD_COLUMNS: Final = (
 )
 """What a thread's own row says, but for its number, and for what counts in one database alone."""
 
-SELECT_THREAD = f"SELECT number, {', '.join(THREAD_COLUMNS)} FROM thread WHERE id = :id"
+SELECT_THREAD = f"SELECT number, {', '.join(THREAD_COLUMNS)} FROM thread WHERE id = :id AND owner IS coalesce(:owner, owner)"
 SELECT_OWNER = "SELECT owner FROM thread WHERE id = :id"
 INSERT_THREAD = f"INSERT INTO thread ({', '.join(THREAD_COLUMNS)}) VALUES (:{', :'.join(THREAD_COLUMNS)}) RETURNING number"
 INSERT_COPY = f"INSERT INTO thread (number, {', '.join(THREAD_COLUMNS)}) VALUES (:number, :{', :'.join(THREAD_COLUMNS)})"

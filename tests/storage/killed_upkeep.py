@@ -1,4 +1,4 @@
-"""A process that is killed while it prunes, sweeps, copies, compacts or makes the search index.
+"""A process that is killed while it prunes, sweeps, copies, carries threads, compacts or makes the search index.
 
 Run as a script it imports everything once, then reads one JSON command a line and prints one JSON answer a line. For each it forks a
 process that does the work, and kills it: before one of the steps that the database takes, or after a while.
@@ -67,13 +67,24 @@ def carry_out(saver: DeltaSaver, what: str) -> None:
             (Threads(saver).enable_search if what == "search" else Threads(saver).rebuild_search)()
 
 
+def carry(saver: DeltaSaver, what: str, path: str) -> None:
+    """Import from, or export to, a file beside the database."""
+    if what == "import":
+        Threads(saver).import_from(f"{path}-export.jsonl.gz", keep_ids=True)
+    else:
+        Threads(saver).export_to(f"{path}-export.jsonl.gz")
+
+
 def work(command: dict[str, Any]) -> dict[str, Any]:
     """Open the database and do the work; how many steps it took, and how long."""
     driver = DyingDriver(command["path"])
     saver = DeltaSaver(MessageLog(driver), retention=RETENTION)
     driver.steps, driver.dies_at = 0, command.get("dies_at")
     began = time.monotonic()
-    carry_out(saver, command["what"])
+    if command["what"] in ("import", "export"):
+        carry(saver, command["what"], command["path"])
+    else:
+        carry_out(saver, command["what"])
     return {"steps": driver.steps, "seconds": time.monotonic() - began}
 
 

@@ -107,3 +107,11 @@ def test_the_next_version_is_higher_and_of_the_same_kind(one: int, other: int) -
     assert next_version(3, one) == 4
     assert next_version(1.5, one) == 2.5
     assert next_version(InMemorySaver().get_next_version(first, None), other) > second  # type: ignore[operator]  # a string from a string
+
+
+@pytest.mark.parametrize(
+    "entry", [[True], [[0, True]], [1.0], [None, 0, 1.0], [None, False, 1], [None, 0, 3, [0, True]], [{}, 0, 1], ["0"], []]
+)
+def test_a_reference_by_what_is_taken_for_a_number_is_none(entry: list[Any]) -> None:
+    with pytest.raises((ValueError, TypeError)):
+        decode_values([entry])

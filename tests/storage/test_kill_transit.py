@@ -1,0 +1,136 @@
+"""Promises: an import that is killed has stored whole threads and is run again for the rest; an export that is killed leaves no half file;
+and whoever chats meanwhile loses nothing, in this process or another."""
+
+from __future__ import annotations
+
+import io
+import multiprocessing
+import os
+import random
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from carried import body_of, exported, ids_of, rows_of
+from comparison import assert_same
+from forgotten import assert_sound
+from killed_upkeep import THREADS
+from savers import open_saver
+from test_kill_upkeep import Mortal, make
+
+from langmem_ext import DeltaSaver, ThreadChatMessageHistory, Threads
+
+SOAK = os.environ.get("LANGMEM_EXT_SOAK") == "1"
+KILLS = 200 if SOAK else 10
+TURNS = 400 if SOAK else 60
+
+
+@pytest.fixture(scope="module")
+def mortal() -> Iterator[Mortal]:
+    mortal = Mortal()
+    yield mortal
+    mortal.close()
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The database that is exported."""
+    path = tmp_path_factory.mktemp("whole") / "memory.db"
+    make(path)
+    return path
+
+
+@pytest.mark.timeout(1800)
+def test_an_import_that_is_killed_has_stored_whole_threads_and_goes_on(mortal: Mortal, whole: Path, tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    with DeltaSaver.open(str(whole)) as source:
+        export = exported(source)
+        expected = {thread: rows_of(source, thread) for thread in THREADS}
+
+        def anew() -> str:
+            for old in tmp_path.iterdir():
+                old.unlink()
+            Threads(source).export_to(f"{path}-export.jsonl.gz")
+            return str(path)
+
+        undisturbed = mortal.run(what="import", path=anew())
+        assert undisturbed["died"] == 0
+        chance, seen = random.Random(None if SOAK else 20260102), set()
+        for number in range(KILLS):
+            where: dict[str, Any] = {"dies_at": chance.randrange(undisturbed["steps"])}
+            if number % 2:
+                where = {"after_s": chance.uniform(0, undisturbed["seconds"] * 1.2 + 0.01)}
+            assert mortal.run(what="import", path=anew(), **where)["died"] in (0, -9)
+            with DeltaSaver.open(str(path)) as target:
+                there = ids_of(target)
+                seen.add(len(there))
+                assert there == THREADS[: len(there)], f"kill {number}, {where}"
+                for thread in there:
+                    assert_same(expected[thread], rows_of(target, thread), f"rows of {thread}, kill {number}, {where}")
+                assert_sound(target)
+                again = Threads(target).import_from(f"{path}-export.jsonl.gz", keep_ids=True)
+                assert (list(again.skipped), list(again.ids)) == (there, THREADS[len(there) :])
+                assert body_of(exported(target)) == body_of(export)
+    assert len(seen) > 1
+
+
+@pytest.mark.timeout(600)
+def test_an_export_that_is_killed_leaves_what_was_there(mortal: Mortal, whole: Path, tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    shutil.copy(whole, path)
+    target = Path(f"{path}-export.jsonl.gz")
+    seconds = mortal.run(what="export", path=str(path))["seconds"]
+    finished = target.read_bytes()
+    chance = random.Random(None if SOAK else 20260103)
+    for _ in range(KILLS):
+        target.write_bytes(b"what was there before")
+        mortal.run(what="export", path=str(path), after_s=chance.uniform(0, seconds))
+        assert target.read_bytes()[:4] in (b"what", finished[:4])
+        if target.read_bytes() != b"what was there before":
+            with DeltaSaver.open(":memory:") as saver:
+                assert list(Threads(saver).import_from(target, keep_ids=True).ids) == THREADS
+
+
+def chat(url: str, begun: Any, turns: int) -> None:
+    """A process that chats in two threads by turns."""
+    saver = open_saver(url)
+    begun.wait(60)
+    for number in range(turns):
+        ThreadChatMessageHistory(f"t{number % 2}", saver).add_messages([_said(number)])
+    saver.close()
+
+
+def _said(number: int) -> Any:
+    from langchain_core.messages import HumanMessage  # noqa: PLC0415 - a process that is being made imports little
+
+    return HumanMessage(f"message {number} " * 9, id=f"m{number}")
+
+
+def test_while_one_process_chats_another_exports_and_nothing_is_lost_or_mixed(tmp_path: Path) -> None:
+    url = str(tmp_path / "memory.db")
+    context = multiprocessing.get_context("forkserver")
+    begun = context.Event()
+    with DeltaSaver.open(url) as saver:
+        chatting = context.Process(target=chat, args=(url, begun, TURNS))
+        chatting.start()
+        begun.set()
+        exports = [exported(saver)]
+        while chatting.is_alive():
+            exports.append(exported(saver))
+        chatting.join()
+        assert chatting.exitcode == 0
+        exports.append(exported(saver))
+        lengths = []
+        for export in [*exports[:: max(1, len(exports) // 12)], exports[-1]]:
+            with DeltaSaver.open(":memory:") as target:
+                done = Threads(target).import_from(io.StringIO(export), keep_ids=True)
+                assert_sound(target)
+                lengths.append(done.messages)
+                for thread in done.ids:
+                    said = [message.id for message in ThreadChatMessageHistory(thread, target).messages]
+                    assert said == [f"m{number}" for number in range(int(thread[1]), 2 * len(said), 2)]
+        assert lengths == sorted(lengths)
+        assert lengths[-1] == TURNS
+        assert_sound(saver)
