@@ -7,13 +7,14 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from langgraph.checkpoint.base.id import UUID, uuid6
 from langgraph.checkpoint.memory import InMemorySaver
 
 from langmem_ext.messages.identity import pack, unpack
-from langmem_ext.storage.header import MINOR_DIGITS, Header, ValueRef, decode_header, encode_header, next_version
+from langmem_ext.storage.header import MINOR_DIGITS, Header, ValueRef, decode_header, decode_values, encode_header, next_version
 from langmem_ext.storage.ids import encode_id
 
 NAMES = st.text(max_size=8)
