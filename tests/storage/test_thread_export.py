@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import io
 import json
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -33,6 +35,7 @@ from langmem_ext import (
     ThreadChatMessageHistory,
     ThreadNotFound,
     Threads,
+    thread_export,
 )
 from langmem_ext.storage import transit_ops
 
@@ -339,6 +342,27 @@ async def test_a_path_has_all_of_an_export_or_what_it_had_before(
     text = gzip.decompress(raw).decode() if name.endswith(".gz") else raw.decode()
     assert body_of(text) == body_of(exported(saver))
     assert (await calls.call(Threads(other), "import_from", path)).messages == 1
+
+
+async def test_an_export_that_is_cancelled_leaves_no_file(saver: DeltaSaver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, go_on, dumps = threading.Event(), threading.Event(), thread_export.dumps
+
+    def slowly(line: Any) -> str:
+        begun.set()
+        go_on.wait(30)
+        return dumps(line)
+
+    say(saver, "one")
+    (folder := tmp_path / "folder").mkdir()
+    monkeypatch.setattr(thread_export, "dumps", slowly)
+    task = asyncio.ensure_future(Threads(saver).aexport_to(folder / "out"))
+    await asyncio.to_thread(begun.wait, 30)
+    assert len(list(folder.iterdir())) == 1
+    task.cancel()
+    go_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert list(folder.iterdir()) == []
 
 
 def test_an_export_takes_no_databases_place(saver: DeltaSaver, tmp_path: Path) -> None:
