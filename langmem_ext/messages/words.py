@@ -35,6 +35,7 @@ _DENSE: Final = (
 _WORD: Final = re.compile(rf"(?:[^\W_]|[{_MARKS}])+")
 _ASCII_WORD: Final = re.compile(r"[a-z0-9]+")
 _PIECE: Final = re.compile(rf"[{_DENSE}]+|[^{_DENSE}]+")
+_DENSE_LETTER: Final = re.compile(f"[{_DENSE}]")
 _HIDDEN: Final = re.compile("[\u00ad\u200c\u200d]")
 _VOICED: Final = "\u3099\u309a"
 """They make another letter of a Japanese one, which no reader takes for the same."""
@@ -80,8 +81,10 @@ def runs_of_letters(text: str) -> Iterator[Run]:
     """The letters of a text, folded, in runs of one kind; what stands between two words ends a run."""
     for match in _WORD.finditer(text):
         word, start = match.group(), match.start()
-        pieces = list(_PIECE.finditer(word))
-        for piece in pieces:
+        if word.isascii():
+            yield Run(word.lower(), False, start, match.end())
+            continue
+        for piece in _PIECE.finditer(word):
             for letters in _WORD.findall(_fold(piece.group())):
                 for part in _PIECE.findall(letters):
                     yield Run(part, _is_dense(part), start + piece.start(), start + piece.end())
@@ -96,8 +99,7 @@ def words_of_run(run: Run) -> list[str]:
 
 
 def _is_dense(letters: str) -> bool:
-    found = _PIECE.match(letters)
-    return found is not None and re.match(f"[{_DENSE}]", letters) is not None
+    return _DENSE_LETTER.match(letters) is not None
 
 
 def _fold(word: str) -> str:

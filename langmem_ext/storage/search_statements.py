@@ -88,12 +88,13 @@ TOTAL_CHANGES = "SELECT total_changes()"
 SELECT_THREAD = "SELECT number, items FROM thread WHERE id = :thread{owner}"
 SELECT_THREADS_OF = "SELECT number, items FROM thread WHERE owner = :owner LIMIT :limit"
 SELECT_TITLE = "SELECT id, title, epoch FROM thread WHERE number = :thread"
-SELECT_CANDIDATES = (
-    "SELECT search.rowid, search.words FROM search{joins} WHERE {conditions}"
-    " AND search.rowid >= :low AND search.rowid < :high ORDER BY search.rowid DESC LIMIT :limit"
+_NEWEST: Final = "(SELECT rowid, words FROM search WHERE rowid >= :low AND rowid < :high ORDER BY rowid DESC LIMIT :newest) AS search"
+SELECT_NEWEST_WITH = f"SELECT search.rowid, search.words FROM {_NEWEST}{{joins}} WHERE TRUE{{conditions}} LIMIT :limit"
+COUNT_NEWEST = f"SELECT count(*){{counts}} FROM {_NEWEST}"
+SELECT_MATCHES = (
+    "SELECT search.rowid, search.words FROM search{joins} WHERE search MATCH :match AND search.rowid >= :low AND search.rowid < :high"
+    "{conditions} ORDER BY search.rowid DESC LIMIT :limit"
 )
-COUNT_MATCHES = "SELECT count(*) FROM (SELECT 1 FROM search WHERE search MATCH :match AND rowid >= :low AND rowid < :high LIMIT :limit)"
-COUNT_IN_THREAD = "SELECT {counts} FROM search WHERE rowid >= :low AND rowid < :high"
 # In this order: the index finds few, and each of them is looked up.
 JOIN_ITEM: Final = " CROSS JOIN item ON item.key = search.rowid"
 JOIN_THREAD: Final = " CROSS JOIN thread ON thread.number = search.rowid >> 32"
