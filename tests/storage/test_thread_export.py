@@ -21,6 +21,7 @@ from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command
 from moved import assert_moved
 from programs import Program, programs
+from puts import Branch, Call, call_lists, new_ids
 from savers import BACKENDS, COMPRESSED, Backend, Calls, Mode, Shelf, open_saver
 from sessions import Session
 from test_copy_thread import asking, begin, config, told
@@ -68,23 +69,45 @@ async def there_and_back(program: Program, backend: Backend, mode: Mode, folder:
         session = Session(shelf, mode, program)
         for number, step in enumerate(program.steps):
             await session.carry_out(step, last=number == len(program.steps) - 1)
-        source: Any = shelf.saver
-        export = exported(source)
-        done = await Calls(mode).call(Threads(target), "import_from", io.StringIO(export), keep_ids=True)
-        assert list(done.ids) == ids_of(target) == ids_of(source)
-        for thread in done.ids:
-            assert_same(rows_of(source, thread), rows_of(target, thread), f"rows of {thread}")
-        assert_moved(source, target)
-        assert_sound(target)
-        assert body_of(exported(target)) == body_of(export)
+        await assert_comes_back(shelf.saver, target, mode)
     finally:
         target.close()
         await shelf.close()
 
 
+async def calls_there_and_back(calls: list[Call], backend: Backend, mode: Mode, folder: Path) -> None:
+    """The same, of what was put by hand: other ids, other orders, writes without checkpoints."""
+    shelf, target = Shelf(backend, mode, folder), open_saver(backend.new_url(folder), compress=backend.compress)
+    try:
+        branch = Branch(shelf, mode, new_ids(len(calls) + 1))
+        for number, call in enumerate(calls):
+            await branch.carry_out(call, last=number == len(calls) - 1)
+        await assert_comes_back(shelf.saver, target, mode)
+    finally:
+        target.close()
+        await shelf.close()
+
+
+async def assert_comes_back(source: Any, target: Any, mode: Mode) -> None:
+    """Export all of a database, import it into an empty one, and compare."""
+    export = exported(source)
+    done = await Calls(mode).call(Threads(target), "import_from", io.StringIO(export), keep_ids=True)
+    assert list(done.ids) == ids_of(target) == ids_of(source)
+    for thread in done.ids:
+        assert_same(rows_of(source, thread), rows_of(target, thread), f"rows of {thread}")
+    assert_moved(source, target)
+    assert_sound(target)
+    assert body_of(exported(target)) == body_of(export)
+
+
 @pytest.mark.parametrize("backend", [*BACKENDS, COMPRESSED], ids=lambda backend: backend.name)
 def test_whatever_a_graph_has_left_comes_back_to_the_bit(backend: Backend, mode: Mode, folder: Path) -> None:
     explore(programs, there_and_back, backend, mode, folder)
+
+
+@pytest.mark.parametrize("backend", [*BACKENDS, COMPRESSED], ids=lambda backend: backend.name)
+def test_whatever_was_put_comes_back_to_the_bit(backend: Backend, mode: Mode, folder: Path) -> None:
+    explore(call_lists, calls_there_and_back, backend, mode, folder)
 
 
 async def test_a_thread_goes_on_where_it_was_whatever_its_id_is_now(saver: DeltaSaver, other: DeltaSaver, mode: Mode) -> None:
