@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,7 +19,9 @@ from langgraph.graph.message import add_messages
 from langgraph.types import Command, interrupt
 from typing_extensions import TypedDict
 
+from langmem_ext import DeltaSaver, Threads
 from langmem_ext.errors import CatalogError, InvalidInput
+from langmem_ext.storage.sqlite import SqliteDriver
 from langmem_ext.waiting.catalog import IntentCatalog
 from langmem_ext.waiting.classify import Classification, ClassifyRequest, RuleClassifier
 from langmem_ext.waiting.converse import aconverse, converse
@@ -313,6 +315,36 @@ def test_every_message_that_holds_a_sensitive_value_is_marked(talk: Any, texts: 
         if CARD in text.replace(" ", ""):
             assert message.additional_kwargs["langmem_ext"]["sensitive"] == ["card"], message
     assert CARD in talk.texts()[-1][1]
+
+
+@pytest.mark.parametrize("begin", range(3), ids="the index is made before message {}".format)
+@pytest.mark.parametrize(
+    "texts",
+    [["please save my card", "it's 4111 1111 1111 1111"], [f"please save my card {CARD}"], [CARD, "save my card", f"hm, {CARD}"]],
+)
+def test_no_commit_brings_a_sensitive_value_into_the_search_index(
+    texts: list[str], begin: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[str] = []
+    commit = SqliteDriver.commit
+
+    def watched(driver: SqliteDriver) -> None:
+        with suppress(sqlite3.OperationalError):  # until there is an index
+            seen.extend(words for (words,) in driver._connection.execute("SELECT words FROM search"))
+        commit(driver)
+
+    monkeypatch.setattr(SqliteDriver, "commit", watched)
+    with DeltaSaver.open(str(tmp_path / "a.db")) as saver:
+        catalog = IntentCatalog.from_dict(desk.CATALOG)
+        app = build_waiting_graph(catalog, desk.make_tools(desk.Shop(tmp_path / "shop.db"))).compile(checkpointer=saver)
+        for number, text in enumerate([*texts, "where is my order O-6?"]):
+            if number == begin:
+                Threads(saver).enable_search()
+            converse(app, text, thread_id="t")
+        assert [hit.role for hit in Threads(saver).search("where is my order")] == ["human"]
+        assert Threads(saver).search(CARD) == Threads(saver).search("4111") == []
+    assert seen
+    assert not [words for words in seen if "4111" in words or "1111" in words]
 
 
 def test_a_wrong_answer_to_a_sensitive_question_is_marked_too(talk: Any) -> None:

@@ -33,7 +33,7 @@ from langmem_ext import (
 )
 from langmem_ext.messages.annotations import HIDDEN
 from langmem_ext.storage import fill_ops, find_ops
-from langmem_ext.storage.effects import Batch, Effect, Statement
+from langmem_ext.storage.effects import Batch, Effect, Op, Statement
 from langmem_ext.storage.sqlite import SqliteDriver
 from langmem_ext.storage.steps import Running
 
@@ -192,6 +192,25 @@ with DeltaSaver.open({path!r}, synchronous="normal") as saver:
         assert len(threads.search("word", limit=1000)) == 121
         assert all(len(threads.search(f'"number{number}"')) == 1 for number in range(120))
         assert_sound(saver)
+
+
+async def test_a_write_that_fails_takes_its_own_words_back_and_no_others(saver: DeltaSaver) -> None:
+    Threads(saver).enable_search()
+    source = ThreadChatMessageHistory("t", saver)
+
+    def failing(number: int) -> Op[None]:
+        yield from source._add([HumanMessage(f"word failed{number}", id=f"f{number}")])
+        raise InvalidInput("as it must be")
+
+    writes: list[Any] = []
+    for number in range(20):
+        history = ThreadChatMessageHistory(f"t{number % 3}", saver)
+        writes += [history._add([HumanMessage(f"word stored{number}", id=f"s{number}")]), failing(number)]
+    results = await asyncio.gather(*(saver.log.arun(op, write=True) for op in writes), return_exceptions=True)
+    assert [type(result) for result in results] == [type(None), InvalidInput] * 20
+    assert len(Threads(saver).search("word", limit=100)) == len(Threads(saver).search("stored", limit=100)) == 20
+    assert_sound(saver)
+    assert [finding for finding in examine(saver, fix=True).findings if finding.severity != "note"] == []
 
 
 def test_an_index_is_filled_in_steps_between_which_others_write(saver: DeltaSaver, monkeypatch: pytest.MonkeyPatch) -> None:
