@@ -86,9 +86,13 @@ class ThreadChatMessageHistory(BaseChatMessageHistory):
         if strange:
             raise InvalidInput(f"a history takes messages, not {type(strange[0]).__name__}: to remove some, update the graph's state")
         whole = map(message_chunk_to_message, messages)  # a streamed answer comes as a chunk; LangGraph's reducer does the same
-        named = [message if message.id is not None else message.model_copy(update={"id": str(uuid4())}) for message in whole]
+        fresh, named = [], []
+        for position, message in enumerate(whole):
+            if message.id is None:
+                fresh.append(position)
+            named.append(message if message.id is not None else message.model_copy(update={"id": str(uuid4())}))
         packed = self._source.codec.pack_messages(named)
-        return history_ops.add_to_history(self._key, self._channel, packed, self._source.new_edit(), **self._source.tools)
+        return history_ops.add_to_history(self._key, self._channel, packed, self._source.new_edit(), fresh=fresh, **self._source.tools)
 
     def _clear(self) -> Any:
         return change_channels(self._key, (), lambda _: {}, self._source.new_edit(), emptied=self._channel, **self._source.tools)

@@ -122,7 +122,10 @@ class SessionChannels:
         built = message.to_langchain()
         named = built if built.id is not None else built.model_copy(update={"id": str(uuid4())})
         packed = self.source.codec.pack_messages([named])
-        return history_ops.add_to_history(self.key, self.names["messages"], packed, self.source.new_edit(), **self.source.tools)
+        fresh = (0,) if built.id is None else ()
+        return history_ops.add_to_history(
+            self.key, self.names["messages"], packed, self.source.new_edit(), fresh=fresh, **self.source.tools
+        )
 
     def prune(self, max_messages: int) -> Op[None]:
         """Leave the newest messages in the list, which does not begin with a tool's result then: its call would be missing."""

@@ -5,7 +5,8 @@ A change is an edit (`storage.edit_ops`); the log keeps every message, whatever 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from typing import Final
 
 from langmem_ext.errors import DamagedRow, InvalidInput, ThreadNotFound
 from langmem_ext.messages.manifest import Runs, length_of, numbers_of, ranges_of, runs_of, tail_of
@@ -20,6 +21,9 @@ from langmem_ext.storage.lookup_ops import read_body
 from langmem_ext.storage.message_ops import Writer, read_messages, resolve
 from langmem_ext.storage.thread_ops import find_thread
 from langmem_ext.types import Codec, Snapshot, ThreadKey
+
+IDS: Final = 64
+"""Ids that are looked for at a time."""
 
 
 def read_history(key: ThreadKey, channel: str, *, indexes: Indexes, codec: Codec) -> Op[list[Snapshot]]:
@@ -85,20 +89,44 @@ def read_conversation(key: ThreadKey, last: int | None, *, indexes: Indexes, cod
     return messages
 
 
-def add_to_history(key: ThreadKey, channel: str, messages: Sequence[Snapshot], edit: Edit, *, indexes: Indexes, codec: Codec) -> Op[None]:
-    """Append messages; one whose id is in the list already takes that one's place."""
+def add_to_history(
+    key: ThreadKey,
+    channel: str,
+    messages: Sequence[Snapshot],
+    edit: Edit,
+    *,
+    fresh: Collection[int] = (),
+    indexes: Indexes,
+    codec: Codec,
+) -> Op[None]:
+    """Append messages; one whose id is in the list already takes that one's place.
+
+    Args:
+        key: The thread; it is made if there is none.
+        channel: The channel that holds the list.
+        messages: The messages' exact bytes.
+        edit: The new checkpoint's id and times.
+        fresh: Positions of messages whose ids were made for them: no other message has them, and the list is not searched.
+        indexes: What this process knows.
+        codec: Reads and writes items.
+    """
     writer = yield from open_writer(key, "", now=edit.now, indexes=indexes, codec=codec)
     head = yield from find_head(writer.index)
     ref = (yield from list_of(writer.index, codec, head.header, channel)) if head is not None else ValueRef()
     added, bare = yield from resolve(writer, messages)
     yield from writer.flush()
-    runs, nameless = ref.runs, list(ref.nameless)
+    names = [encode_id(str(codec.id_of(message))) for message in messages]
+    asked = {name for position, name in enumerate(names) if position not in bare and position not in fresh}
+    places = yield from _places_of(writer, ref, asked)
+    runs, nameless, length = ref.runs, list(ref.nameless), length_of(ref.runs)
     for position, number in enumerate(numbers_of(added)):
-        at = None if position in bare else (yield from _position_of(writer, runs, nameless, messages[position]))
+        at = None if position in bare else places.get(names[position])
         if at is None:
             if position in bare:
-                nameless.append(length_of(runs))
-            runs = runs_of([number], runs)
+                nameless.append(length)
+            else:
+                places[names[position]] = length
+            runs, length = runs_of([number], runs), length + 1
         else:
             numbers = numbers_of(runs)
             numbers[at] = number
@@ -165,16 +193,19 @@ def list_of(index: ThreadIndex, codec: Codec, header: Header, channel: str) -> O
     return ValueRef(runs=ref.runs, nameless=ref.nameless)
 
 
-def _position_of(writer: Writer, runs: Runs, nameless: Sequence[int], packed: Snapshot) -> Op[int | None]:
-    """Where in the list a message with the same id stands; one that had no id when it came into the list is another."""
-    message_id = encode_id(str(writer.codec.id_of(packed)))
-    passed = 0
-    for first, end in ranges_of(runs):
-        low = sql.row_key(writer.thread.number, first)
-        rows = yield from fetch(sql.FIND_ITEM, low=low, high=low + end - first, message_id=message_id)
-        for (key,) in rows:
-            position: int = passed + key - low
-            if position not in nameless:
-                return position
-        passed += end - first
-    return None
+def _places_of(writer: Writer, ref: ValueRef, names: Collection[bytes]) -> Op[dict[bytes, int]]:
+    """Where in a list the messages of some ids stand; one that had no id when it came into the list is another."""
+    places: dict[bytes, int] = {}
+    ordered = sorted(names)
+    for begin in range(0, len(ordered), IDS):
+        params = {f"id{at}": name for at, name in enumerate(ordered[begin : begin + IDS])}
+        statement = sql.FIND_ITEMS.format(ids=", ".join(f":{name}" for name in params))
+        passed = 0
+        for first, end in ranges_of(ref.runs):
+            low = sql.row_key(writer.thread.number, first)
+            for key, name in (yield from fetch(statement, low=low, high=low + end - first, **params)):
+                position = passed + key - low
+                if position not in ref.nameless:
+                    places.setdefault(bytes(name), position)
+            passed += end - first
+    return places

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any, Final
 
 from langmem_ext.errors import ThreadNotFound
@@ -12,6 +13,12 @@ from langmem_ext.storage import thread_statements as sql
 from langmem_ext.storage.clock import MINUTE_MS, moment_of, unix_ms
 from langmem_ext.storage.effects import Op, Row, fetch, fetch_one
 from langmem_ext.types import ThreadInfo, ThreadKey
+
+MINUTE: Final = 500
+"""Threads of one minute up to which they are sorted by the moment: a page costs what it costs to read these."""
+
+UPDATED_AT: Final = 6
+"""Where a row says when the thread was last written."""
 
 STATUSES: Final = ("active", "archived")
 
@@ -56,7 +63,7 @@ class ThreadFilter:
 
 
 def list_threads(wanted: ThreadFilter, after: ThreadInfo | None, limit: int) -> Op[list[ThreadInfo]]:
-    """A page of threads, the one that was written last first.
+    """A page of threads, the one that was written last first; of a minute in which very many were written, the one made last.
 
     Args:
         wanted: Which.
@@ -65,17 +72,43 @@ def list_threads(wanted: ThreadFilter, after: ThreadInfo | None, limit: int) -> 
     """
     conditions, params = wanted.conditions()
     conditions.append(sql.STATUS_OF_FEW if {"waiting_for", "waiting", "tool"} & params.keys() else sql.STATUS)
-    if after is None:
-        conditions.append(sql.SINCE_EVER)
-    else:
-        conditions.append(sql.AFTER)
-        at = unix_ms(after.updated_at)
-        params |= {"after_minute": at // MINUTE_MS, "after_time": at, "after_number": after.number}
-    found: list[ThreadInfo] = []
-    for status in STATUSES if wanted.status is None else (wanted.status,):
-        rows = yield from fetch(sql.SELECT_PAGE.format(where=_where(conditions)), **params, status=status, limit=limit)
-        found += map(_info, rows)
-    return sorted(found, key=lambda thread: (thread.updated_at, thread.number), reverse=True)[:limit]
+    statuses = STATUSES if wanted.status is None else (wanted.status,)
+    found: list[Row] = []
+    minute = sql.NEVER
+    if after is not None:
+        minute, at = unix_ms(after.updated_at) // MINUTE_MS, (unix_ms(after.updated_at), after.number)
+        within = [*conditions, sql.WITHIN]
+        rows = yield from _rows(within, params, statuses, MINUTE + 1, minute=minute)
+        if len(rows) <= MINUTE:
+            found = sorted((row for row in rows if _moment(row) < at), key=_moment, reverse=True)
+        else:
+            found = yield from _rows([*within, sql.BEFORE], params, statuses, limit, minute=minute, number=after.number)
+    if len(found) < limit:
+        rows = yield from _rows([*conditions, sql.EARLIER], params, statuses, limit - len(found) + MINUTE, minute=minute)
+        for _, group in groupby(rows, key=_minute):
+            together = list(group)
+            # The index gives the minute. Within one, they are sorted here, unless they are too many for every page to sort.
+            found += sorted(together, key=_moment, reverse=True) if len(together) <= MINUTE else together
+    return [_info(row) for row in found[:limit]]
+
+
+def _rows(conditions: Sequence[str], params: Mapping[str, Any], statuses: Sequence[str], limit: int, **further: int) -> Op[list[Row]]:
+    """The first rows of the statuses together, by minute and number."""
+    statement = sql.SELECT_PAGE.format(where=_where(conditions))
+    found: list[Row] = []
+    for status in statuses:
+        found += yield from fetch(statement, **params, **further, status=status, limit=limit)
+    if len(statuses) > 1:
+        found.sort(key=lambda row: (_minute(row), row[0]), reverse=True)
+    return found[:limit]
+
+
+def _minute(row: Row) -> int:
+    return int(row[UPDATED_AT] // MINUTE_MS)
+
+
+def _moment(row: Row) -> tuple[int, int]:
+    return row[UPDATED_AT], row[0]
 
 
 def count_threads(wanted: ThreadFilter) -> Op[int]:

@@ -87,6 +87,7 @@ COMPLETE_ITEM = (
     " WHERE key = :key AND role IS NULL AND rest IS NULL RETURNING key"
 )
 FIND_ITEM = "SELECT key FROM item WHERE key >= :low AND key < :high AND message_id = :message_id"
+FIND_ITEMS = "SELECT key, message_id FROM item WHERE key >= :low AND key < :high AND message_id IN ({ids}) ORDER BY key"
 NAME_ITEM = "UPDATE item SET message_id = :message_id, crc = :crc WHERE key = :key AND message_id IS NULL RETURNING key"
 INSERT_VALUE = "INSERT INTO value (key, body, crc) VALUES (:key, :body, :crc)"
 SELECT_VALUE = "SELECT body, crc FROM value WHERE key = :key"

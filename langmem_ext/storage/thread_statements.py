@@ -11,11 +11,14 @@ SELECT_LISTED = f"SELECT {LISTED} FROM thread WHERE id = :id AND owner IS coales
 STATUS: Final = "status = :status"
 STATUS_OF_FEW: Final = "+status = :status"
 """The same, where another condition leaves fewer threads: not by the index of this one."""
-SINCE_EVER: Final = "active_at >= 0"
-"""True of every thread; lets an index give the order."""
+NEWEST_FIRST: Final = "active_at DESC, number DESC"
+"""By the minute, as the indexes are, and in it by the number."""
+WITHIN: Final = "active_at = :minute"
+BEFORE: Final = "number < :number"
+EARLIER: Final = "active_at < :minute"
+NEVER: Final = 1 << 40
+"""Later than any minute."""
 
-# By the minute first: that is what the indexes hold.
-NEWEST_FIRST: Final = "active_at DESC, updated_at DESC, number DESC"
 SELECT_PAGE = f"SELECT {LISTED} FROM thread{{where}} ORDER BY {NEWEST_FIRST} LIMIT :limit"
 COUNT_PAGE = "SELECT count(*) FROM thread{where}"
 CONDITIONS: Final = {
@@ -30,9 +33,6 @@ CONDITIONS: Final = {
     "begins": "substr(id, 1, length(:begins)) = :begins",
     "title": "title LIKE :title ESCAPE '!'",
 }
-AFTER: Final = "(active_at, updated_at, number) < (:after_minute, :after_time, :after_number)"
-"""Behind a thread, in the order of the list."""
-
 SET_TITLE = "UPDATE thread SET title = :title, titled_by = NULL WHERE number = :thread"
 SET_STATUS = "UPDATE thread SET status = :status WHERE number = :thread"
 SET_TAGS = "UPDATE thread SET tags = :tags WHERE number = :thread"

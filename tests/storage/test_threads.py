@@ -169,7 +169,12 @@ def test_a_list_reads_threads_rows_and_nothing_else(saver: DeltaSaver, monkeypat
     assert len(Threads(saver).list()) == 3
     assert len(seen) == 2
     assert all(re.findall(r"(?:FROM|JOIN) (\w+)", statement) == ["thread"] for statement in seen)
-    plan = " ".join(str(row) for row in rows(saver, f"EXPLAIN QUERY PLAN {seen[1]}".replace(":status", "'active'").replace(":limit", "50")))
+    plan = " ".join(
+        str(row)
+        for row in rows(
+            saver, f"EXPLAIN QUERY PLAN {seen[1]}".replace(":status", "'active'").replace(":limit", "50").replace(":minute", "99999999")
+        )
+    )
     assert "thread_by_activity" in plan
 
 
@@ -458,3 +463,26 @@ async def test_messages_that_are_not_there_to_be_read_are_one_clear_error(saver:
         with pytest.raises(InvalidInput, match="last"):
             await calls.call(Threads(saver), "messages", "t", last=last)
     assert [message.content for message in await calls.call(Threads(saver), "messages", "t", last=5)] == ["one"]
+
+
+@given(minutes=st.lists(st.integers(0, 3), min_size=1, max_size=40), limit=st.integers(1, 7), status=st.sampled_from(["active", None]))
+def test_pages_together_are_all_threads_once_whatever_was_written_in_one_minute(minutes: list[int], limit: int, status: str | None) -> None:
+    with DeltaSaver.open(":memory:") as saver, pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr("langmem_ext.storage.listing_ops.MINUTE", 5)
+        clock, threads = Clock(monkeypatch), Threads(saver)
+        for number, minute in enumerate(minutes):
+            clock.now = EARLY + timedelta(minutes=minute, seconds=number % 50)
+            say(saver, "prompt", f"t{number}")
+            if status is None and number % 3 == 0:
+                threads.archive(f"t{number}")
+        found, after = [], None
+        while page := threads.list(limit=limit, after=after, status=status):
+            found += page
+            after = page[-1]
+        assert sorted(thread.id for thread in found) == sorted(f"t{number}" for number in range(len(minutes)))
+        minute_of = [(thread.updated_at - EARLY) // timedelta(minutes=1) for thread in found]
+        assert minute_of == sorted(minute_of, reverse=True)
+        for minute in set(minutes):
+            group = [thread for thread, its in zip(found, minute_of, strict=True) if its == minute]
+            order = [(thread.updated_at, thread.number) if len(group) <= 5 else thread.number for thread in group]
+            assert order == sorted(order, reverse=True)  # type: ignore[type-var]  # of one kind each
