@@ -57,7 +57,10 @@ def storage_error(error: sqlite3.Error | UnicodeDecodeError, path: str) -> Stora
     if code.startswith("SQLITE_NOTADB") or "not a database" in text:
         return NotADatabase(f"{place} is not a SQLite database: give the path of a database, or of a file that does not exist yet")
     if code.startswith("SQLITE_CORRUPT") or "malformed" in text:
-        return StorageError(f"{place} is damaged ({text}): restore it from a copy, or read what is left with sqlite3's .recover")
+        what, remedy = (place, "restore it from a copy, or read what is left with sqlite3's .recover")
+        if code == "SQLITE_CORRUPT_VTAB":
+            what, remedy = f"the search index of {place}", "`langmem-ext doctor --fix` makes it anew from the messages"
+        return StorageError(f"{what} is damaged ({text}): {remedy}")
     if code.startswith("SQLITE_READONLY"):
         return StorageUnavailable(
             f"{place} can only be read ({text}): open it without mode=ro, and check that file and folder may be written"

@@ -24,6 +24,7 @@ from langmem_ext import (
     DeltaSaver,
     InvalidInput,
     SearchUnavailable,
+    StorageError,
     ThreadChatMessageHistory,
     ThreadNotFound,
     Threads,
@@ -331,6 +332,17 @@ def test_the_doctor_finds_what_is_wrong_with_the_index_and_mends_it(saver: Delta
     assert_sound(saver)
     assert found(threads, "word") == before
     assert found(threads, "ghost") == []
+
+
+def test_a_damaged_index_says_how_it_is_mended(saver: DeltaSaver) -> None:
+    chat(saver, "t", *["word"] * 3)
+    threads = Threads(saver)
+    threads.enable_search()
+    saver.log.driver._connection.executescript("UPDATE search_data SET block = x'00' WHERE id > 10")  # type: ignore[attr-defined]
+    with pytest.raises(StorageError, match="search index .* doctor --fix"):
+        threads.search("word")
+    examine(saver, fix=True)
+    assert len(threads.search("word")) == 6
 
 
 def test_a_rebuilt_index_finds_the_same(saver: DeltaSaver, calls: Calls) -> None:
