@@ -57,10 +57,7 @@ def storage_error(error: sqlite3.Error | UnicodeDecodeError, path: str) -> Stora
     if code.startswith("SQLITE_NOTADB") or "not a database" in text:
         return NotADatabase(f"{place} is not a SQLite database: give the path of a database, or of a file that does not exist yet")
     if code.startswith("SQLITE_CORRUPT") or "malformed" in text:
-        what, remedy = (place, "restore it from a copy, or read what is left with sqlite3's .recover")
-        if code == "SQLITE_CORRUPT_VTAB":
-            what, remedy = f"the search index of {place}", "`langmem-ext doctor --fix` makes it anew from the messages"
-        return StorageError(f"{what} is damaged ({text}): {remedy}")
+        return _damaged(code, place, text)
     if code.startswith("SQLITE_READONLY"):
         return StorageUnavailable(
             f"{place} can only be read ({text}): open it without mode=ro, and check that file and folder may be written"
@@ -76,6 +73,12 @@ def storage_error(error: sqlite3.Error | UnicodeDecodeError, path: str) -> Stora
     if isinstance(error, sqlite3.ProgrammingError) and "closed" in text:
         return StorageUnavailable(f"the connection to {place} is closed: open it again")
     return StorageError(f"{place} refused an operation ({text}); nothing was changed")
+
+
+def _damaged(code: str, place: str, text: str) -> StorageError:
+    if code == "SQLITE_CORRUPT_VTAB":
+        return StorageError(f"the search index of {place} is damaged ({text}): `langmem-ext doctor --fix` makes it anew from the messages")
+    return StorageError(f"{place} is damaged ({text}): restore it from a copy, or read what is left with sqlite3's .recover")
 
 
 def is_busy(error: sqlite3.Error) -> bool:
