@@ -162,6 +162,60 @@ def stats(
         count_with(database(db), as_json=as_json, interactive=sys.stdout.isatty())
 
 
+_HERE = typer.Option(help=f"The database: a path or sqlite:///path; it must be there. {_DEFAULT_DB}", metavar="URL")
+_OWNER = typer.Option(help="Only this owner's threads. Default: the setting owner.", metavar="NAME")
+_DRY_RUN = typer.Option("--dry-run", help="Only say what would be deleted.")
+_COUNTS = typer.Option("--json", help="Print what was deleted as one line of JSON.")
+
+
+@app.command()
+def sweep(
+    ttl: Annotated[
+        float | None,
+        typer.Option(help="How long a conversation lives; 0: for ever. Default: the setting auto_prune_days.", min=0, metavar="HOURS"),
+    ] = None,
+    tool_ttl: Annotated[
+        float | None, typer.Option(help="The same for those of tools; 0: as --ttl. Default: the setting ttl_hours.", min=0, metavar="HOURS")
+    ] = None,
+    dry_run: Annotated[bool, _DRY_RUN] = False,
+    db: Annotated[str | None, _HERE] = None,
+    owner: Annotated[str | None, _OWNER] = None,
+    as_json: Annotated[bool, _COUNTS] = False,
+) -> None:
+    """Delete the conversations that have expired; those that wait for an answer never do. It asks nothing, and suits a timer."""
+    with clear_errors():
+        from langmem_ext.cli.upkeep import sweep_with  # noqa: PLC0415 - as in `chat`
+
+        sweep_with(db, owner, ttl=ttl, tool_ttl=tool_ttl, dry_run=dry_run, as_json=as_json)
+
+
+@app.command()
+def prune(
+    older_than: Annotated[
+        float | None,
+        typer.Option(
+            help="Delete conversations that were not written for so long, but for those that wait. Default: the setting auto_prune_days.",
+            min=0,
+            metavar="DAYS",
+        ),
+    ] = None,
+    keep_last: Annotated[
+        int | None, typer.Option(help="Of every conversation, leave only so many of the newest checkpoints.", min=1, metavar="N")
+    ] = None,
+    dry_run: Annotated[bool, _DRY_RUN] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    db: Annotated[str | None, _HERE] = None,
+    owner: Annotated[str | None, _OWNER] = None,
+    as_json: Annotated[bool, _COUNTS] = False,
+) -> None:
+    """Delete old conversations and old checkpoints; what stays reads and goes on as before."""
+    with clear_errors():
+        from langmem_ext.cli.upkeep import prune_with  # noqa: PLC0415 - as in `chat`
+
+        there = sys.stdin.isatty() and sys.stderr.isatty()
+        prune_with(db, owner, older_than=older_than, keep_last=keep_last, yes=yes, dry_run=dry_run, as_json=as_json, interactive=there)
+
+
 config = typer.Typer(help="Show the settings, and where each comes from.", no_args_is_help=True, rich_markup_mode=None)
 app.add_typer(config, name="config")
 

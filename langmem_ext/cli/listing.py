@@ -16,22 +16,33 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from langmem_ext.cli.config import database
+from langmem_ext.cli.config import settings_with
 from langmem_ext.cli.terminal import COLOURS, printable
 from langmem_ext.cli.thread import Line, line_of
 from langmem_ext.errors import InvalidInput, ThreadNotFound
-from langmem_ext.log import MessageLog, existing
+from langmem_ext.log import MessageLog, existing, owner_key
+from langmem_ext.settings.model import Settings
 from langmem_ext.threads import Threads
 from langmem_ext.types import ThreadInfo
 
 _SPANS: Final = ((timedelta(days=365), "y"), (timedelta(days=1), "d"), (timedelta(hours=1), "h"), (timedelta(minutes=1), "min"))
 
 
+def settings_for(db: str | None, owner: str | None) -> Settings:
+    """The settings of a command on threads.
+
+    Raises:
+        InvalidInput: The owner is no name; without one, the threads of all would be meant.
+        SettingsError: They have mistakes.
+    """
+    return settings_with(storage_path=db, owner=owner_key(owner))
+
+
 @contextmanager
-def opened(db: str | None, owner: str | None, *, read_only: bool) -> Iterator[Threads]:
-    """The threads of a database that is there: the one that is named, or that of the settings."""
-    with closing(MessageLog.open(existing(database(db), read_only=read_only))) as log:
-        yield Threads(log, owner=owner, tool_ttl=None)  # who looks finds what is there, also what no tool may go on with
+def opened(settings: Settings, *, read_only: bool) -> Iterator[Threads]:
+    """The threads of a database that is there."""
+    with closing(MessageLog.open(existing(settings.storage_path, read_only=read_only), synchronous=settings.synchronous)) as log:
+        yield Threads(log, owner=settings.owner or None, tool_ttl=None)  # who looks finds what is there, also what no tool may go on with
 
 
 def find(threads: Threads, name: str) -> ThreadInfo:
@@ -57,22 +68,24 @@ def find(threads: Threads, name: str) -> ThreadInfo:
 
 
 def list_with(
-    db: str | None, owner: str | None, *, limit: int, status: str | None, asked: Mapping[str, Any], as_json: bool, interactive: bool
+    db: str | None, owner: str | None, *, limit: int | None, status: str | None, asked: Mapping[str, Any], as_json: bool, interactive: bool
 ) -> None:
-    """Print the threads that are asked for.
+    """Print the threads that are asked for; without a limit, as many as the settings say.
 
     Raises:
         LangmemExtError: As `Threads.list` has it.
     """
     wanted: Any = {"status": status} | {name: value for name, value in asked.items() if value is not None}
-    with opened(db, owner, read_only=True) as threads:
+    settings = settings_for(db, owner)
+    limit = settings.list_limit if limit is None else limit
+    with opened(settings, read_only=True) as threads:
         found = list(islice(threads.each(**wanted), limit or None))
         left_out = threads.count(**wanted) - len(found) if limit and len(found) == limit else 0
     if as_json or not interactive:
         for thread in found:
-            typer.echo(json.dumps(as_data(thread), ensure_ascii=False) if as_json else _line(thread))
+            typer.echo(json.dumps(as_data(thread), ensure_ascii=False) if as_json else _line(thread, settings.title_length))
     elif found:
-        Console(highlight=False).print(_table(found, datetime.now(UTC)))
+        Console(highlight=False).print(table_of(found, datetime.now(UTC), settings.title_length))
     if not found:
         typer.echo("langmem-ext: no threads: a thread is made by its first message", err=True)
     if left_out > 0:
@@ -86,19 +99,26 @@ def as_data(thread: ThreadInfo) -> dict[str, Any]:
     return {name: value.isoformat() if isinstance(value, datetime) else value for name, value in data.items()}
 
 
-def _line(thread: ThreadInfo) -> str:
+def title_of(thread: ThreadInfo, length: int) -> str:
+    """A thread's title, of at most so many characters; 0: all of it."""
+    title = printable(thread.title or "")
+    return title if not length or len(title) <= length else f"{title[: max(length - 1, 0)]}…"
+
+
+def _line(thread: ThreadInfo, length: int) -> str:
     """A thread in a line that other programs can cut up at its tabs."""
     columns = (
         thread.id,
         thread.updated_at.isoformat(timespec="seconds"),
         str(thread.messages),
         thread.waiting_for or "",
-        thread.title or "",
+        title_of(thread, length),
     )
     return "\t".join(printable(column).replace("\t", " ").replace("\n", " ") for column in columns)
 
 
-def _table(found: Sequence[ThreadInfo], now: datetime) -> Table:
+def table_of(found: Sequence[ThreadInfo], now: datetime, length: int) -> Table:
+    """Threads as a person reads them."""
     table = Table(box=None, pad_edge=False, header_style="dim")
     table.add_column("id", no_wrap=True, style="cyan")
     table.add_column("title", overflow="ellipsis", no_wrap=True, ratio=1)
@@ -110,7 +130,7 @@ def _table(found: Sequence[ThreadInfo], now: datetime) -> Table:
         flags += ["archived"] if thread.status == "archived" else []
         flags += [thread.tool] if thread.tool else []
         flags += [f"#{tag}" for tag in thread.tags]
-        title = Text(printable(thread.title or ""))
+        title = Text(title_of(thread, length))
         noted = Text(printable(", ".join(flags)), style="yellow")
         table.add_row(printable(thread.id), title, f"{thread.messages:,}", age(thread.updated_at, now), noted)
     return table
@@ -128,6 +148,26 @@ def age(moment: datetime, now: datetime) -> str:
     return "now"
 
 
+def count_with(db: str | None, owner: str | None, *, as_json: bool) -> None:
+    """Print how many threads there are, and what they hold.
+
+    Raises:
+        LangmemExtError: The database cannot be read.
+    """
+    with opened(settings_for(db, owner), read_only=True) as threads:
+        found = threads.stats()
+    if as_json:
+        by_tool = [{"tool": tool, "threads": count} for tool, count in found.by_tool.items()]
+        typer.echo(json.dumps(dataclasses.asdict(found) | {"by_tool": by_tool}, ensure_ascii=False))
+        return
+    for name in ("threads", "turns", "messages", "tokens", "waiting"):
+        typer.echo(f"{name}\t{getattr(found, name)}")
+    for status, count in found.by_status.items():
+        typer.echo(f"{printable(status)}\t{count}")
+    for tool, count in found.by_tool.items():
+        typer.echo(f"{'of no tool' if tool is None else f'of the tool {printable(tool)}'}\t{count}")
+
+
 # -- one thread --------------------------------------------------------------------------------------------------------------------------
 
 
@@ -137,7 +177,7 @@ def show_with(db: str | None, owner: str | None, name: str, *, as_json: bool) ->
     Raises:
         LangmemExtError: As `find` has it.
     """
-    with opened(db, owner, read_only=True) as threads:
+    with opened(settings_for(db, owner), read_only=True) as threads:
         data = as_data(find(threads, name))
     if as_json:
         typer.echo(json.dumps(data, ensure_ascii=False))
@@ -159,7 +199,7 @@ def history_with(db: str | None, owner: str | None, name: str, *, last: int | No
     Raises:
         LangmemExtError: As `Threads.messages` has it.
     """
-    with opened(db, owner, read_only=True) as threads:
+    with opened(settings_for(db, owner), read_only=True) as threads:
         messages = threads.messages(find(threads, name).id, last=last)
     console = Console(highlight=False)
     for message in messages:
@@ -188,7 +228,7 @@ def change_with(
     Raises:
         LangmemExtError: As `find` and the change have it.
     """
-    with opened(db, owner, read_only=False) as threads:
+    with opened(settings_for(db, owner), read_only=False) as threads:
         for found in [find(threads, name) for name in names]:
             changed = change(threads, found.id)
             typer.echo(json.dumps(as_data(changed), ensure_ascii=False) if as_json else printable(changed.id))
@@ -201,7 +241,7 @@ def delete_with(db: str | None, owner: str | None, names: Sequence[str], *, yes:
         InvalidInput: Nobody is there to say that it is meant.
         LangmemExtError: As `find` has it.
     """
-    with opened(db, owner, read_only=False) as threads:
+    with opened(settings_for(db, owner), read_only=False) as threads:
         found = [find(threads, name) for name in names]
         if not yes:
             if not interactive:

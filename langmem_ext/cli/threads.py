@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from langmem_ext.threads import Threads
     from langmem_ext.types import ThreadInfo
 
-threads = typer.Typer(help="List, show, name, fork and delete conversations.", no_args_is_help=True, rich_markup_mode=None)
+threads = typer.Typer(
+    help="List, search, show, name, fork, export, import and delete conversations.", no_args_is_help=True, rich_markup_mode=None
+)
 
 _Db = Annotated[
     str | None,
@@ -22,7 +24,9 @@ _Db = Annotated[
         metavar="URL",
     ),
 ]
-_Owner = Annotated[str | None, typer.Option(help="Whose threads; those of others are not there.", metavar="NAME")]
+_Owner = Annotated[
+    str | None, typer.Option(help="Whose threads; those of others are not there. Default: the setting owner.", metavar="NAME")
+]
 _Id = Annotated[str, typer.Argument(help="The thread: its id, or so much of its beginning that no other has.", metavar="ID")]
 _Ids = Annotated[list[str], typer.Argument(help="The threads: their ids, or enough of their beginnings.", metavar="ID...")]
 _Json = Annotated[bool, typer.Option("--json", help="Print JSON, a line for each thread or message.")]
@@ -39,7 +43,9 @@ def list_(
     tool: Annotated[str | None, typer.Option(help="Those whose newest turn is for this tool.", metavar="NAME")] = None,
     tag: Annotated[str | None, typer.Option(help="Those with this tag.", metavar="TAG")] = None,
     title: Annotated[str | None, typer.Option(help="Those with this in their title.", metavar="TEXT")] = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", help="At most so many; 0 for all.", min=0, metavar="N")] = 20,
+    limit: Annotated[
+        int | None, typer.Option("--limit", "-n", help="At most so many; 0 for all. Default: the setting list_limit.", min=0, metavar="N")
+    ] = None,
     as_json: _Json = False,
 ) -> None:
     """List conversations, the one used last first."""
@@ -162,3 +168,82 @@ def delete(
         from langmem_ext.cli.listing import delete_with  # noqa: PLC0415 - help must not wait for it
 
         delete_with(db, owner, conversations, yes=yes, as_json=as_json, interactive=sys.stdin.isatty() and sys.stderr.isatty())
+
+
+@threads.command()
+def search(
+    text: Annotated[str, typer.Argument(help="What to look for: words, the last of which may be a beginning; words in double quotes.")],
+    db: _Db = None,
+    owner: _Owner = None,
+    thread: Annotated[str | None, typer.Option("--thread", "-t", help="In this conversation only.", metavar="ID")] = None,
+    role: Annotated[str | None, typer.Option(help="Only what these said.", metavar="human|ai|system|tool")] = None,
+    since: Annotated[str | None, typer.Option(help="Only what was stored then or later.", metavar="DATE|TIME")] = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", help="At most so many messages.", min=1, metavar="N")] = 20,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, a line for each message.")] = False,
+) -> None:
+    """Find messages that have all words of a text, the best first; sensitive values are not found."""
+    with clear_errors():
+        from langmem_ext.cli.search import search_with  # noqa: PLC0415 - help must not wait for it
+
+        search_with(db, owner, text, thread=thread, role=role, since=since, limit=limit, as_json=as_json, interactive=sys.stdout.isatty())
+
+
+@threads.command()
+def export(
+    conversations: Annotated[
+        list[str] | None, typer.Argument(help="The threads: their ids, or enough of their beginnings.", metavar="[ID]...")
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", "-a", help="All of them; those that were put away, too.")] = False,
+    to: Annotated[str, typer.Option(help="Where to: a path, a URL, or - for standard output; .gz compresses.", metavar="PATH")] = "-",
+    form: Annotated[
+        str, typer.Option("--format", "-f", help="JSON lines, which can be imported, or Markdown to read.", metavar="jsonl|markdown")
+    ] = "jsonl",
+    sensitive: Annotated[
+        bool, typer.Option("--include-sensitive", help="Show sensitive values in Markdown. JSON lines always hold all there is.")
+    ] = False,
+    db: _Db = None,
+    owner: _Owner = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print how many were exported as one line of JSON; with --to a file.")] = False,
+) -> None:
+    """Write conversations to a file that `threads import` takes, or as Markdown."""
+    with clear_errors():
+        from langmem_ext.cli.transit import export_with  # noqa: PLC0415 - help must not wait for it
+
+        names = conversations or []
+        export_with(db, owner, names, everything=everything, to=to, form=form, sensitive=sensitive, as_json=as_json)
+
+
+@threads.command("import")
+def import_(
+    source: Annotated[str, typer.Argument(help="What `threads export` wrote: a path, a URL, or - for standard input.", metavar="FILE")],
+    keep_ids: Annotated[
+        bool, typer.Option("--keep-ids", help="Under the ids that they had; those that are there already are left alone. Default: new ids.")
+    ] = False,
+    keep_owners: Annotated[bool, typer.Option("--keep-owners", help="For the owners that they had.")] = False,
+    db: Annotated[
+        str | None,
+        typer.Option(
+            help="The database: a path or sqlite:///path; made if it is not there. Default: the setting storage_path.", metavar="URL"
+        ),
+    ] = None,
+    owner: Annotated[str | None, typer.Option(help="For this owner. Default: the setting owner.", metavar="NAME")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print what was imported as one line of JSON.")] = False,
+) -> None:
+    """Bring in what `threads export` wrote as JSON lines; all of it is looked at before anything is stored."""
+    with clear_errors():
+        from langmem_ext.cli.transit import import_with  # noqa: PLC0415 - help must not wait for it
+
+        import_with(db, owner, source, keep_ids=keep_ids, keep_owners=keep_owners, as_json=as_json)
+
+
+@threads.command()
+def stats(
+    db: _Db = None,
+    owner: _Owner = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the counts as one line of JSON.")] = False,
+) -> None:
+    """Count conversations, by status and by tool, and their turns, messages and tokens."""
+    with clear_errors():
+        from langmem_ext.cli.listing import count_with  # noqa: PLC0415 - help must not wait for it
+
+        count_with(db, owner, as_json=as_json)

@@ -63,16 +63,16 @@ class Settings(BaseSettings):
     """How many turns a thread may have."""
     on_limit: Literal["trim", "error"] = "trim"
     """What happens at `max_turns`: `trim`, the oldest turns go from what is read; `error`, the turn is refused."""
-    ttl_hours: Annotated[Hours, About("hours", off=0)] = 3
-    """How long after its last turn a thread expires and can no longer be gone on with."""
+    ttl_hours: Annotated[Hours, About("hours", off=0, in_effect=True)] = 3
+    """How long after its last turn a tool's thread expires; off, it lives as the other threads do, for which see `auto_prune_days`."""
     sweep_interval_minutes: Annotated[Minutes, About("minutes", off=0)] = 15
     """How often a running program looks for expired threads."""
-    auto_prune_days: Annotated[Days, About("days", off=0)] = 0
+    auto_prune_days: Annotated[Days, About("days", off=0, in_effect=True)] = 0
     """How long after its last turn a thread is deleted; 30 suits most. Off, nothing is deleted unless somebody asks."""
-    list_limit: Annotated[Count, About("threads", off=0)] = 10
+    list_limit: Annotated[Count, About("threads", off=0, in_effect=True)] = 10
     """How many threads a list shows unless it is told otherwise; off, all."""
-    title_length: Annotated[Count, About("characters", off=0)] = 100
-    """How much of its first question becomes a thread's title."""
+    title_length: Annotated[Count, About("characters", off=0, in_effect=True)] = 100
+    """How much of a thread's title a list shows; its first question gives it one of at most 100 characters."""
 
     # -- what a model is shown -----------------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,93 @@
+"""A search at a terminal or in a pipe."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from langmem_ext.cli.listing import age, find, opened, settings_for
+from langmem_ext.cli.terminal import printable
+from langmem_ext.errors import InvalidInput
+from langmem_ext.types import SearchHit
+
+
+def search_with(
+    db: str | None,
+    owner: str | None,
+    text: str,
+    *,
+    thread: str | None,
+    role: str | None,
+    since: str | None,
+    limit: int,
+    as_json: bool,
+    interactive: bool,
+) -> None:
+    """Print the messages that are looked for.
+
+    Raises:
+        LangmemExtError: As `Threads.search` has it.
+    """
+    moment = None if since is None else _moment(since)
+    # Opened for writing: the first search makes the index.
+    with opened(settings_for(db, owner), read_only=False) as threads, _told():
+        within = None if thread is None else find(threads, thread).id
+        hits = threads.search(text, thread=within, role=role, since=moment, limit=limit)
+    if as_json or not interactive:
+        for hit in hits:
+            typer.echo(json.dumps(_data(hit), ensure_ascii=False) if as_json else _line(hit))
+    elif hits:
+        console, now = Console(highlight=False), datetime.now(UTC)
+        for line in shown(hits, now):
+            console.print(line)
+    if not hits:
+        typer.echo("langmem-ext: nothing found", err=True)
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Say warnings as notes."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        yield
+    for warning in caught:
+        typer.echo(f"langmem-ext: {warning.message}", err=True)
+
+
+def _moment(text: str) -> datetime:
+    """A day or a moment; without a time zone, of the machine's."""
+    try:
+        moment = datetime.fromisoformat(text)
+        return moment if moment.tzinfo is not None else moment.astimezone()
+    except (ValueError, OverflowError, OSError) as error:
+        raise InvalidInput(f"--since {text!r} is no date: write 2026-01-31 or 2026-01-31T09:30") from error
+
+
+def _data(hit: SearchHit) -> dict[str, object]:
+    return dataclasses.asdict(hit) | {"created_at": hit.created_at.isoformat()}
+
+
+def _line(hit: SearchHit) -> str:
+    """A hit in a line that other programs can cut up at its tabs: thread, time, role, text."""
+    columns = (hit.thread_id, hit.created_at.isoformat(timespec="seconds"), hit.role, hit.snippet)
+    return "\t".join(printable(column).replace("\t", " ").replace("\n", " ") for column in columns)
+
+
+def shown(hits: Sequence[SearchHit], now: datetime) -> Iterator[Text]:
+    """Hits as a person reads them: a line that says where, a line of text with what was looked for in it."""
+    for hit in hits:
+        # Each character has one that can be printed, so the places stay those of the snippet.
+        snippet = Text(printable(hit.snippet))
+        for start, end in hit.highlights:
+            snippet.stylize("bold yellow", start, end)
+        where = f"  {hit.role}, {age(hit.created_at, now)}  "
+        yield Text.assemble((printable(hit.thread_id), "cyan"), (where, "dim"), printable(hit.title or ""))
+        yield Text.assemble("  ", snippet)

@@ -1,0 +1,92 @@
+"""Conversations out of a database and into one, from the command line."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+from collections.abc import Sequence
+from contextlib import closing
+from io import StringIO
+from pathlib import Path
+from typing import Any, TextIO
+
+import typer
+
+from langmem_ext.cli.listing import find, opened, settings_for
+from langmem_ext.cli.terminal import printable
+from langmem_ext.errors import InvalidInput
+from langmem_ext.log import MessageLog
+from langmem_ext.places import Place
+from langmem_ext.threads import Threads
+
+
+def export_with(
+    db: str | None,
+    owner: str | None,
+    names: Sequence[str],
+    *,
+    everything: bool,
+    to: str,
+    form: str,
+    sensitive: bool,
+    as_json: bool,
+) -> None:
+    """Write threads to a file or to standard output, and say how many.
+
+    Raises:
+        InvalidInput: It is not said which, or what is asked for cannot be.
+        LangmemExtError: As `Threads.export_to` has it.
+    """
+    if everything == bool(names):
+        raise InvalidInput("name the threads to export, or say --all")
+    if as_json and to == "-":
+        raise InvalidInput("with --json, standard output tells what was exported: name a file for the export itself (--to PATH)")
+    wanted: Any = form
+    with opened(settings_for(db, owner), read_only=True) as threads:
+        ids = [find(threads, name).id for name in names]
+        # JSON lines have no control characters; Markdown has the words as they were said.
+        target: Place = Shown(sys.stdout) if (to, form) == ("-", "markdown") else to
+        done = threads.export_to(target, *dict.fromkeys(ids), format=wanted, include_sensitive=sensitive)
+    if as_json:
+        typer.echo(json.dumps(dataclasses.asdict(done)))
+    else:
+        typer.echo(f"langmem-ext: exported {done.threads:,} threads, {done.messages:,} messages", err=True)
+
+
+class Shown(StringIO):
+    """Passes text on without what could steer a terminal.
+
+    Args:
+        target: Where to.
+    """
+
+    def __init__(self, target: TextIO) -> None:
+        super().__init__()
+        self._target = target
+
+    def write(self, text: str, /) -> int:
+        """Pass it on."""
+        self._target.write(printable(text))
+        return len(text)
+
+
+def import_with(db: str | None, owner: str | None, source: str, *, keep_ids: bool, keep_owners: bool, as_json: bool) -> None:
+    """Bring threads in, and print the ids that they have now.
+
+    Raises:
+        LangmemExtError: As `Threads.import_from` has it.
+    """
+    if source != "-" and "://" not in source and not Path(source).is_file():
+        raise InvalidInput(f"there is no file {source}: name one that `langmem-ext threads export` wrote")
+    settings = settings_for(db, owner)
+    with closing(MessageLog.open(settings.storage_path, synchronous=settings.synchronous, compress=settings.compress)) as log:
+        done = Threads(log, owner=settings.owner or None).import_from(source, keep_ids=keep_ids, keep_owners=keep_owners)
+    if as_json:
+        data = {"ids": dict(done.ids), "skipped": list(done.skipped), "messages": done.messages, "checkpoints": done.checkpoints}
+        typer.echo(json.dumps(data, ensure_ascii=False))
+        return
+    for was, became in done.ids.items():
+        typer.echo(printable(became) if was == became else f"{printable(was)}\t{printable(became)}")
+    left = f"; {len(done.skipped):,} were there already" if done.skipped else ""
+    typer.echo(f"langmem-ext: imported {len(done.ids):,} threads, {done.messages:,} messages{left}", err=True)
