@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from langmem_ext.log import MessageLog
     from langmem_ext.messages.annotations import FileReference
     from langmem_ext.messages.turns import ConversationTurn
+    from langmem_ext.opentelemetry_sink import OpenTelemetrySink
     from langmem_ext.retention import Retention
     from langmem_ext.saver_copy import CopyProgress, CopyReport, acopy_saver, copy_saver
     from langmem_ext.serde import DataSerializer
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from langmem_ext.storage.examination import Report
     from langmem_ext.storage.findings import Finding
     from langmem_ext.sweeper import AsyncSweeper, Sweeper
+    from langmem_ext.telemetry import Event, JsonFormatter, LoggingSink, MemoryFigures, Sink
     from langmem_ext.threads import Threads
     from langmem_ext.transfer import ImportProgress, ImportReport, aimport_checkpoints, import_checkpoints
     from langmem_ext.types import ExportedThreads, ImportedThreads, Pruned, SearchHit, ThreadInfo, ThreadStatistics
@@ -61,8 +63,10 @@ if TYPE_CHECKING:
     from langmem_ext.waiting.classify import Classifier, RuleClassifier
     from langmem_ext.waiting.converse import aconverse, converse
     from langmem_ext.waiting.graph import build_waiting_graph
+    from langmem_ext.waiting.marks import mark_sensitive
     from langmem_ext.waiting.model_classifier import ModelClassifier
     from langmem_ext.waiting.state import SessionState
+    from langmem_ext.waiting.stream_sink import StreamSink
     from langmem_ext.waiting.turn import Turn
 
 _HOMES = {
@@ -80,6 +84,7 @@ _HOMES = {
     "DamagedRow": "errors",
     "DataSerializer": "serde",
     "DeltaSaver": "checkpoint",
+    "Event": "telemetry",
     "ExportedThreads": "types",
     "FilePlan": "files",
     "FileReference": "messages.annotations",
@@ -87,18 +92,22 @@ _HOMES = {
     "HeadConflict": "errors",
     "ImportProgress": "transfer",
     "ImportReport": "transfer",
-    "InMemoryConversationMemory": "conversation",
     "ImportedThreads": "types",
+    "InMemoryConversationMemory": "conversation",
     "IntentCatalog": "waiting.catalog",
     "InvalidInput": "errors",
     "InvalidThreadId": "errors",
+    "JsonFormatter": "telemetry",
     "LangmemExtError": "errors",
-    "Message": "session_message",
+    "LoggingSink": "telemetry",
     "MalformedExport": "errors",
+    "MemoryFigures": "telemetry",
+    "Message": "session_message",
     "MessageLog": "log",
     "MissingExtra": "errors",
     "ModelClassifier": "waiting.model_classifier",
     "NotADatabase": "errors",
+    "OpenTelemetrySink": "opentelemetry_sink",
     "Origin": "settings.origin",
     "Pruned": "types",
     "Report": "storage.examination",
@@ -111,9 +120,11 @@ _HOMES = {
     "SessionState": "waiting.state",
     "Settings": "settings.model",
     "SettingsError": "errors",
+    "Sink": "telemetry",
     "Statistics": "statistics",
     "StorageError": "errors",
     "StorageUnavailable": "errors",
+    "StreamSink": "waiting.stream_sink",
     "Sweeper": "sweeper",
     "ThreadBusy": "errors",
     "ThreadChatMessageHistory": "history",
@@ -140,6 +151,7 @@ _HOMES = {
     "copy_saver": "saver_copy",
     "examine": "doctor",
     "import_checkpoints": "transfer",
+    "mark_sensitive": "waiting.marks",
     "read_file": "files",
     "stats": "statistics",
 }
@@ -159,6 +171,7 @@ __all__ = [
     "DamagedRow",
     "DataSerializer",
     "DeltaSaver",
+    "Event",
     "ExportedThreads",
     "FilePlan",
     "FileReference",
@@ -171,13 +184,17 @@ __all__ = [
     "IntentCatalog",
     "InvalidInput",
     "InvalidThreadId",
+    "JsonFormatter",
     "LangmemExtError",
+    "LoggingSink",
     "MalformedExport",
+    "MemoryFigures",
     "Message",
     "MessageLog",
     "MissingExtra",
     "ModelClassifier",
     "NotADatabase",
+    "OpenTelemetrySink",
     "Origin",
     "Pruned",
     "Report",
@@ -190,9 +207,11 @@ __all__ = [
     "SessionState",
     "Settings",
     "SettingsError",
+    "Sink",
     "Statistics",
     "StorageError",
     "StorageUnavailable",
+    "StreamSink",
     "Sweeper",
     "ThreadBusy",
     "ThreadChatMessageHistory",
@@ -219,6 +238,7 @@ __all__ = [
     "copy_saver",
     "examine",
     "import_checkpoints",
+    "mark_sensitive",
     "read_file",
     "stats",
 ]

@@ -6,6 +6,7 @@ does not expire.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final, TypeAlias
 from uuid import UUID, uuid4
@@ -21,6 +22,7 @@ from langmem_ext.storage.clock import now_ms
 from langmem_ext.storage.retention_ops import Surroundings
 from langmem_ext.storage.tally_ops import count_all
 from langmem_ext.sweeper import EVERY, AsyncSweeper, Sweeper
+from langmem_ext.telemetry import Emitter, Event, Sink
 from langmem_ext.turns import Limits, OnDamage, OnLimit, TurnReader, checked_turns
 from langmem_ext.types import Pruned, ThreadInfo, ThreadStatistics
 from langmem_ext.usage import Prices, ThreadUsage, checked_prices, spent_by, thread_usage
@@ -58,9 +60,11 @@ class LimitedThreads(Closing):
         max_turns: int | None = MAX_TURNS,
         on_limit: OnLimit = "trim",
         on_damage: OnDamage = "raise",
+        telemetry: Sequence[Sink] = (),
     ) -> None:
         self.retention = Retention(ttl=ttl or None, tool_ttl=tool_ttl or None)
         self._limits = Limits(max_turns or None, on_limit, on_damage)
+        self._emitter = Emitter(telemetry)
         self._source = Source.of(log, owner)
         self._opened = isinstance(log, str)
         self.log = self._source.log
@@ -210,4 +214,7 @@ class LimitedThreads(Closing):
 
     def _sweep(self, retention: Retention, now: datetime | None, dry_run: bool) -> Steps:
         keeper = Keeper(retention, self.log, Surroundings(self.owner, CheckpointMeaning(self._codec), self.log.indexes))
-        return keeper.sweep_steps(now_ms() if now is None else checked_now(now), dry_run=dry_run)
+        pruned = yield from keeper.sweep_steps(now_ms() if now is None else checked_now(now), dry_run=dry_run)
+        if pruned.threads and not dry_run and self._emitter:
+            self._emitter.emit(Event("expired", {"threads": pruned.threads}))
+        return pruned

@@ -49,6 +49,7 @@ class Threads(SearchedThreads):
         on_limit: `trim`: a thread may have more turns than are shown; its log keeps them. `error`: the turn after them is refused.
         on_damage: What reading a damaged thread for its continuation does. `raise`: a `DamagedRow` that names the row. `skip`: a warning,
             once, and it goes on without memory.
+        telemetry: Sinks that are told how many threads a sweep has deleted (`expired`).
 
     Raises:
         InvalidInput: A limit cannot be used.

@@ -14,6 +14,7 @@ from langgraph.pregel import Pregel
 from langgraph.types import StateSnapshot
 from pydantic import JsonValue
 
+from langmem_ext.messages.annotations import shown_text
 from langmem_ext.waiting.converse import converse
 from langmem_ext.waiting.marks import sensitive_names
 from langmem_ext.waiting.nodes import Nodes
@@ -129,7 +130,7 @@ def line_of(message: BaseMessage) -> Line:
     elif isinstance(message, HumanMessage):
         role = "you"
     if hidden := sensitive_names(message):
-        text = f"{HIDDEN} (holds {', '.join(sorted(hidden))})"
+        text = f"{shown_text(vars(message)) or HIDDEN} (holds {', '.join(sorted(hidden))})"
     return Line(role, text)
 
 

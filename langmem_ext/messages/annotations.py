@@ -95,7 +95,7 @@ def shown_text(fields: Mapping[str, Any]) -> str:
     if not isinstance(spans, list) or not spans or not all(_is_span(span, len(text)) for span in spans):
         return HIDDEN
     shown, at = [], 0
-    for start, end in sorted(spans):
+    for start, end in sorted(map(tuple, spans)):
         if start >= at:
             shown += [text[at:start], HIDDEN]
         at = max(at, end)

@@ -12,7 +12,7 @@ from langchain_core.tools import BaseTool
 from pydantic import JsonValue
 
 from langmem_ext.names import in_words
-from langmem_ext.waiting.marks import annotated, held, marked
+from langmem_ext.waiting.marks import Secrets, annotated, covered, held, marked, secrets_in
 from langmem_ext.waiting.playbook import Playbook
 from langmem_ext.waiting.session import Session
 from langmem_ext.waiting.state import PlanExecution, StepResult
@@ -63,20 +63,26 @@ def failed(call: Call, text: str) -> ToolMessage:
     return ToolMessage(text, tool_call_id=call.given["id"], name=call.tool.name, status="error")
 
 
-def plan_outcome(playbook: Playbook, session: Session, plan: PlanExecution, call: Call, answer: ToolMessage) -> dict[str, Any]:
-    """The channels after the call: both messages, the plan one step on, and what the result tells about parameters."""
+def plan_outcome(
+    playbook: Playbook, session: Session, plan: PlanExecution, call: Call, answer: ToolMessage, secrets: Secrets = ()
+) -> dict[str, Any]:
+    """The channels after the call: both messages, the plan one step on, and what the result tells about parameters.
+
+    The messages are marked for the sensitive values among these, and for `secrets`, which are known besides.
+    """
     ok = answer.status != "error"
     value = result_of(answer) if ok else answer.text
     result = StepResult(status="ok" if ok else "error", value=value)
     params = {**_derived(playbook, value), **session.params} if ok else dict(session.params)
-    sensitive = {name: known for name, known in params.items() if name in playbook.sensitive}
-    used = {name for name in plan["steps"][plan["cursor"]]["args"].values() if name in sensitive}
+    told = _derived(playbook, value) if ok else {}
+    secrets = (*secrets_in(playbook.sensitive, params, told), *secrets)
+    used = playbook.sensitive.intersection(plan["steps"][plan["cursor"]]["args"].values()) & params.keys()
     summary = _summary(call.tool.name, value, playbook) if ok else f"{call.tool.name} failed"
-    if held(ToolMessage(summary, tool_call_id=""), sensitive):
+    if held(ToolMessage(summary, tool_call_id=""), secrets):
         summary = f"{call.tool.name} done"
     noted = annotated(answer, "summary", summary)
     return {
-        "messages": [marked(call.message, used | held(call.message, sensitive)), marked(noted, held(noted, sensitive))],
+        "messages": [marked(call.message, used | held(call.message, secrets)), covered(noted, secrets)],
         "plan": PlanExecution(**{**plan, "cursor": plan["cursor"] + ok, "results": [*plan["results"], result]}),
         "params": params,
         "last_result": value if ok else {"error": value},

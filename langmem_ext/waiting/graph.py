@@ -10,11 +10,13 @@ from langchain_core.tools import BaseTool
 from langgraph.graph import END, START, StateGraph
 
 from langmem_ext.errors import InvalidInput
+from langmem_ext.telemetry import Emitter, Sink
 from langmem_ext.waiting.catalog import IntentCatalog
 from langmem_ext.waiting.classify import Classifier, RuleClassifier
 from langmem_ext.waiting.model_classifier import ModelClassifier
 from langmem_ext.waiting.nodes import Nodes
 from langmem_ext.waiting.playbook import Playbook
+from langmem_ext.waiting.report import Reporter
 from langmem_ext.waiting.state import SessionInput, SessionState
 
 if TYPE_CHECKING:
@@ -31,6 +33,7 @@ def build_waiting_graph(
     classifier: Classifier | None = None,
     model: BaseChatModel | str | None = None,
     summarize_above: int = SUMMARIZE_ABOVE,
+    telemetry: Sequence[Sink] = (),
 ) -> StateGraph[SessionState, None, SessionInput, SessionState]:
     """The graph for a catalog and its tools, not compiled: compile it with a checkpointer, or use it inside another graph.
 
@@ -44,10 +47,11 @@ def build_waiting_graph(
         classifier: Decides what a message asks for. Default: rules.
         model: A chat model, or its name for `init_chat_model`, that classifies what the rules leave open. Not together with `classifier`.
         summarize_above: Messages kept out of the running summary, which is carried on when there are more.
+        telemetry: Sinks that are told what happens, in names and counts: `LoggingSink`, `StreamSink`, `OpenTelemetrySink` or another.
 
     Raises:
         CatalogError: Catalog and tools do not fit: every mistake at once.
-        InvalidInput: Both a classifier and a model were given, or `summarize_above` is below 2.
+        InvalidInput: Both a classifier and a model were given, `summarize_above` is below 2, or something is no sink.
         MissingExtra: A model was named by a string and the extra `agents` is not installed.
     """
     if classifier is not None and model is not None:
@@ -55,7 +59,9 @@ def build_waiting_graph(
     if summarize_above < 2:
         raise InvalidInput(f"summarize_above is {summarize_above}: at least 2 messages stay out of the summary")
     chosen = classifier or (RuleClassifier() if model is None else ModelClassifier(model))
-    nodes = Nodes(playbook=Playbook(catalog, tools), classifier=chosen, summarize_above=summarize_above)
+    playbook = Playbook(catalog, tools)
+    reporter = Reporter(playbook, Emitter(telemetry))
+    nodes = Nodes(playbook=playbook, classifier=chosen, summarize_above=summarize_above, reporter=reporter)
     graph = StateGraph(SessionState, input_schema=SessionInput)
     graph.add_node("classify", RunnableLambda(nodes.classify, nodes.aclassify, name="classify"))
     graph.add_node("ask_user", nodes.ask_user)

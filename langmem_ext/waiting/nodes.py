@@ -10,6 +10,7 @@ import logging
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from time import monotonic
 from typing import Any, Literal
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
@@ -22,10 +23,12 @@ from langgraph.types import interrupt
 from langmem_ext.waiting.call import Call, failed, plan_call, plan_outcome, returned
 from langmem_ext.waiting.classify import Classification, Classifier, ClassifyRequest
 from langmem_ext.waiting.heard import Heard, candidates
-from langmem_ext.waiting.marks import held, marked
+from langmem_ext.waiting.marks import Secrets, covered, held, marked, secrets_in, sensitive_names
 from langmem_ext.waiting.plan import Decision, next_task
 from langmem_ext.waiting.playbook import Playbook
 from langmem_ext.waiting.question import question
+from langmem_ext.waiting.reading import plan_spans
+from langmem_ext.waiting.report import Reporter
 from langmem_ext.waiting.resume import resumed_id, resumed_text
 from langmem_ext.waiting.running_summary import is_due, plan_summary
 from langmem_ext.waiting.session import Session, read_session, read_summary
@@ -47,36 +50,52 @@ class Nodes:
         playbook: The catalog and its tools.
         classifier: Decides what a message asks for.
         summarize_above: Messages kept out of the running summary; it is carried on when there are more.
+        reporter: Tells telemetry.
     """
 
     playbook: Playbook
     classifier: Classifier
     summarize_above: int
+    reporter: Reporter
 
     # -- classify
 
-    def classify(self, state: SessionState) -> dict[str, Any]:
+    def classify(self, state: SessionState, config: RunnableConfig) -> dict[str, Any]:
         """Decide what the latest message means and what happens next."""
-        deciding = self._decide(state)
+        deciding = self._decide(state, config)
         try:
             request = next(deciding)
             while True:
                 request = deciding.send(self.classifier.classify(request))
         except StopIteration as done:
-            return self._apply(state, done.value)
+            update: dict[str, Any] = done.value
+            return update
 
-    async def aclassify(self, state: SessionState) -> dict[str, Any]:
+    async def aclassify(self, state: SessionState, config: RunnableConfig) -> dict[str, Any]:
         """Async twin of `classify`."""
-        deciding = self._decide(state)
+        deciding = self._decide(state, config)
         try:
             request = next(deciding)
             while True:
                 request = deciding.send(await self.classifier.aclassify(request))
         except StopIteration as done:
-            return self._apply(state, done.value)
+            update: dict[str, Any] = done.value
+            return update
 
-    def _decide(self, state: SessionState) -> Generator[ClassifyRequest, Classification, Decision]:
-        return plan_turn(self.playbook, state, self._heard(state))
+    def _decide(self, state: SessionState, config: RunnableConfig) -> Generator[ClassifyRequest, Classification, dict[str, Any]]:
+        heard = self._heard(state)
+        if heard is not None:
+            self.reporter.received(state, config)
+        deciding, last = plan_turn(self.playbook, state, heard), None
+        try:
+            request = next(deciding)
+            while True:
+                last = yield request
+                request = deciding.send(last)
+        except StopIteration as done:
+            update = self._apply(state, heard, done.value)
+        self.reporter.decided(state, update, heard is not None, last, config)
+        return update
 
     def _heard(self, state: SessionState) -> Heard | None:
         """The last message if it is the user's; otherwise nothing was said."""
@@ -85,19 +104,36 @@ class Nodes:
             return None
         return Heard(id=str(messages[-1].id), text=messages[-1].text, history=messages[-1 - HISTORY : -1], now=datetime.now())
 
-    def _apply(self, state: SessionState, decided: Decision) -> dict[str, Any]:
+    def _apply(self, state: SessionState, heard: Heard | None, decided: Decision) -> dict[str, Any]:
         messages: list[AnyMessage] = []
-        heard = self._heard(state)
-        known = {**_sensitive(self.playbook, state.get("params")), **_sensitive(self.playbook, decided.update.get("params"))}
+        secrets = self._secrets(state, decided.update)
         if heard is not None:
             said = state["messages"][-1]
-            given = {*decided.mentioned, self._session(state).waiting_for, *candidates(self.playbook, self.playbook.sensitive, heard)}
-            if (noted := marked(said, self.playbook.sensitive & given | held(said, known))) is not said:
+            if (noted := self._noted(said, heard, state, decided, secrets)) is not said:
                 messages.append(noted)
-        for text in decided.say:
-            message = AIMessage(text)
-            messages.append(marked(message, held(message, known)))
+        messages += [covered(AIMessage(text), secrets) for text in decided.say]
         return {**decided.update, "messages": messages} if messages else dict(decided.update)
+
+    def _noted(self, said: AnyMessage, heard: Heard, state: SessionState, decided: Decision, secrets: Secrets) -> AnyMessage:
+        """The user's message with its mark, if it holds a sensitive value or was to give one."""
+        waiting = self._session(state).waiting_for
+        found = candidates(self.playbook, self.playbook.sensitive, heard)
+        names = self.playbook.sensitive & {*decided.mentioned, *found, waiting} | held(said, secrets)
+        if not names:
+            return said
+        params = decided.update.get("params", state.get("params"))
+        others = secrets_in(frozenset(self.playbook.catalog.params) - self.playbook.sensitive, params)
+        declared = [self.playbook.catalog.params[name] for name in names]
+        spans = plan_spans(heard.text, declared, found, secrets, others, self.playbook.familiar)
+        return marked(said, names, spans, anew=sensitive_names(said) == {waiting})
+
+    def _secrets(self, *states: Mapping[str, Any]) -> Secrets:
+        """The sensitive values in the channels, those of suspended requests too."""
+        params: list[object] = []
+        for state in states:
+            suspended = state.get("suspended")
+            params += [state.get("params"), *(entry.get("params") for entry in (suspended if isinstance(suspended, list) else ()))]
+        return secrets_in(self.playbook.sensitive, *params)
 
     # -- ask_user
 
@@ -118,27 +154,41 @@ class Nodes:
 
     def call_tool(self, state: SessionState, config: RunnableConfig) -> dict[str, Any]:
         """Run the plan's next step."""
-        session = self._session(state)
-        if session.plan is None or next_task(self.playbook, session) != "call_tool":
+        call = self._call(state, config)
+        if call is None:
             return {}
-        call = plan_call(self.playbook, session, session.plan, _thread_id(config))
+        began = monotonic()
         try:
             answer = returned(call, call.tool.invoke(call.given, config))
         except Exception as error:
             answer = self._failure(call, error)
-        return plan_outcome(self.playbook, session, session.plan, call, answer)
+        return self._called(state, call, answer, began, config)
 
     async def acall_tool(self, state: SessionState, config: RunnableConfig) -> dict[str, Any]:
         """Async twin of `call_tool`."""
-        session = self._session(state)
-        if session.plan is None or next_task(self.playbook, session) != "call_tool":
+        call = self._call(state, config)
+        if call is None:
             return {}
-        call = plan_call(self.playbook, session, session.plan, _thread_id(config))
+        began = monotonic()
         try:
             answer = returned(call, await call.tool.ainvoke(call.given, config))
         except Exception as error:
             answer = self._failure(call, error)
-        return plan_outcome(self.playbook, session, session.plan, call, answer)
+        return self._called(state, call, answer, began, config)
+
+    def _call(self, state: SessionState, config: RunnableConfig) -> Call | None:
+        """The call that is due; None when none is."""
+        session = self._session(state)
+        if session.plan is None or next_task(self.playbook, session) != "call_tool":
+            return None
+        return plan_call(self.playbook, session, session.plan, _thread_id(config))
+
+    def _called(self, state: SessionState, call: Call, answer: ToolMessage, began: float, config: RunnableConfig) -> dict[str, Any]:
+        session = self._session(state)
+        assert session.plan is not None
+        update = plan_outcome(self.playbook, session, session.plan, call, answer, self._secrets(state))
+        self.reporter.called(state, update, call.tool.name, int((monotonic() - began) * 1000), config)
+        return update
 
     def _failure(self, call: Call, error: Exception) -> ToolMessage:
         """What a failed tool leaves: its own words if it raised them for the user, else a general sentence. Interrupts pass."""
@@ -151,7 +201,7 @@ class Nodes:
 
     # -- respond
 
-    def respond(self, state: SessionState) -> dict[str, Any]:
+    def respond(self, state: SessionState, config: RunnableConfig) -> dict[str, Any]:
         """Answer the request and end it; one that is not at its end is left as it is."""
         session = self._session(state)
         if session.plan is None or next_task(self.playbook, session) != "respond":
@@ -164,14 +214,18 @@ class Nodes:
             result = last["value"] if last is not None else None
             text = fill(intent.reply, session.params, result) or (result if isinstance(result, str) else "") or "Done."
         message = AIMessage(text)
-        known = _sensitive(self.playbook, session.params)
-        return {"messages": [marked(message, held(message, known))], "plan": None, "waiting_for_param": None, "last_intent_id": intent.id}
+        noted = covered(message, self._secrets(state))
+        update = {"messages": [noted], "plan": None, "waiting_for_param": None, "last_intent_id": intent.id}
+        self.reporter.responded(state, update, intent.id, last["status"] if last else "ok", config)
+        return update
 
     # -- summarize
 
-    def summarize(self, state: SessionState) -> dict[str, Any]:
+    def summarize(self, state: SessionState, config: RunnableConfig) -> dict[str, Any]:
         """Carry the running summary on; the messages stay as they are."""
-        return {"summary": plan_summary(state["messages"], read_summary(state), self.summarize_above)}
+        update = {"summary": plan_summary(state["messages"], read_summary(state), self.summarize_above)}
+        self.reporter.summarised(state, update, config)
+        return update
 
     # -- edges
 
@@ -194,10 +248,6 @@ class Nodes:
 
     def _session(self, state: SessionState) -> Session:
         return read_session(state, self.playbook)
-
-
-def _sensitive(playbook: Playbook, params: object) -> Mapping[str, Any]:
-    return {name: value for name, value in params.items() if name in playbook.sensitive} if isinstance(params, dict) else {}
 
 
 def _thread_id(config: RunnableConfig) -> str:

@@ -18,6 +18,7 @@ from langmem_ext.types import CONFIRMATION
 from langmem_ext.waiting.catalog import Intent, IntentCatalog, field_error, step_arguments, tool_arguments
 from langmem_ext.waiting.extract.validity import is_allowed
 from langmem_ext.waiting.param import Param, ParamType
+from langmem_ext.waiting.reading import familiar_words
 from langmem_ext.waiting.state import PlanExecution, Step
 
 Params = Mapping[str, JsonValue]
@@ -45,6 +46,7 @@ class Playbook:
         self._steps = {intent.id: self._steps_of(intent) for intent in self.catalog.intents}
         self._arguments = {tool.name: tool_arguments(tool) for tool in tools}
         self.sensitive = frozenset(name for name in self.catalog.params if self.catalog.is_sensitive(name))
+        self.familiar = familiar_words(self.catalog)
         self.confirmation = Param(name=CONFIRMATION, type=ParamType.BOOLEAN, examples=("yes", "no"), on_exhausted="cancel")
 
     def _steps_of(self, intent: Intent) -> list[Step]:

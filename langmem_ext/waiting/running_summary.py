@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, ToolMessage
 
-from langmem_ext.messages.annotations import notes_of
+from langmem_ext.messages.annotations import HIDDEN, notes_of, shown_text
 from langmem_ext.waiting.marks import sensitive_names
 from langmem_ext.waiting.state import Summary
 
@@ -69,9 +69,11 @@ def _line(message: AnyMessage) -> str:
     speaker = next((name for kind, name in _SPEAKERS.items() if isinstance(message, kind)), None)
     if speaker is None:
         return ""
-    if hidden := sensitive_names(message):
+    hidden = sensitive_names(message)
+    shown = shown_text(vars(message))
+    if hidden and (shown == HIDDEN or isinstance(message, ToolMessage)):
         return f"{speaker}: (gave {', '.join(sorted(hidden))}, left out here)"
-    text = _tool_summary(message) if isinstance(message, ToolMessage) else _first_sentence(message.text)
+    text = _tool_summary(message) if isinstance(message, ToolMessage) else _first_sentence(shown)
     return f"{speaker}: {text}" if text else ""
 
 

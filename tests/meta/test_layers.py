@@ -73,7 +73,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ),
     ("storage",),
     ("messages",),
-    ("errors", "interruption", "types", "names", "yaml_file", "settings", "telemetry"),
+    ("errors", "interruption", "types", "names", "yaml_file", "settings", "telemetry", "opentelemetry_sink"),
 )
 """From the top. A module of a layer may import its own layer, without cycles, and those below."""
 
@@ -110,6 +110,7 @@ LANGGRAPH_MODULES = {
     "waiting.middleware": "is a middleware",
     "waiting.state": "the reducer of the messages channel",
     "waiting.turn": "reads a turn from a snapshot",
+    "waiting.stream_sink": "writes to its stream",
     "waiting.model_classifier": "makes a chat model from its name",
     "context.governor": "is a node",
     "context.middleware": "is a middleware",

@@ -387,7 +387,7 @@ def test_a_parameter_may_not_take_the_confirmations_name() -> None:
 
 def test_marks_add_up_and_leave_a_message_alone_that_has_them() -> None:
     message = HumanMessage("pin 12 34", additional_kwargs={"langmem_ext": {"summary": "s"}, "other": 1})
-    once = marked(message, held(message, {"pin": 1234, "name": "Ada", "empty": ""}))
+    once = marked(message, held(message, [("pin", "1234"), ("name", "Ada"), ("empty", "")]))
     assert sensitive_names(once) == {"pin"}
     assert once.additional_kwargs == {"langmem_ext": {"summary": "s", "sensitive": ["pin"]}, "other": 1}
     assert marked(once, {"pin"}) is once
