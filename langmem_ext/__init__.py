@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from langmem_ext.sweeper import AsyncSweeper, Sweeper
     from langmem_ext.telemetry import Event, JsonFormatter, LoggingSink, MemoryFigures, Sink
     from langmem_ext.threads import Threads
+    from langmem_ext.titles import TitleWriter
     from langmem_ext.transfer import ImportProgress, ImportReport, aimport_checkpoints, import_checkpoints
     from langmem_ext.types import ExportedThreads, ImportedThreads, Pruned, SearchHit, ThreadInfo, ThreadStatistics
     from langmem_ext.usage import ThreadUsage, TurnUsage, Usage
@@ -135,6 +136,7 @@ _HOMES = {
     "ThreadUsage": "usage",
     "Threads": "threads",
     "ToolResult": "continuation",
+    "TitleWriter": "titles",
     "Turn": "waiting.turn",
     "TurnFile": "files",
     "TurnLimitReached": "errors",
@@ -222,6 +224,7 @@ __all__ = [
     "ThreadUsage",
     "Threads",
     "ToolResult",
+    "TitleWriter",
     "Turn",
     "TurnFile",
     "TurnLimitReached",

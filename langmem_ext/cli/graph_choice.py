@@ -15,9 +15,9 @@ from langgraph.graph import StateGraph
 from langgraph.pregel import Pregel
 
 import langmem_ext
+from langmem_ext.chat_model import make_model
 from langmem_ext.checkpoint import DeltaSaver
 from langmem_ext.errors import InvalidInput, LangmemExtError
-from langmem_ext.waiting.model_classifier import make_model
 
 EXAMPLE = "graphs.support:make_graph"
 

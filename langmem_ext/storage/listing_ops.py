@@ -163,6 +163,24 @@ def describe_thread(key: ThreadKey, changes: Mapping[str, Any]) -> Op[ThreadInfo
     return (yield from read_info(key))
 
 
+def read_titled_by(key: ThreadKey) -> Op[int | None]:
+    """The number of the message that gave a thread its title; None where it has none, or somebody gave it."""
+    info = yield from read_info(key)
+    [(number,)] = yield from fetch(sql.SELECT_TITLED_BY, thread=info.number)
+    return None if number is None else int(number)
+
+
+def write_title(key: ThreadKey, title: str, titled_by: int) -> Op[ThreadInfo]:
+    """Call a thread something better than its first prompt, if that still gives its title; its row then.
+
+    Raises:
+        ThreadNotFound: There is none, or it is another owner's.
+    """
+    info = yield from read_info(key)
+    yield from fetch(sql.SET_WRITTEN_TITLE, thread=info.number, title=title, titled_by=titled_by)
+    return (yield from read_info(key))
+
+
 def _info(row: Row) -> ThreadInfo:
     number, thread_id, owner, title, status, created_at, updated_at, messages, items, tokens, waiting_for, tool, tags, metadata, origin = (
         row

@@ -12,15 +12,11 @@ from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from langchain_core.runnables import Runnable, RunnableConfig
 from pydantic import BaseModel, Field, JsonValue, ValidationError
 
-from langmem_ext.errors import InvalidInput, MissingExtra
+from langmem_ext.chat_model import NOSTREAM_TAG, make_model
 from langmem_ext.waiting.catalog import Intent, IntentCatalog
 from langmem_ext.waiting.classify import LONGEST_READ, Classification, Classifier, ClassifyRequest, RuleClassifier
 from langmem_ext.waiting.extract import Reply, extract
 from langmem_ext.waiting.param import Param, ParamType
-
-NOSTREAM_TAG = "nostream"
-"""The tag by which LangGraph keeps a model call's tokens out of the user's stream (`langgraph.constants.TAG_NOSTREAM`), written out because
-this layer does not import LangGraph."""
 
 CONFIDENCE = 0.8
 """Confidence in an intent that the model chose."""
@@ -110,27 +106,6 @@ class ModelClassifier:
         if self._asking is None:
             self._asking = self.model.with_structured_output(ModelAnswer)
         return self._asking
-
-
-def make_model(name: str) -> BaseChatModel:
-    """The chat model that `init_chat_model` makes for `name`.
-
-    Raises:
-        MissingExtra: The extra `agents` is not installed.
-        InvalidInput: There is no such model, or its provider's package or key is missing.
-    """
-    try:
-        from langchain.chat_models import init_chat_model  # noqa: PLC0415  # an extra: importable only where it is installed
-    except ImportError:
-        raise MissingExtra("a model given by name", "agents") from None
-    try:
-        model = init_chat_model(name)
-    except Exception as exc:  # providers raise errors of their own for a missing package or key
-        reason = next(iter(str(exc).strip().splitlines()), type(exc).__name__)  # some go on for a page
-        raise InvalidInput(f"the model {name!r} cannot be used: {reason}") from exc
-    if not isinstance(model, BaseChatModel):
-        raise InvalidInput(f"{name!r} names no single model: write it as 'provider:model'")
-    return model
 
 
 def _left_open(ruled: Classification, request: ClassifyRequest) -> bool:

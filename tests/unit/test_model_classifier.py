@@ -21,10 +21,11 @@ from langgraph.constants import TAG_NOSTREAM
 from pydantic import Field
 
 from graphs.shop import TOOLS
+from langmem_ext.chat_model import NOSTREAM_TAG, make_model
 from langmem_ext.errors import InvalidInput, MissingExtra
 from langmem_ext.waiting.catalog import IntentCatalog
 from langmem_ext.waiting.classify import Classification, Classifier, ClassifyRequest, RuleClassifier
-from langmem_ext.waiting.model_classifier import NOSTREAM_TAG, ModelClassifier, make_model
+from langmem_ext.waiting.model_classifier import ModelClassifier
 
 NOW = datetime.datetime(2024, 5, 1, 12, 0)
 CATALOG = IntentCatalog.from_yaml(Path(__file__).parents[2] / "graphs" / "intents.yaml").with_tools(TOOLS)

@@ -1,0 +1,32 @@
+"""Chat models by name, and how one is called for a purpose of the package's own."""
+
+from __future__ import annotations
+
+from langchain_core.language_models import BaseChatModel
+
+from langmem_ext.errors import InvalidInput, MissingExtra
+
+NOSTREAM_TAG = "nostream"
+"""The tag by which LangGraph keeps a model call's tokens out of the user's stream (`langgraph.constants.TAG_NOSTREAM`), written out because
+this layer does not import LangGraph."""
+
+
+def make_model(name: str) -> BaseChatModel:
+    """The chat model that `init_chat_model` makes for `name`.
+
+    Raises:
+        MissingExtra: The extra `agents` is not installed.
+        InvalidInput: There is no such model, or its provider's package or key is missing.
+    """
+    try:
+        from langchain.chat_models import init_chat_model  # noqa: PLC0415  # an extra: importable only where it is installed
+    except ImportError:
+        raise MissingExtra("a model given by name", "agents") from None
+    try:
+        model = init_chat_model(name)
+    except Exception as exc:  # providers raise errors of their own for a missing package or key
+        reason = next(iter(str(exc).strip().splitlines()), type(exc).__name__)  # some go on for a page
+        raise InvalidInput(f"the model {name!r} cannot be used: {reason}") from exc
+    if not isinstance(model, BaseChatModel):
+        raise InvalidInput(f"{name!r} names no single model: write it as 'provider:model'")
+    return model

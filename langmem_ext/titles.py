@@ -1,0 +1,142 @@
+"""Titles by a model: a conversation's first exchange in a few words, written in the background.
+
+A thread has a title from its first prompt as soon as that is stored. A `TitleWriter` has a model find a better one. What somebody has
+called a thread is never replaced, and the model is shown no sensitive value.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from types import TracebackType
+from typing import Final
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
+from langchain_core.runnables import RunnableConfig
+
+from langmem_ext.chat_model import NOSTREAM_TAG, make_model
+from langmem_ext.errors import InvalidInput
+from langmem_ext.lifecycle import ThreadId
+from langmem_ext.log import thread_key
+from langmem_ext.messages.annotations import HIDDEN, shown_text, title_of
+from langmem_ext.storage import listing_ops
+from langmem_ext.threads import Threads
+from langmem_ext.types import ThreadInfo, ThreadKey
+
+INSTRUCTION: Final = (
+    "Write a title for this conversation: at most eight words, in the language of the user, no quotation marks, nothing but the title."
+)
+
+SHOWN: Final = 2000
+"""Characters of each of the two messages that the model is shown, at most."""
+
+_CONFIG: Final[RunnableConfig] = {"tags": [NOSTREAM_TAG], "run_name": "title"}
+
+_log = logging.getLogger(__name__)
+
+
+class TitleWriter:
+    """Has a model name conversations.
+
+    Args:
+        threads: Where they are.
+        model: A chat model, or its name for `init_chat_model` (needs the extra `agents`).
+        instruction: What the model is told.
+
+    Raises:
+        MissingExtra: The model is a name, and the extra is not installed.
+        InvalidInput: There is no such model, or the instruction is empty.
+
+    Example:
+        ```
+        with TitleWriter(Threads(saver), "openai:gpt-5-mini") as titles:
+            converse(graph, "Where is my order?", thread_id="t1")
+            titles.submit("t1")
+        ```
+    """
+
+    def __init__(self, threads: Threads, model: BaseChatModel | str, *, instruction: str = INSTRUCTION) -> None:
+        if not isinstance(instruction, str) or not instruction.strip():
+            raise InvalidInput("the instruction tells the model what a title is: leave it out for the usual one")
+        self._threads = threads
+        self._model = make_model(model) if isinstance(model, str) else model
+        self._instruction = instruction
+        self._worker: ThreadPoolExecutor | None = None
+
+    def write(self, thread_id: ThreadId) -> ThreadInfo:
+        """Have the model name a thread, and wait for it; the thread as it is then.
+
+        A thread that somebody has named, that says nothing yet, or whose first prompt is hidden, stays as it is.
+
+        Raises:
+            ThreadNotFound: There is no such thread.
+            Exception: Whatever the model raises; the title is as it was.
+        """
+        key, log = ThreadKey(thread_key(thread_id), self._threads.owner), self._threads.log
+        titled_by = log.run(listing_ops.read_titled_by(key), write=False)
+        prompt = None if titled_by is None else self._prompt(self._threads.messages(thread_id))
+        if titled_by is None or prompt is None:
+            return self._threads.get(thread_id)
+        title = _title_in(self._model.invoke(prompt, _CONFIG))
+        if title is None:
+            return self._threads.get(thread_id)
+        return log.run(listing_ops.write_title(key, title, titled_by), write=True)
+
+    async def awrite(self, thread_id: ThreadId) -> ThreadInfo:
+        """Async twin of `write`."""
+        key, log = ThreadKey(thread_key(thread_id), self._threads.owner), self._threads.log
+        titled_by = await log.arun(listing_ops.read_titled_by(key), write=False)
+        prompt = None if titled_by is None else self._prompt(await self._threads.amessages(thread_id))
+        if titled_by is None or prompt is None:
+            return await self._threads.aget(thread_id)
+        title = _title_in(await self._model.ainvoke(prompt, _CONFIG))
+        if title is None:
+            return await self._threads.aget(thread_id)
+        return await log.arun(listing_ops.write_title(key, title, titled_by), write=True)
+
+    def submit(self, thread_id: ThreadId) -> Future[ThreadInfo | None]:
+        """Have the model name a thread in the background; what fails is logged, and the thread keeps its title."""
+        if self._worker is None:
+            self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="langmem-ext-titles")
+        return self._worker.submit(self._try, thread_id)
+
+    def close(self) -> None:
+        """Wait for the title that is being written; those not begun yet are not written. Idempotent."""
+        worker, self._worker = self._worker, None
+        if worker is not None:
+            worker.shutdown(wait=True, cancel_futures=True)
+
+    def __enter__(self) -> TitleWriter:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def _try(self, thread_id: ThreadId) -> ThreadInfo | None:
+        try:
+            return self.write(thread_id)
+        except Exception as error:  # whatever a provider raises; its text may say what was said
+            _log.warning("no title was written: %s", type(error).__name__)
+            return None
+
+    def _prompt(self, messages: Sequence[BaseMessage]) -> list[BaseMessage] | None:
+        """What the model is asked; None where there is nothing to show it."""
+        asked = next((message for message in messages if isinstance(message, HumanMessage)), None)
+        shown = "" if asked is None else shown_text(vars(asked)).strip()
+        if not shown or shown == HIDDEN:
+            return None
+        answers = (shown_text(vars(message)).strip() for message in messages if isinstance(message, AIMessage))
+        answer = next((text for text in answers if text), "")
+        said = f"User: {shown[:SHOWN]}" + (f"\n\nAssistant: {answer[:SHOWN]}" if answer else "")
+        return [SystemMessage(self._instruction), HumanMessage(said)]
+
+
+def _title_in(answer: BaseMessage) -> str | None:
+    """The title that a model's answer holds: its first line that is one, without quotation marks and a full stop."""
+    for line in str(answer.text).splitlines():
+        bare = line.strip().removeprefix("Title:").strip().strip("\"'`*“”„«»").rstrip(".").strip()
+        if bare:
+            return title_of({"content": bare})
+    return None
