@@ -17,10 +17,12 @@ from langmem_ext.errors import InvalidInput
 from langmem_ext.lifecycle import ThreadId
 from langmem_ext.log import thread_key
 from langmem_ext.meaning import CheckpointMeaning
+from langmem_ext.packing import MESSAGES_CHANNEL
 from langmem_ext.places import Place
 from langmem_ext.search import SearchedThreads
 from langmem_ext.stepping import aeach, afinish, finish
 from langmem_ext.storage import forget_ops, listing_ops
+from langmem_ext.storage.clear_ops import clear_view
 from langmem_ext.storage.clock import now_ms
 from langmem_ext.storage.effects import Op
 from langmem_ext.storage.fork_ops import fork_thread
@@ -173,6 +175,31 @@ class Threads(SearchedThreads):
 
     async def _achange(self, thread_id: ThreadId, changes: Mapping[str, Any]) -> ThreadInfo:
         return await self.log.arun(listing_ops.describe_thread(self._source.key(thread_id), changes), write=True)
+
+    # -- clearing ------------------------------------------------------------------------------------------------------------------------
+
+    def clear(self, thread_id: ThreadId) -> int:
+        """Begin a thread's conversation anew, and keep what was said; how many messages were set aside.
+
+        What a model is shown of it is empty from now on: messages, and the running summary. A question that waits, and parameters, stay.
+        The log holds all as before, and the thread refers to what was set aside, so that pruning never collects it.
+
+        Args:
+            thread_id: The thread, with its messages in the channel `messages`.
+
+        Raises:
+            ThreadNotFound: There is no such thread.
+            InvalidInput: Its graph keeps its messages in a `DeltaChannel`: only the graph can change them.
+        """
+        return self.log.run(self._clear(thread_id), write=True)
+
+    async def aclear(self, thread_id: ThreadId) -> int:
+        """Async twin of `clear`."""
+        return await self.log.arun(self._clear(thread_id), write=True)
+
+    def _clear(self, thread_id: ThreadId) -> Op[int]:
+        source, emptied = self._source, {"summary": self._codec.pack_value(None)}
+        return clear_view(source.key(thread_id), MESSAGES_CHANNEL, emptied, source.new_edit(), source.new_edit(), **source.tools)
 
     # -- copying and deleting ------------------------------------------------------------------------------------------------------------
 

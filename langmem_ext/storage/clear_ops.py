@@ -1,0 +1,95 @@
+"""The operation that clears a thread's view: its conversation begins anew, and the thread still refers to all that was said.
+
+What is set aside stands in a namespace of its own, which no graph reads: of every namespace the newest checkpoint stays, whatever goes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+from langmem_ext.errors import ThreadNotFound
+from langmem_ext.messages.manifest import Runs, length_of, numbers_of, runs_of
+from langmem_ext.storage import statements as sql
+from langmem_ext.storage.checkpoint_ops import ensure_namespace, header_of, open_writer, store_header, store_value
+from langmem_ext.storage.edit_ops import EDIT, Edit, find_head, follow
+from langmem_ext.storage.effects import Op, fetch_one
+from langmem_ext.storage.header import Header, ValueRef, next_version
+from langmem_ext.storage.history_ops import list_of, list_ref
+from langmem_ext.storage.ids import encode_id, following_id
+from langmem_ext.storage.index import Indexes
+from langmem_ext.storage.message_ops import Writer
+from langmem_ext.storage.thread_ops import find_thread
+from langmem_ext.types import Codec, PackedValue, ThreadKey
+
+ASIDE: Final = "langmem_ext:cleared"
+"""The namespace of what was set aside. A subgraph's is `node:task id`: none is named so."""
+
+
+def clear_view(
+    key: ThreadKey, channel: str, emptied: Mapping[str, PackedValue], edit: Edit, aside: Edit, *, indexes: Indexes, codec: Codec
+) -> Op[int]:
+    """Empty a thread's list of messages, and set aside what it held; how many messages that were. Nothing is copied.
+
+    Args:
+        key: The thread.
+        channel: The channel that holds the list.
+        emptied: What becomes of channels that only make sense with the list, as far as they are there.
+        edit: The id and times of the checkpoint that has the empty list.
+        aside: Those of the one that refers to what was set aside.
+        indexes: What this process knows.
+        codec: Reads and writes items.
+
+    Raises:
+        ThreadNotFound: There is no such thread.
+        InvalidInput: The channel holds no list of messages.
+    """
+    if (yield from find_thread(key)) is None:
+        raise ThreadNotFound(f"there is no thread {key.id!r}: list those that there are")
+    writer = yield from open_writer(key, now=edit.now, indexes=indexes, codec=codec)
+    head = yield from find_head(writer.index)
+    ref = (yield from list_of(writer.index, codec, head.header, channel)) if head is not None else ValueRef()
+    if head is None or not ref.runs:
+        return 0
+    yield from _set_aside(writer, channel, ref, aside)
+    refs = {channel: list_ref(codec, ())}
+    for name, value in emptied.items():
+        if name in head.header.values:
+            refs[name] = yield from store_value(writer, value, (0, name))
+    yield from follow(writer, head, refs, edit)
+    indexes.account(writer.index)
+    return length_of(ref.runs)
+
+
+def _set_aside(writer: Writer, channel: str, ref: ValueRef, aside: Edit) -> Op[None]:
+    """Store a checkpoint that refers to what was set aside before, and to what is set aside now."""
+    space = yield from ensure_namespace(writer, ASIDE)
+    row = yield from fetch_one(sql.SELECT_LATEST_CHECKPOINT, thread=writer.thread.number, namespace=space)
+    checkpoint, parent, step = encode_id(aside.checkpoint_id), None, -1
+    header = Header(aside.v, aside.ts, {}, {}, None, details=aside.details)
+    earlier = ValueRef()
+    if row is not None:
+        header, parent, step = (yield from header_of(writer.index, space, row)), row[0], (row[2] or 0) + 1
+        checkpoint = checkpoint if checkpoint > row[0] else following_id(row[0])
+        earlier = yield from list_of(writer.index, writer.codec, header, channel)
+    together = _appended(earlier, ref)
+    version = next_version(max(header.versions.values(), default=None), aside.random)
+    following = replace(
+        header, ts=aside.ts, versions={**header.versions, channel: version}, updated=None, values={**header.values, channel: together}
+    )
+    yield from store_header(writer, space, checkpoint, parent, following, step=step, label=EDIT)
+
+
+def _appended(earlier: ValueRef, later: ValueRef) -> ValueRef:
+    """A list of the messages of two, each once: what is brought back into a view may be set aside again."""
+    runs, nameless = earlier.runs, list(earlier.nameless)
+    known = set(numbers_of(earlier.runs))
+    added: list[int] = []
+    for position, number in enumerate(numbers_of(later.runs)):
+        if number not in known:
+            if position in later.nameless:
+                nameless.append(length_of(earlier.runs) + len(added))
+            added.append(number)
+    together: Runs = runs_of(added, runs)
+    return ValueRef(runs=together, nameless=tuple(nameless))
