@@ -20,4 +20,4 @@ def main() -> None:
         print(f"langmem-ext: {MissingExtra('the command line', 'cli')}", file=sys.stderr)
         sys.exit(2)
     # Imported here: its module needs the extra.
-    import_module("langmem_ext.cli.app").app()
+    import_module("langmem_ext.cli.app").app(prog_name="langmem-ext")

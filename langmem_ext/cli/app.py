@@ -53,7 +53,14 @@ def _options(
 
 @app.command()
 def chat(
-    thread: Annotated[str, typer.Option("--thread", "-t", help="The conversation to begin or to go on with.", metavar="ID")] = "default",
+    thread: Annotated[
+        str | None, typer.Option("--thread", "-t", help="The conversation to begin or to go on with. Default: default.", metavar="ID")
+    ] = None,
+    latest: Annotated[bool, typer.Option("--continue", "-c", help="Go on with the conversation that was used last.")] = False,
+    resume: Annotated[
+        str | None,
+        typer.Option("--resume", "-r", help="Go on with this one: its id or title, or the beginning of its id.", metavar="ID"),
+    ] = None,
     db: Annotated[
         str | None,
         typer.Option(help=f"The database: a path or sqlite:///path; made if it is not there. {_DEFAULT_DB}", metavar="URL"),
@@ -86,7 +93,7 @@ def chat(
 
         settings = settings_with(storage_path=db, compress=compress, model=model)
         interactive = sys.stdin.isatty() and sys.stdout.isatty() and not as_json
-        failed = chat_with(thread, settings=settings, graph=graph, as_json=as_json, interactive=interactive)
+        failed = chat_with(thread, resume=resume, latest=latest, settings=settings, graph=graph, as_json=as_json, interactive=interactive)
     raise typer.Exit(failed)
 
 

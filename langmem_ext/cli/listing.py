@@ -83,7 +83,7 @@ def list_with(
         left_out = threads.count(**wanted) - len(found) if limit and len(found) == limit else 0
     if as_json or not interactive:
         for thread in found:
-            typer.echo(json.dumps(as_data(thread), ensure_ascii=False) if as_json else _line(thread, settings.title_length))
+            typer.echo(json.dumps(as_data(thread), ensure_ascii=False) if as_json else columns_of(thread, settings.title_length))
     elif found:
         Console(highlight=False).print(table_of(found, datetime.now(UTC), settings.title_length))
     if not found:
@@ -105,7 +105,7 @@ def title_of(thread: ThreadInfo, length: int) -> str:
     return title if not length or len(title) <= length else f"{title[: max(length - 1, 0)]}…"
 
 
-def _line(thread: ThreadInfo, length: int) -> str:
+def columns_of(thread: ThreadInfo, length: int) -> str:
     """A thread in a line that other programs can cut up at its tabs."""
     columns = (
         thread.id,

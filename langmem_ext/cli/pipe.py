@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from io import TextIOWrapper
 
 from langchain_core.callbacks import BaseCallbackHandler
 from pydantic import JsonValue
+from rich.console import RenderableType
 
+from langmem_ext.cli.terminal import printable
 from langmem_ext.cli.thread import Line
 from langmem_ext.waiting.turn import Turn
 
@@ -37,6 +39,13 @@ class Pipe:
         line = sys.stdin.readline()
         return line.rstrip("\r\n") if line else None
 
+    def confirm(self, question: str) -> bool:
+        """Nobody is there to say yes."""
+        return False
+
+    def recall(self, prompts: Sequence[str]) -> None:
+        """Nothing is offered."""
+
     @contextmanager
     def working(self) -> Iterator[Sequence[BaseCallbackHandler]]:
         """Nothing is shown."""
@@ -59,7 +68,7 @@ class Pipe:
             if self._as_json:
                 self._print_json(asdict(line))
             else:
-                print(f"{line.role}: {' '.join(line.text.splitlines())}", flush=True)
+                print(f"{line.role}: {' '.join(printable(line.text).splitlines())}", flush=True)
 
     def state(self, report: dict[str, JsonValue]) -> None:
         """Print what the thread remembers."""
@@ -68,9 +77,18 @@ class Pipe:
         else:
             print("; ".join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in report.items()), flush=True)
 
+    def rows(self, shown: Iterable[RenderableType], lines: Iterable[str], data: Iterable[object]) -> None:
+        """Print lines, or objects of JSON."""
+        if self._as_json:
+            for one in data:
+                self._print_json(one)
+        else:
+            for line in lines:
+                print(printable(line), flush=True)
+
     def note(self, text: str) -> None:
         """Print to stderr."""
-        print(f"langmem-ext: {text}", file=sys.stderr, flush=True)
+        print(f"langmem-ext: {printable(text)}", file=sys.stderr, flush=True)
 
     def _print_json(self, data: object) -> None:
         print(json.dumps(data, ensure_ascii=False), flush=True)

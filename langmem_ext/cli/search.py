@@ -43,7 +43,7 @@ def search_with(
         hits = threads.search(text, thread=within, role=role, since=moment, limit=limit)
     if as_json or not interactive:
         for hit in hits:
-            typer.echo(json.dumps(_data(hit), ensure_ascii=False) if as_json else _line(hit))
+            typer.echo(json.dumps(hit_data(hit), ensure_ascii=False) if as_json else hit_columns(hit))
     elif hits:
         console, now = Console(highlight=False), datetime.now(UTC)
         for line in shown(hits, now):
@@ -71,11 +71,12 @@ def _moment(text: str) -> datetime:
         raise InvalidInput(f"--since {text!r} is no date: write 2026-01-31 or 2026-01-31T09:30") from error
 
 
-def _data(hit: SearchHit) -> dict[str, object]:
+def hit_data(hit: SearchHit) -> dict[str, object]:
+    """A hit as JSON says it."""
     return dataclasses.asdict(hit) | {"created_at": hit.created_at.isoformat()}
 
 
-def _line(hit: SearchHit) -> str:
+def hit_columns(hit: SearchHit) -> str:
     """A hit in a line that other programs can cut up at its tabs: thread, time, role, text."""
     columns = (hit.thread_id, hit.created_at.isoformat(timespec="seconds"), hit.role, hit.snippet)
     return "\t".join(printable(column).replace("\t", " ").replace("\n", " ") for column in columns)

@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Final
 
 from langchain_core.callbacks import BaseCallbackHandler
 from prompt_toolkit import PromptSession
-from prompt_toolkit.completion import WordCompleter
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion, PathCompleter
+from prompt_toolkit.document import Document
 from prompt_toolkit.history import InMemoryHistory
 from pydantic import JsonValue
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.status import Status
 from rich.table import Table
 from rich.text import Text
 
 from langmem_ext.cli.thread import Line
+from langmem_ext.errors import LangmemExtError
+from langmem_ext.types import ThreadInfo
 from langmem_ext.waiting.turn import Turn
+
+NAMING_THREADS: Final = frozenset({"/load", "/forget", "/delete"})
+NAMING_PATHS: Final = frozenset({"/save", "/export"})
+"""Commands of a chat that are given a thread, and those that are given a path."""
 
 COLOURS = {"you": "bold cyan", "agent": "bold green"}
 
@@ -29,19 +36,19 @@ class Terminal:
     Args:
         commands: What can be completed, and what it is for.
         prompts: What the user said earlier, for recall; the thread is the only record of it.
+        threads: Gives the threads that a command may name.
     """
 
     interactive = True
 
-    def __init__(self, commands: Mapping[str, str], prompts: Sequence[str]) -> None:
+    def __init__(self, commands: Mapping[str, str], prompts: Sequence[str], threads: Callable[[], Sequence[ThreadInfo]]) -> None:
         self._console = Console(highlight=False)
         self._waiting = ""
-        history = InMemoryHistory()
-        for prompt in prompts:
-            history.append_string(prompt)
+        self._history = InMemoryHistory()
+        self.recall(prompts)
         self._session: PromptSession[str] = PromptSession(
-            history=history,
-            completer=WordCompleter(list(commands), meta_dict=dict(commands), sentence=True),
+            history=self._history,
+            completer=CommandCompleter(commands, threads),
             bottom_toolbar=lambda: self._waiting or None,
         )
 
@@ -55,6 +62,18 @@ class Terminal:
                 self.note("Ctrl-D or /quit ends the chat")
             except EOFError:
                 return None
+
+    def confirm(self, question: str) -> bool:
+        """Ask; anything but yes is no."""
+        try:
+            return self._console.input(Text(f"{printable(question)} [y/N] ")).strip().lower() in ("y", "yes")
+        except (KeyboardInterrupt, EOFError):
+            return False
+
+    def recall(self, prompts: Sequence[str]) -> None:
+        """Offer prompts at the key Up."""
+        for prompt in prompts:
+            self._history.append_string(prompt)
 
     @contextmanager
     def working(self) -> Iterator[Sequence[BaseCallbackHandler]]:
@@ -88,12 +107,56 @@ class Terminal:
                 table.add_row(name.replace("_", " "), Text(printable(_words(value))))
         self._console.print(table)
 
+    def rows(self, shown: Iterable[RenderableType], lines: Iterable[str], data: Iterable[object]) -> None:
+        """Print what is for a person."""
+        for one in shown:
+            self._console.print(one)
+
     def note(self, text: str) -> None:
         """Print something that is not part of the conversation."""
         self._console.print(Text(printable(text), style="dim"))
 
     def _say(self, role: str, text: str) -> None:
         self._console.print(Text.assemble((f"{role} ", COLOURS.get(role, "bold")), ("› ", "dim"), printable(text)))
+
+
+class CommandCompleter(Completer):
+    """Completes commands, the threads that they name, and paths.
+
+    Args:
+        commands: What can be completed, and what it is for.
+        threads: Gives the threads.
+    """
+
+    def __init__(self, commands: Mapping[str, str], threads: Callable[[], Sequence[ThreadInfo]]) -> None:
+        self._commands = commands
+        self._threads = threads
+        self._paths = PathCompleter(expanduser=True)
+
+    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:
+        """What a line may go on with."""
+        name, space, rest = document.text_before_cursor.partition(" ")
+        if not name.startswith("/"):
+            return
+        if not space:
+            for command, purpose in self._commands.items():
+                if command.startswith(name):
+                    yield Completion(command, -len(name), display_meta=purpose)
+        elif name in NAMING_THREADS:
+            yield from self._named(rest.lstrip())
+        elif name in NAMING_PATHS:
+            yield from self._paths.get_completions(Document(rest.lstrip()), complete_event)
+
+    def _named(self, begun: str) -> Iterator[Completion]:
+        try:
+            threads = self._threads()
+        except LangmemExtError:  # a database that is busy has nothing to offer
+            return
+        for thread in threads:
+            title = printable(thread.title or "")
+            # An id that cannot be printed is not written into the line either.
+            if thread.id == printable(thread.id) and (thread.id.startswith(begun) or begun.lower() in title.lower()):
+                yield Completion(thread.id, -len(begun), display_meta=title)
 
 
 class _Progress(BaseCallbackHandler):

@@ -80,10 +80,6 @@ class ChatThread:
         """What the user said, oldest first, without what holds a sensitive value."""
         return [message.text for message in self.messages() if isinstance(message, HumanMessage) and not sensitive_names(message)]
 
-    def lines(self) -> list[Line]:
-        """The conversation as it is shown."""
-        return [line for message in self.messages() if (line := line_of(message)).text]
-
     @property
     def waits(self) -> bool:
         """Whether the graph is one that asks and remembers parameters."""

@@ -54,19 +54,20 @@ class Settings(BaseSettings):
     """What survives a loss of power: `full`, all that was acknowledged; `normal`, a sound database that may lack the last moments."""
     compress: Annotated[bool, About(in_effect=True)] = False
     """Compress what is written from now on, where that saves a tenth; needs the extra `zstd`."""
-    on_damage: Literal["raise", "skip"] = "raise"
-    """What reading a conversation does with a row that does not decode: `raise` an error that names it, or `skip` it and log its place."""
+    on_damage: Annotated[Literal["raise", "skip"], About(in_effect=True)] = "raise"
+    """What going on with a conversation that does not decode does: `raise` an error that names the row, or `skip` it and begin a new one."""
 
     # -- threads -------------------------------------------------------------------------------------------------------------------------
 
-    max_turns: Annotated[Count, About("turns", off=0)] = 50
-    """How many turns a thread may have."""
-    on_limit: Literal["trim", "error"] = "trim"
-    """What happens at `max_turns`: `trim`, the oldest turns go from what is read; `error`, the turn is refused."""
+    max_turns: Annotated[Count, About("turns", off=0, in_effect=True)] = 50
+    """How many turns of a thread are shown, or it may have."""
+    on_limit: Annotated[Literal["trim", "error"], About(in_effect=True)] = "trim"
+    """What happens at `max_turns`: `trim`, the oldest turns are not shown any more; `error`, the turn is refused, but for an answer that is
+    waited for."""
     ttl_hours: Annotated[Hours, About("hours", off=0, in_effect=True)] = 3
     """How long after its last turn a tool's thread expires; off, it lives as the other threads do, for which see `auto_prune_days`."""
-    sweep_interval_minutes: Annotated[Minutes, About("minutes", off=0)] = 15
-    """How often a running program looks for expired threads."""
+    sweep_interval_minutes: Annotated[Minutes, About("minutes", off=0, in_effect=True)] = 15
+    """How often a running chat looks for expired threads, if there is `auto_prune_days`."""
     auto_prune_days: Annotated[Days, About("days", off=0, in_effect=True)] = 0
     """How long after its last turn a thread is deleted; 30 suits most. Off, nothing is deleted unless somebody asks."""
     list_limit: Annotated[Count, About("threads", off=0, in_effect=True)] = 10

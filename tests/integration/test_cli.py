@@ -20,12 +20,13 @@ from langgraph.graph import StateGraph
 from langgraph.pregel import Pregel
 from typer.testing import CliRunner, Result
 
-from langmem_ext import DeltaSaver, InvalidInput, __version__
+from langmem_ext import DeltaSaver, InvalidInput, Settings, __version__
 from langmem_ext.cli.app import app
-from langmem_ext.cli.chat import COMMANDS, talk
+from langmem_ext.cli.chat import talk
+from langmem_ext.cli.chat_commands import COMMANDS
+from langmem_ext.cli.desk import Desk
 from langmem_ext.cli.graph_choice import choose_graph
 from langmem_ext.cli.terminal import printable
-from langmem_ext.cli.thread import ChatThread
 from langmem_ext.waiting.question import HIDDEN
 from langmem_ext.waiting.turn import Turn
 
@@ -351,6 +352,13 @@ class Interrupted:
         raise AssertionError
 
     state = history
+    recall = history
+
+    def confirm(self, question: str) -> bool:
+        raise AssertionError
+
+    def rows(self, shown: object, lines: object, data: object) -> None:
+        raise AssertionError
 
     def note(self, text: str) -> None:
         self.notes.append(text)
@@ -359,7 +367,7 @@ class Interrupted:
 def test_ctrl_c_between_two_turns_does_not_end_the_chat(folder: Path) -> None:
     with DeltaSaver() as saver:
         screen = Interrupted()
-        assert talk(ChatThread(choose_graph(None, None)(saver), "t"), screen) == 0
+        assert talk(Desk(choose_graph(None, None)(saver), saver, Settings()), screen) == 0
     assert next(screen.lines, None) is None
 
 

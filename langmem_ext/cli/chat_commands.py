@@ -1,0 +1,230 @@
+"""What can be typed in a chat besides messages."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from itertools import islice
+from typing import Any, Final
+
+from rich.text import Text
+
+from langmem_ext.cli.desk import Desk
+from langmem_ext.cli.listing import as_data, columns_of, table_of
+from langmem_ext.cli.screen import Screen
+from langmem_ext.cli.search import hit_columns, hit_data, shown
+from langmem_ext.cli.terminal import printable
+from langmem_ext.cli.thread import Line, line_of
+from langmem_ext.errors import InvalidInput, LangmemExtError, ThreadNotFound
+from langmem_ext.messages.turns import cut_turns
+
+COMMANDS: Final[Mapping[str, str]] = {
+    "/help": "what can be typed here",
+    "/sessions": "the conversations: title, messages, age",
+    "/load": "go on with another one: its id or title, or the beginning of its id",
+    "/save": "nothing is left to save; with a path, write a copy there",
+    "/history": "the conversation so far",
+    "/search": "find messages in all conversations",
+    "/title": "call the conversation something",
+    "/fork": "go on in a copy of the conversation",
+    "/export": "show the conversation as Markdown, or write it to a path: .md, or JSON lines",
+    "/params": "the parameters that are known",
+    "/state": "what the thread remembers",
+    "/reset": "forget parameters and the waiting question; messages stay",
+    "/clear": "begin with a fresh context; what was said stays stored",
+    "/forget": "delete the conversation, or the one that is named, for good",
+    "/delete": "the same as /forget",
+    "/compact": "give the space of what was deleted back",
+    "/quit": "end; the conversation stays",
+}
+"""What can be typed besides messages, and what it is for."""
+
+MARKDOWN: Final = (".md", ".md.gz", ".markdown")
+
+
+def run_command(desk: Desk, screen: Screen, word: str) -> bool:
+    """Do what a line says that begins with a slash; whether the thread that is open is another one now, or looks different.
+
+    What goes wrong is a note.
+    """
+    name, _, rest = word.partition(" ")
+    command = _COMMANDS.get(name)
+    if command is None:
+        screen.note(f"there is no {name}: /help shows what there is; a message that begins with a slash is typed with two")
+        return False
+    try:
+        return command(desk, screen, rest.strip())
+    except LangmemExtError as error:
+        screen.note(str(error))
+        return False
+
+
+# -- looking -----------------------------------------------------------------------------------------------------------------------------
+
+
+def _help(desk: Desk, screen: Screen, rest: str) -> bool:
+    for name, purpose in COMMANDS.items():
+        screen.note(f"{name:10} {purpose}")
+    screen.note("A message that begins with a slash is typed with two. Ctrl-C stops a turn, Ctrl-D ends the chat.")
+    return False
+
+
+def _sessions(desk: Desk, screen: Screen, rest: str) -> bool:
+    found = list(islice(desk.threads.each(), desk.settings.list_limit or None))
+    length = desk.settings.title_length
+    table = [table_of(found, datetime.now(UTC), length)] if found else []
+    screen.rows(table, (columns_of(thread, length) for thread in found), map(as_data, found))
+    if not found:
+        screen.note("no conversations yet: one is made by its first message")
+    return False
+
+
+def _history(desk: Desk, screen: Screen, rest: str) -> bool:
+    system, turns = cut_turns(desk.thread.messages())
+    most = desk.settings.max_turns or len(turns)
+    messages = [*system, *(message for turn in turns[-most:] for message in turn.messages)]
+    lines: list[Line] = [line for message in messages if (line := line_of(message)).text]
+    if len(turns) > most:
+        screen.note(f"{len(turns) - most:,} earlier turns are not shown: /export shows all (the setting max_turns)")
+    screen.history(lines)
+    return False
+
+
+def _search(desk: Desk, screen: Screen, rest: str) -> bool:
+    if not rest:
+        raise InvalidInput("say what to look for: /search the broken lamp")
+    with screen.working():
+        hits = desk.threads.search(rest)
+    screen.rows(shown(hits, datetime.now(UTC)), map(hit_columns, hits), map(hit_data, hits))
+    if not hits:
+        screen.note("nothing found")
+    return False
+
+
+def _params(desk: Desk, screen: Screen, rest: str) -> bool:
+    params: Any = desk.thread.report().get("params") or {}
+    said = [f"{name}\t{value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}" for name, value in params.items()]
+    screen.rows((Text(printable(line.replace("\t", " = ", 1))) for line in said), said, [params])
+    if not params:
+        screen.note("no parameters are known")
+    return False
+
+
+def _state(desk: Desk, screen: Screen, rest: str) -> bool:
+    screen.state(desk.thread.report())
+    return False
+
+
+# -- keeping -----------------------------------------------------------------------------------------------------------------------------
+
+
+def _save(desk: Desk, screen: Screen, rest: str) -> bool:
+    if rest:
+        return _export(desk, screen, rest)
+    if desk.kept:
+        screen.note("nothing is left to save: every turn is stored as it is said; /save PATH writes a copy")
+    else:
+        screen.note("this chat is not kept (the setting enabled): /save PATH writes a copy")
+    return False
+
+
+def _export(desk: Desk, screen: Screen, rest: str) -> bool:
+    key = desk.thread.id
+    if not rest:
+        page = "".join(desk.threads.export_lines(key, format="markdown")).rstrip("\n")
+        screen.rows([Text(printable(page))], page.splitlines(), [{"markdown": page}])
+        return False
+    done = desk.threads.export_to(rest, key, format="markdown" if rest.endswith(MARKDOWN) else "jsonl")
+    screen.note(f"written to {rest}: {done.messages:,} messages")
+    return False
+
+
+def _title(desk: Desk, screen: Screen, rest: str) -> bool:
+    info = desk.threads.rename(desk.thread.id, rest) if rest else desk.threads.get(desk.thread.id)
+    screen.note(f"this conversation is called {info.title!r}" if info.title else "it has no title yet: /title TEXT gives it one")
+    return False
+
+
+def _compact(desk: Desk, screen: Screen, rest: str) -> bool:
+    screen.note(f"the file is {desk.saver.compact():,} bytes smaller")
+    return False
+
+
+# -- moving ------------------------------------------------------------------------------------------------------------------------------
+
+
+def _load(desk: Desk, screen: Screen, rest: str) -> bool:
+    if not rest:
+        raise InvalidInput("say which conversation: /sessions shows those that there are, /load ID opens one")
+    return _move(desk, screen, desk.find(rest).id)
+
+
+def _fork(desk: Desk, screen: Screen, rest: str) -> bool:
+    return _move(desk, screen, desk.threads.fork(desk.thread.id, to=rest or None).id)
+
+
+def _move(desk: Desk, screen: Screen, key: str) -> bool:
+    told = desk.open(key)
+    screen.note(told or f"thread {desk.thread.id}: {len(desk.thread.messages()):,} messages")
+    screen.recall(desk.thread.prompts())
+    return True
+
+
+# -- forgetting --------------------------------------------------------------------------------------------------------------------------
+
+
+def _reset(desk: Desk, screen: Screen, rest: str) -> bool:
+    # A waiting graph hears this word itself, and never gets here with it.
+    screen.note("this graph keeps no parameters and no requests: there is nothing to reset")
+    return False
+
+
+def _clear(desk: Desk, screen: Screen, rest: str) -> bool:
+    try:
+        with desk.saver.lease(desk.thread.id):
+            count = desk.threads.clear(desk.thread.id)
+    except ThreadNotFound:
+        count = 0
+    screen.note(f"{count:,} messages set aside, which stay stored" if count else "there is nothing to clear")
+    return bool(count)
+
+
+def _forget(desk: Desk, screen: Screen, rest: str) -> bool:
+    words = rest.split()
+    named = " ".join(word for word in words if word != "--yes")
+    found = desk.find(named) if named else desk.threads.get(desk.thread.id)
+    if "--yes" not in words:
+        if not screen.interactive:
+            raise InvalidInput("deleting is for good and nobody can be asked here: type /forget --yes")
+        if not screen.confirm(f"Delete {found.title or found.id!r}, {found.messages:,} messages, for good?"):
+            screen.note("nothing was deleted")
+            return False
+    with desk.saver.lease(found.id):
+        pruned = desk.threads.delete(found.id)
+    desk.saver.compact()
+    screen.note(f"deleted {found.id}: {pruned.items:,} messages, {pruned.bytes:,} bytes")
+    if found.id != desk.thread.id:
+        return False
+    desk.open(found.id)
+    return True
+
+
+_COMMANDS: Final[Mapping[str, Callable[[Desk, Screen, str], bool]]] = {
+    "/help": _help,
+    "/sessions": _sessions,
+    "/load": _load,
+    "/save": _save,
+    "/history": _history,
+    "/search": _search,
+    "/title": _title,
+    "/fork": _fork,
+    "/export": _export,
+    "/params": _params,
+    "/state": _state,
+    "/reset": _reset,
+    "/clear": _clear,
+    "/forget": _forget,
+    "/delete": _forget,
+    "/compact": _compact,
+}

@@ -1,0 +1,112 @@
+"""The desk that a chat sits at: the graph, the database, and the thread that is open."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext, suppress
+from datetime import timedelta
+from typing import Any
+from uuid import uuid4
+
+from langgraph.pregel import Pregel
+
+from langmem_ext.checkpoint import DeltaSaver
+from langmem_ext.cli.listing import find
+from langmem_ext.cli.thread import ChatThread
+from langmem_ext.errors import DamagedRow, ThreadExpired, ThreadNotFound
+from langmem_ext.settings.model import Settings
+from langmem_ext.threads import Threads
+from langmem_ext.types import ThreadInfo
+
+_LONGEST_PAUSE = timedelta(days=30)
+
+
+class Desk:
+    """Opens threads of one graph in one database.
+
+    Args:
+        graph: A graph compiled with the saver.
+        saver: The database.
+        settings: How long threads live, and how many turns they may have.
+        kept: Whether the database outlives the chat.
+
+    Attributes:
+        thread: The thread that is open.
+    """
+
+    def __init__(self, graph: Pregel[Any, Any, Any, Any], saver: DeltaSaver, settings: Settings, *, kept: bool = True) -> None:
+        self._graph = graph
+        self.saver = saver
+        self.settings = settings
+        self.kept = kept
+        self.threads = Threads(
+            saver,
+            ttl=timedelta(days=settings.auto_prune_days),
+            tool_ttl=timedelta(hours=settings.ttl_hours),
+            max_turns=settings.max_turns,
+            on_limit=settings.on_limit,
+            on_damage=settings.on_damage,
+        )
+        self.thread = ChatThread(graph, "default")
+
+    def open(self, key: str) -> str | None:
+        """Open a thread, which is made by its first message; what is to be said of it, if that is not as usual.
+
+        Raises:
+            DamagedRow: It is damaged, and that is an error (the setting `on_damage`).
+        """
+        thread = ChatThread(self._graph, key)
+        try:
+            thread.in_progress()
+        except DamagedRow as error:
+            if self.settings.on_damage == "raise":
+                raise
+            self.thread = ChatThread(self._graph, str(uuid4()))
+            return f"thread {key} is damaged, so a new one is begun ({error})"
+        self.thread = thread
+        return None
+
+    def latest(self) -> ThreadInfo:
+        """The thread that was used last.
+
+        Raises:
+            ThreadNotFound: There is none that has not expired.
+        """
+        for thread in self.threads.each():
+            try:
+                return self.threads.get(thread.id)
+            except ThreadExpired:
+                continue
+        raise ThreadNotFound("there is no conversation to go on with: leave --continue out to begin one")
+
+    def find(self, name: str) -> ThreadInfo:
+        """The thread of an id, of the beginning of one, or with a text in its title that no other has.
+
+        Raises:
+            ThreadNotFound: There is none (`ThreadExpired`: it has expired).
+            InvalidInput: There are several.
+        """
+        try:
+            found = find(self.threads, name)
+        except ThreadNotFound:
+            titled = self.threads.list(status=None, title=name, limit=2)
+            if len(titled) != 1:
+                raise
+            found = titled[0]
+        return self.threads.get(found.id)
+
+    def require_room(self) -> None:
+        """See that the thread may have one more turn; where a question waits, its answer is always taken.
+
+        Raises:
+            TurnLimitReached: It may not.
+        """
+        if self.settings.on_limit == "error" and not self.thread.in_progress():
+            with suppress(ThreadNotFound):  # one that is new, or lives again
+                self.threads.continue_(self.thread.id)
+
+    def sweeping(self) -> AbstractContextManager[Any]:
+        """Delete expired threads while the chat runs, where the settings say so."""
+        minutes = self.settings.sweep_interval_minutes
+        if not (self.kept and self.settings.auto_prune_days and minutes):
+            return nullcontext()
+        return self.threads.sweeper(every=min(timedelta(minutes=minutes), _LONGEST_PAUSE))

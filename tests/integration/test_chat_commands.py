@@ -1,0 +1,253 @@
+"""Promise: what people do with conversations is done from within a chat, at a terminal or in a pipe, and no question that waits is lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pexpect
+import pytest
+from typer.testing import CliRunner, Result
+
+from langmem_ext import DeltaSaver, Threads, examine
+from langmem_ext.cli.app import app
+from langmem_ext.storage.clear_ops import ASIDE
+
+COMMAND = [sys.executable, "-m", "langmem_ext.cli"]
+PROMPT = "you [^ ]*›"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder; nothing of the machine's settings leaks in."""
+    monkeypatch.chdir(tmp_path)
+    for name in [name for name in os.environ if name.startswith("LANGMEM_EXT_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("LANGMEM_EXT_SHOP_DB", str(tmp_path / "shop.db"))
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    return tmp_path
+
+
+def chat(*arguments: str, lines: list[str], code: int = 0) -> Result:
+    """A chat in a pipe."""
+    done = CliRunner().invoke(app, ["chat", *arguments], input="".join(f"{line}\n" for line in lines))
+    assert done.exit_code == code, done.output
+    return done
+
+
+def messages_aside(thread: str) -> list[str]:
+    with closing(DeltaSaver.open("memory.db")) as saver:
+        found = saver.get_tuple({"configurable": {"thread_id": thread, "checkpoint_ns": ASIDE}})
+    return [] if found is None else [message.text for message in found.checkpoint["channel_values"]["messages"]]
+
+
+def threads() -> list[str]:
+    with closing(DeltaSaver.open("memory.db")) as saver:
+        return [thread.id for thread in Threads(saver).each(status=None)]
+
+
+def change(statement: str) -> None:
+    """Change the database as no command does."""
+    with closing(sqlite3.connect("memory.db")) as connection, connection:
+        connection.execute(statement)
+
+
+# -- which conversation --------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_chat_goes_on_with_the_latest_or_with_one_that_is_named() -> None:
+    chat("--thread", "order-1", lines=["I want to check my order"])
+    chat("--thread", "order-2", lines=["hello"])
+    assert "thread order-2 in" in chat("--continue", lines=[]).stderr
+    resumed = chat("--resume", "order-1", lines=["O-12345"])
+    assert "What's your order ID?" in resumed.stderr
+    assert resumed.stdout.startswith("Order O-12345 is")
+    assert "thread order-1 in" in chat("-c", lines=[]).stderr
+    assert "thread order-2 in" in chat("-r", "hello", lines=[]).stderr
+    assert "several threads" in chat("--resume", "order", lines=[], code=2).stderr
+    assert "no thread 'zzz'" in chat("--resume", "zzz", lines=[], code=1).stderr
+    assert "give one of them" in chat("--resume", "x", "--thread", "y", lines=[], code=2).stderr
+
+
+def test_going_on_makes_no_database(folder: Path) -> None:
+    for words in (["--continue"], ["--resume", "x"]):
+        assert "no database" in chat(*words, lines=["hello"], code=1).stderr
+    assert not (folder / "memory.db").exists()
+    DeltaSaver.open("memory.db").close()
+    assert "no conversation" in chat("--continue", lines=["hello"], code=1).stderr
+
+
+# -- in a pipe -----------------------------------------------------------------------------------------------------------------------------
+
+
+def test_conversations_are_listed_loaded_copied_named_and_searched() -> None:
+    chat("--thread", "order-1", lines=["I want to check my order"])
+    done = chat("--thread", "t2", "--json", lines=["hello there", "/title The lamp", "/sessions", "/load order-1", "/fork copy", "O-12345"])
+    _, first, second, answer = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [(row["id"], row["title"]) for row in (first, second)] == [("t2", "The lamp"), ("order-1", "I want to check my order")]
+    assert done.stderr.count("What's your order ID?") == 2
+    assert answer["reply"].startswith("Order O-12345 is")
+    assert sorted(threads()) == ["copy", "order-1", "t2"]
+    found = chat("--continue", lines=["/search check my order", "/sessions", "/load lamp", "/load nowhere", "/load", "/search"])
+    assert "thread copy" in found.stderr
+    assert "thread t2" in found.stderr
+    assert {line.split("\t")[0] for line in found.stdout.splitlines()} == {"copy", "order-1", "t2"}
+    assert "no thread 'nowhere'" in found.stderr
+    assert "say which conversation" in found.stderr
+    assert "say what to look for" in found.stderr
+
+
+def test_a_cleared_conversation_still_waits_and_keeps_what_was_said() -> None:
+    lines = ["I want a refund", "/clear", "/history", "/title Mine", "O-12345", "/history", "/clear"]
+    done = chat("--thread", "t", lines=lines)
+    assert "messages set aside" in done.stderr
+    assert done.stderr.count("What's your order ID?") == 1
+    assert "you: I want a refund" not in done.stdout
+    assert "you: O-12345" in done.stdout
+    said = messages_aside("t")
+    assert (said[0], "O-12345" in said) == ("I want a refund", True)
+    pruned = subprocess.run([*COMMAND, "prune", "--keep-last", "1", "--yes"], capture_output=True, text=True, check=True)
+    assert "deleted 0 threads" in pruned.stderr
+    assert messages_aside("t") == said
+    assert examine("memory.db").ok
+    assert "nothing to clear" in chat("--thread", "new", lines=["/clear"]).stderr
+
+
+def test_parameters_are_shown_but_for_those_that_are_sensitive() -> None:
+    done = chat(lines=["/params", "change the address of O-778", "/params", "4 Elm Street, Springfield", "/params"])
+    assert "no parameters are known" in done.stderr
+    shown = [line.split("\t") for line in done.stdout.splitlines() if "\t" in line]
+    assert shown == [["order_id", "O-778"], ["address", "•••"], ["order_id", "O-778"]]
+
+
+def test_a_conversation_is_written_to_a_file_or_shown(folder: Path) -> None:
+    done = chat(lines=["hello", "/save", "/save kept.jsonl.gz", "/export page.md", "/export", "/export memory.db", "/compact"])
+    assert "every turn is stored" in done.stderr
+    assert "bytes smaller" in done.stderr
+    assert (folder / "page.md").read_text(encoding="utf-8").startswith("# hello")
+    assert "# hello" in done.stdout
+    with closing(DeltaSaver.open(":memory:")) as saver:
+        assert list(Threads(saver).import_from("kept.jsonl.gz", keep_ids=True).ids) == ["default"]
+    assert examine("memory.db").ok
+
+
+def test_deleting_is_for_those_who_mean_it(folder: Path) -> None:
+    chat("--thread", "other", lines=["a broken lamp"])
+    done = chat(lines=["a green chair", "/forget", "/history", "/forget --yes", "/history", "/delete oth --yes", "/delete zzz --yes"])
+    assert "nobody can be asked here" in done.stderr
+    assert [line for line in done.stdout.splitlines() if line.startswith("you: ")] == ["you: a green chair"]
+    assert "no thread 'zzz'" in done.stderr
+    assert threads() == []
+    held = b"".join(path.read_bytes() for path in folder.glob("memory.db*"))
+    assert b"green chair" not in held
+    assert b"broken lamp" not in held
+
+
+# -- settings ------------------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_conversation_has_as_many_turns_as_the_settings_allow(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LANGMEM_EXT_MAX_TURNS", "1")
+    chat(lines=["hello", "hello again"])
+    shown = chat(lines=["/history"])
+    assert "1 earlier turns are not shown" in shown.stderr
+    assert [line for line in shown.stdout.splitlines() if line.startswith("you: ")] == ["you: hello again"]
+    monkeypatch.setenv("LANGMEM_EXT_ON_LIMIT", "error")
+    assert "of at most 1" in chat(lines=["one more"], code=1).stderr
+    chat(lines=["/clear", "I want to check my order", "O-12345"])
+
+
+def test_expired_conversations_are_deleted_while_a_chat_runs_if_the_settings_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    chat("--thread", "old", lines=["hello"])
+    chat("--thread", "waits", lines=["I want to check my order"])
+    change("UPDATE thread SET updated_at = 0")
+    chat("--thread", "new", lines=["hello"])
+    assert sorted(threads()) == ["new", "old", "waits"]
+    monkeypatch.setenv("LANGMEM_EXT_AUTO_PRUNE_DAYS", "1")
+    monkeypatch.setenv("LANGMEM_EXT_SWEEP_INTERVAL_MINUTES", "0")
+    assert "has expired" in chat("--resume", "old", lines=[], code=1).stderr
+    assert sorted(threads()) == ["new", "old", "waits"]
+    monkeypatch.setenv("LANGMEM_EXT_SWEEP_INTERVAL_MINUTES", "15")
+    child = pexpect.spawn(COMMAND[0], [*COMMAND[1:], "chat", "--thread", "new"], encoding="utf-8", timeout=60)
+    child.expect(PROMPT)
+    deadline = time.monotonic() + 60
+    while "old" in threads():
+        assert time.monotonic() < deadline
+    child.close(force=True)
+    assert sorted(threads()) == ["new", "waits"]
+
+
+def test_a_damaged_conversation_is_an_error_or_is_left_alone_as_the_settings_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    chat("--thread", "t", lines=["hello"])
+    change("UPDATE checkpoint SET body = x'00'")
+    assert "damaged" in chat("--thread", "t", lines=["hello"], code=1).stderr
+    monkeypatch.setenv("LANGMEM_EXT_ON_DAMAGE", "skip")
+    done = chat("--thread", "t", lines=["I want to check my order"])
+    assert "thread t is damaged, so a new one is begun" in done.stderr
+    assert done.stdout == "What's your order ID?\n"
+    assert len(threads()) == 2
+
+
+# -- at a terminal -------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def terminal() -> Iterator[pexpect.spawn]:
+    """A chat at a terminal, beside an earlier conversation."""
+    chat("--thread", "lamp-1", lines=["where is my lamp"])
+    environment: Any = {**os.environ, "TERM": "xterm", "PROMPT_TOOLKIT_NO_CPR": "1", "COLUMNS": "120", "LINES": "40"}
+    child = pexpect.spawn(COMMAND[0], [*COMMAND[1:], "chat"], env=environment, encoding="utf-8", timeout=60, dimensions=(40, 120))
+    child.expect(PROMPT)
+    yield child
+    child.close(force=True)
+
+
+def test_at_a_terminal_conversations_are_completed_loaded_and_deleted(terminal: pexpect.spawn) -> None:
+    child = terminal
+    child.send("I want to check my order\r")
+    child.expect("What's your order ID")
+    child.expect(PROMPT)
+    child.send("/sessions\r")
+    child.expect("where is my lamp")
+    child.expect(PROMPT)
+    child.send("/load lam")
+    child.expect("lamp-1")
+    child.send("\t\r")
+    child.expect("thread lamp-1")
+    child.expect(PROMPT)
+    for answer, told in (("n", "nothing was deleted"), ("y", "deleted lamp-1")):
+        child.send("/forget\r")
+        child.expect(r"for good\? \[y/N\]")
+        child.send(f"{answer}\r")
+        child.expect(told)
+        child.expect(PROMPT)
+    child.send("/load def\r")
+    child.expect("What's your order ID")
+    child.expect(PROMPT)
+    child.send("/clear\r")
+    child.expect("set aside")
+    child.expect("What's your order ID")
+    child.expect(PROMPT)
+    child.send("O-12345\r")
+    child.expect("Order O-12345 is")
+    child.expect(PROMPT)
+    child.send("/quit\r")
+    child.expect(pexpect.EOF)
+    assert threads() == ["default"]
+
+
+def test_a_shell_completes_commands() -> None:
+    script = subprocess.run([*COMMAND, "--show-completion", "bash"], capture_output=True, text=True, check=True)
+    assert "_LANGMEM_EXT_COMPLETE" in script.stdout
+    asked = {"_LANGMEM_EXT_COMPLETE": "complete_bash", "COMP_WORDS": "langmem-ext threads se", "COMP_CWORD": "2"}
+    done = subprocess.run(COMMAND, env=os.environ | asked, capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["search"]
