@@ -162,12 +162,12 @@ class Export:
             for first in range(start, end, transit_ops.PAGE):
                 last = min(first + transit_ops.PAGE, end)
                 rows = scratch.run(_read_items(index, first, last), write=False)
-                yield [self._told(row, keys, native) for row, keys in rows]
+                yield [self._told(row, keys, native, thread["epoch"]) for row, keys in rows]
                 self._messages += len(rows)
 
-    def _told(self, row: Row, keys: bytes | None, native: MessageCodec) -> str:
+    def _told(self, row: Row, keys: bytes | None, native: MessageCodec, epoch: int) -> str:
         require_item(row)
-        codec, seconds = native, row[6]
+        codec, seconds = native, epoch + row[6]
         if row[2] is None and row[7] is not None and is_foreign(expand(row[7])):
             if not isinstance(self._codec, ForeignCodec):
                 return thread_markdown.hidden(seconds)

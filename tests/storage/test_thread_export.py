@@ -8,6 +8,7 @@ import io
 import json
 import threading
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -452,3 +453,14 @@ def test_a_graph_whose_list_has_gaps_is_told_in_its_order(saver: DeltaSaver) -> 
     graph.invoke({"messages": [HumanMessage("A", id="a"), HumanMessage("C", id="c")]}, config())
     told_text = "".join(Threads(saver).export_lines("t", format="markdown"))
     assert [line for line in told_text.splitlines() if line.startswith("> ")] == ["> A again", "> C", "> B"]
+
+
+def test_each_message_is_told_with_the_time_at_which_it_was_stored(saver: DeltaSaver) -> None:
+    before = datetime.now(UTC).replace(microsecond=0)
+    ThreadChatMessageHistory("t", saver).add_messages([HumanMessage("one"), AIMessage("two")])
+    copy = Threads(saver).fork("t").id
+    for thread in ("t", copy):
+        told_text = "".join(Threads(saver).export_lines(thread, format="markdown"))
+        times = [line.rsplit(", ", 1)[1] for line in told_text.splitlines() if line.startswith("## ")]
+        assert len(times) == 2
+        assert all(before <= datetime.strptime(time, "%Y-%m-%d %H:%M:%S %Z").replace(tzinfo=UTC) <= datetime.now(UTC) for time in times)
