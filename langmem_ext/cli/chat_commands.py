@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from itertools import islice
+from pathlib import Path
 from typing import Any, Final
 
 from rich.text import Text
@@ -135,7 +136,8 @@ def _export(desk: Desk, screen: Screen, rest: str) -> bool:
         page = "".join(desk.threads.export_lines(key, format="markdown")).rstrip("\n")
         screen.rows([Text(printable(page))], page.splitlines(), [{"markdown": page}])
         return False
-    done = desk.threads.export_to(rest, key, format="markdown" if rest.endswith(MARKDOWN) else "jsonl")
+    target = rest if "://" in rest else str(Path(rest).expanduser())
+    done = desk.threads.export_to(target, key, format="markdown" if rest.endswith(MARKDOWN) else "jsonl")
     screen.note(f"written to {rest}: {done.messages:,} messages")
     return False
 
@@ -181,6 +183,9 @@ def _reset(desk: Desk, screen: Screen, rest: str) -> bool:
 
 
 def _clear(desk: Desk, screen: Screen, rest: str) -> bool:
+    if not desk.thread.waits and desk.thread.in_progress():
+        # Only the waiting graph is known to ask again without what was said before.
+        raise InvalidInput("a question waits, and the graph may need what was said before: answer it first, then /clear")
     try:
         with desk.saver.lease(desk.thread.id):
             count = desk.threads.clear(desk.thread.id)

@@ -55,7 +55,7 @@ class Settings(BaseSettings):
     compress: Annotated[bool, About(in_effect=True)] = False
     """Compress what is written from now on, where that saves a tenth; needs the extra `zstd`."""
     on_damage: Annotated[Literal["raise", "skip"], About(in_effect=True)] = "raise"
-    """What going on with a conversation that does not decode does: `raise` an error that names the row, or `skip` it and begin a new one."""
+    """What going on with a conversation that is damaged does: `raise` an error that names the row, or `skip` it and begin a new one."""
 
     # -- threads -------------------------------------------------------------------------------------------------------------------------
 

@@ -122,6 +122,30 @@ def test_a_cleared_conversation_still_waits_and_keeps_what_was_said() -> None:
     assert "nothing to clear" in chat("--thread", "new", lines=["/clear"]).stderr
 
 
+ASKING_GRAPH = """
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.types import interrupt
+
+
+def ask(state):
+    return {"messages": [("ai", f"{state['messages'][-1].text}: {interrupt('how many?')}")]}
+
+
+asking = StateGraph(MessagesState).add_node("ask", ask).add_edge(START, "ask")
+"""
+
+
+def test_the_question_of_another_graph_is_answered_before_its_conversation_is_cleared(folder: Path) -> None:
+    (folder / "asking.py").write_text(ASKING_GRAPH)
+    done = chat(
+        "--graph", "asking.py:asking", lines=["lamps", "/clear", "/title Lamps", "/fork copy", "3", "/history", "/clear", "/history"]
+    )
+    assert "answer it first" in done.stderr
+    assert "agent: lamps: 3" in done.stdout
+    assert done.stdout.count("agent: ") == 1
+    assert messages_aside("copy") == ["lamps", "lamps: 3"]
+
+
 def test_parameters_are_shown_but_for_those_that_are_sensitive() -> None:
     done = chat(lines=["/params", "change the address of O-778", "/params", "4 Elm Street, Springfield", "/params"])
     assert "no parameters are known" in done.stderr

@@ -52,6 +52,18 @@ def test_what_was_said_is_set_aside_and_outlives_pruning_to_one_checkpoint(saver
     assert Threads(saver).get("t").title == "one"
 
 
+def test_what_was_set_aside_is_still_found(saver: DeltaSaver) -> None:
+    say(saver, "a lamp", "a chair")
+    Threads(saver).enable_search()
+    Threads(saver).clear("t")
+    say(saver, "a table")
+    saver.prune(["t"], keep_last=1)
+    assert {hit.number for word in ("lamp", "table") for hit in Threads(saver).search(word)} == {0, 2}
+    Threads(saver).rebuild_search()
+    assert {hit.snippet for word in ("lamp", "chair") for hit in Threads(saver).search(word)} == {"a lamp", "a chair"}
+    assert examine(saver).ok
+
+
 def test_clearing_an_empty_view_changes_nothing(saver: DeltaSaver) -> None:
     say(saver, "one")
     Threads(saver).clear("t")
