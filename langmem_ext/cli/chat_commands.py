@@ -143,7 +143,7 @@ def _export(desk: Desk, screen: Screen, rest: str) -> bool:
 
 
 def _title(desk: Desk, screen: Screen, rest: str) -> bool:
-    info = desk.threads.rename(desk.thread.id, rest) if rest else desk.threads.get(desk.thread.id)
+    info = desk.threads.rename(desk.thread.id, rest) if rest else desk.stored.get(desk.thread.id)
     screen.note(f"this conversation is called {info.title!r}" if info.title else "it has no title yet: /title TEXT gives it one")
     return False
 
@@ -198,7 +198,7 @@ def _clear(desk: Desk, screen: Screen, rest: str) -> bool:
 def _forget(desk: Desk, screen: Screen, rest: str) -> bool:
     words = rest.split()
     named = " ".join(word for word in words if word != "--yes")
-    found = desk.find(named) if named else desk.threads.get(desk.thread.id)
+    found = desk.find(named, expired=True) if named else desk.stored.get(desk.thread.id)
     if "--yes" not in words:
         if not screen.interactive:
             raise InvalidInput("deleting is for good and nobody can be asked here: type /forget --yes")

@@ -30,6 +30,8 @@ class Desk:
         kept: Whether the database outlives the chat.
 
     Attributes:
+        threads: The threads that can be gone on with.
+        stored: All that are stored, those that have expired, too.
         thread: The thread that is open.
     """
 
@@ -46,6 +48,7 @@ class Desk:
             on_limit=settings.on_limit,
             on_damage=settings.on_damage,
         )
+        self.stored = Threads(saver, tool_ttl=None)
         self.thread = ChatThread(graph, "default")
 
     def open(self, key: str) -> str | None:
@@ -78,21 +81,25 @@ class Desk:
                 continue
         raise ThreadNotFound("there is no conversation to go on with: leave --continue out to begin one")
 
-    def find(self, name: str) -> ThreadInfo:
+    def find(self, name: str, *, expired: bool = False) -> ThreadInfo:
         """The thread of an id, of the beginning of one, or with a text in its title that no other has.
+
+        Args:
+            name: What it is named by.
+            expired: Whether it may have expired.
 
         Raises:
             ThreadNotFound: There is none (`ThreadExpired`: it has expired).
             InvalidInput: There are several.
         """
         try:
-            found = find(self.threads, name)
+            found = find(self.stored, name)
         except ThreadNotFound:
             titled = self.threads.list(status=None, title=name, limit=2)
             if len(titled) != 1:
                 raise
             found = titled[0]
-        return self.threads.get(found.id)
+        return found if expired else self.threads.get(found.id)
 
     def require_room(self) -> None:
         """See that the thread may have one more turn; where a question waits, its answer is always taken.

@@ -192,13 +192,15 @@ def test_a_conversation_has_as_many_turns_as_the_settings_allow(monkeypatch: pyt
 
 def test_expired_conversations_are_deleted_while_a_chat_runs_if_the_settings_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
     chat("--thread", "old", lines=["hello"])
+    chat("--thread", "older", lines=["hello"])
     chat("--thread", "waits", lines=["I want to check my order"])
     change("UPDATE thread SET updated_at = 0")
     chat("--thread", "new", lines=["hello"])
-    assert sorted(threads()) == ["new", "old", "waits"]
+    assert sorted(threads()) == ["new", "old", "older", "waits"]
     monkeypatch.setenv("LANGMEM_EXT_AUTO_PRUNE_DAYS", "1")
     monkeypatch.setenv("LANGMEM_EXT_SWEEP_INTERVAL_MINUTES", "0")
     assert "has expired" in chat("--resume", "old", lines=[], code=1).stderr
+    assert "has expired" in chat("--thread", "new", lines=["/load older", "/delete older --yes"]).stderr
     assert sorted(threads()) == ["new", "old", "waits"]
     monkeypatch.setenv("LANGMEM_EXT_SWEEP_INTERVAL_MINUTES", "15")
     child = pexpect.spawn(COMMAND[0], [*COMMAND[1:], "chat", "--thread", "new"], encoding="utf-8", timeout=60)
