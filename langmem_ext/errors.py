@@ -27,6 +27,7 @@ A message says what is wrong and what to do next. A caller who only wants "did t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 
@@ -166,3 +167,23 @@ class MissingExtra(LangmemExtError, ImportError):
 
     def __init__(self, feature: str, extra: str) -> None:
         super().__init__(f"{feature} needs an optional part of this package: pip install 'langmem-ext[{extra}]'")
+
+
+def told(error: object) -> str:
+    """What an error may say in a message of ours: its words without what it quotes, which may be a stored value.
+
+    Of an error that is neither ours nor a plain `ValueError` only the class is told: many show what they were given.
+
+    >>> told(ValueError("invalid literal for int() with base 10: '4111'"))
+    'invalid literal for int() with base 10: …'
+    """
+    if isinstance(error, LangmemExtError):
+        return str(error)
+    if type(error) is ValueError:
+        return re.sub(r"(?s)(['\"]).*\1", "…", str(error))
+    return type(error).__name__ if isinstance(error, BaseException) else str(error)
+
+
+def cause(error: Exception) -> Exception | None:
+    """The error as the cause of another, if a traceback may show it: one that quotes nothing."""
+    return error if told(error) == str(error) else None

@@ -20,7 +20,7 @@ from langgraph.checkpoint.base import (
 from langgraph.checkpoint.serde.types import RESUME
 
 from langmem_ext.codec import MessageCodec, Texts
-from langmem_ext.errors import DamagedRow
+from langmem_ext.errors import DamagedRow, cause, told
 from langmem_ext.interruption import pass_on
 from langmem_ext.labels import EXPECTED_HEAD, metadata_of
 from langmem_ext.types import DeltaHistory, PackedCheckpoint, StoredCheckpoint
@@ -191,9 +191,9 @@ def _decoded(stored: StoredCheckpoint, build: Callable[[], T]) -> T:
     except Exception as error:
         pass_on(error)
         raise DamagedRow(
-            f"checkpoint {stored.id} of thread {stored.thread!r} holds a value that does not decode ({error}): other threads stay readable;"
-            " open it with the serializer that wrote it, fork from an earlier checkpoint, or delete the thread"
-        ) from error
+            f"checkpoint {stored.id} of thread {stored.thread!r} holds a value that does not decode ({told(error)}): other threads stay"
+            " readable; open it with the serializer that wrote it, fork from an earlier checkpoint, or delete the thread"
+        ) from cause(error)
 
 
 def _state(codec: MessageCodec, stored: StoredCheckpoint) -> tuple[Checkpoint, list[PendingWrite]]:

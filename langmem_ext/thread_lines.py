@@ -25,7 +25,7 @@ from typing import Any, Final
 from langmem_ext import line_fields as fields
 from langmem_ext.codec import MessageCodec
 from langmem_ext.contents import is_foreign
-from langmem_ext.errors import DamagedRow, MissingExtra
+from langmem_ext.errors import DamagedRow, MissingExtra, cause, told
 from langmem_ext.interruption import pass_on
 from langmem_ext.line_fields import Line, bytes_field, dumps, id_field, may, second_field, short, shown, take, time_field
 from langmem_ext.messages.identity import CLASSES, fields_of, is_text
@@ -82,7 +82,7 @@ def thread_line(thread: Mapping[str, Any]) -> Line:
             "next": [thread[f"next_{name}"] for name in ("namespace", "word", "item", "value")],
         }
     except (TypeError, ValueError, OverflowError) as error:
-        raise DamagedRow(f"the row of thread {thread['id']!r} is damaged ({error}): `langmem-ext doctor` says more") from error
+        raise DamagedRow(f"the row of thread {thread['id']!r} is damaged ({told(error)}): `langmem-ext doctor` says more") from cause(error)
 
 
 def read_thread(line: Line) -> dict[str, Any]:
@@ -156,9 +156,9 @@ class ThreadLines:
             pass_on(error)
             key = row[1:3] if table.keys else row[0] - row_key(self.number, 0)
             raise DamagedRow(
-                f"a row of {table.name} ({key}) of thread number {self.number} is damaged ({error}): other threads stay readable;"
+                f"a row of {table.name} ({key}) of thread number {self.number} is damaged ({told(error)}): other threads stay readable;"
                 " `langmem-ext doctor` says more"
-            ) from error
+            ) from cause(error)
 
     def read(self, line: Line) -> tuple[Table, Row]:
         """A row, from its line.

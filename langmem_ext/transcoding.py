@@ -25,7 +25,7 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.jsonplus import EXT_DELTA_SNAPSHOT, EXT_NUMPY_ARRAY, EXT_PYDANTIC_V2, JsonPlusSerializer
 
 from langmem_ext.codec import MessageCodec
-from langmem_ext.errors import DamagedRow, InvalidInput, LangmemExtError
+from langmem_ext.errors import DamagedRow, InvalidInput, LangmemExtError, cause, told
 from langmem_ext.interruption import pass_on
 from langmem_ext.messages.identity import CLASSES, UNPACK_OPTIONS, opaque, unpack
 from langmem_ext.packing import INPUT_CHANNEL, WAITING_CHANNEL, config_of, pack_checkpoint, texts_of
@@ -247,7 +247,7 @@ def _decoding(what: str) -> Iterator[None]:
         raise
     except Exception as error:
         pass_on(error)
-        raise DamagedRow(f"{what} does not decode ({type(error).__name__}: {error})") from error
+        raise DamagedRow(f"{what} does not decode ({type(error).__name__}: {told(error)})") from cause(error)
 
 
 def _carried(packed: Mapping[str, PackedValue], versions: Mapping[str, Any], ancestor: Ancestor | None) -> set[str]:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from langmem_ext.errors import DamagedRow, HeadConflict
+from langmem_ext.errors import DamagedRow, HeadConflict, cause, told
 from langmem_ext.interruption import pass_on
 from langmem_ext.messages.identity import pack, unpack
 from langmem_ext.messages.manifest import Runs
@@ -377,9 +377,9 @@ def header_of(index: ThreadIndex, space: int, row: Row) -> Op[Header]:
     except Exception as error:
         pass_on(error)
         raise DamagedRow(
-            f"checkpoint {readable(checkpoint)} of thread number {index.number} is damaged ({error}): other threads and checkpoints stay"
-            " readable; fork from an earlier one, or delete the thread"
-        ) from error
+            f"checkpoint {readable(checkpoint)} of thread number {index.number} is damaged ({told(error)}): other threads and checkpoints"
+            " stay readable; fork from an earlier one, or delete the thread"
+        ) from cause(error)
     index.learn_header(space, checkpoint, header)
     return header
 

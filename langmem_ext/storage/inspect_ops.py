@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, Final, Protocol, TypeAlias
 
-from langmem_ext.errors import DamagedRow, MissingExtra
+from langmem_ext.errors import DamagedRow, MissingExtra, told
 from langmem_ext.interruption import pass_on
 from langmem_ext.messages.manifest import NUMBERS, Runs, checked, length_of, ranges_of
 from langmem_ext.storage import checks
@@ -143,7 +143,7 @@ class Examined:
 
     def damaged(self, kind: str, place: str, error: object, checkpoints: Iterable[str] = ()) -> None:
         """Note a row that does not decode."""
-        self.findings.add(kind, "damaged", place, f"does not decode ({error}): {NEXT_STEP}", checkpoints=checkpoints)
+        self.findings.add(kind, "damaged", place, f"does not decode ({told(error)}): {NEXT_STEP}", checkpoints=checkpoints)
 
 
 def require_zstd() -> Op[None]:

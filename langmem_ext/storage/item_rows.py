@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from langmem_ext.errors import DamagedRow, LangmemExtError
+from langmem_ext.errors import DamagedRow, LangmemExtError, cause, told
 from langmem_ext.interruption import pass_on
 from langmem_ext.messages.skeleton import join_keys
 from langmem_ext.storage import checks
@@ -48,14 +48,14 @@ def decode_item(row: Row, keys: bytes | None, codec: Codec) -> tuple[Snapshot, s
         raise
     except Exception as error:
         pass_on(error)
-        raise damaged_item(row, error) from error
+        raise damaged_item(row, error) from cause(error)
 
 
 def damaged_item(row: Row, why: object) -> DamagedRow:
     """The error that names an item."""
     number = row[0] & (1 << sql.KEY_BITS) - 1
     return DamagedRow(
-        f"message {number} of thread number {row[0] >> sql.KEY_BITS} is damaged ({why}): other threads stay readable;"
+        f"message {number} of thread number {row[0] >> sql.KEY_BITS} is damaged ({told(why)}): other threads stay readable;"
         " restore this one from a copy, or delete it"
     )
 

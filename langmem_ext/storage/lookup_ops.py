@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from langmem_ext.errors import DamagedRow, MissingExtra
+from langmem_ext.errors import DamagedRow, MissingExtra, cause, told
 from langmem_ext.interruption import pass_on
 from langmem_ext.storage import checks
 from langmem_ext.storage import statements as sql
@@ -40,9 +40,9 @@ def read_value(index: ThreadIndex, ref: ValueRef, place: tuple[int, str] | None 
     except Exception as error:
         pass_on(error)
         raise DamagedRow(
-            f"the values {ref.rows()} of thread number {index.number} are damaged ({error}): other threads stay readable;"
+            f"the values {ref.rows()} of thread number {index.number} are damaged ({told(error)}): other threads stay readable;"
             " fork from an earlier checkpoint, or delete the thread"
-        ) from error
+        ) from cause(error)
     if place is not None:
         index.learn_compound(place, compound)
     return compound.body
@@ -67,9 +67,9 @@ def read_body(index: ThreadIndex, number: int) -> Op[bytes]:
     except Exception as error:
         pass_on(error)
         raise DamagedRow(
-            f"value {number} of thread number {index.number} is damaged ({error}): other threads stay readable;"
+            f"value {number} of thread number {index.number} is damaged ({told(error)}): other threads stay readable;"
             " fork from an earlier checkpoint, or delete the thread"
-        ) from error
+        ) from cause(error)
 
 
 def read_word(index: ThreadIndex, number: int) -> Op[bytes]:

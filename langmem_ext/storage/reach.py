@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
-from langmem_ext.errors import DamagedRow
+from langmem_ext.errors import DamagedRow, cause, told
 from langmem_ext.interruption import pass_on
 from langmem_ext.messages.manifest import ranges_of
 from langmem_ext.storage import forget_statements as sql
@@ -150,9 +150,9 @@ class Reach:
         except Exception as error:
             pass_on(error)
             raise DamagedRow(
-                f"the metadata of checkpoint {decode_id(place[1])} of thread number {self.number} does not decode ({error}): open it with"
-                " the serializer that wrote it, or delete the thread"
-            ) from error
+                f"the metadata of checkpoint {decode_id(place[1])} of thread number {self.number} does not decode ({told(error)}): open it"
+                " with the serializer that wrote it, or delete the thread"
+            ) from cause(error)
         for channel in channels:
             if channel not in header.versions or channel in header.values:
                 continue
@@ -202,9 +202,9 @@ def entries_of(index: ThreadIndex, row: Row) -> Op[list[WriteEntry]]:
     except Exception as error:
         pass_on(error)
         raise DamagedRow(
-            f"the pending writes of task {readable(row[2])} of thread number {index.number} are damaged ({error}): restore the thread"
+            f"the pending writes of task {readable(row[2])} of thread number {index.number} are damaged ({told(error)}): restore the thread"
             " from a copy, or delete it"
-        ) from error
+        ) from cause(error)
 
 
 def newest_of(rows: dict[Place, CheckpointRow], last: int) -> Iterator[Place]:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from langmem_ext.errors import DamagedRow
+from langmem_ext.errors import DamagedRow, cause, told
 from langmem_ext.interruption import pass_on
 from langmem_ext.storage import statements as sql
 from langmem_ext.storage.checkpoint_ops import WriteEntry, header_of, read_writes
@@ -120,9 +120,9 @@ def read_entries(reader: Reader, rows: Sequence[Row]) -> Op[list[tuple[str, Writ
         except Exception as error:
             pass_on(error)
             raise DamagedRow(
-                f"the pending writes of task {readable(row[2])} in thread {reader.thread_id!r} are damaged ({error}): other threads stay"
-                " readable; fork from an earlier checkpoint, or delete the thread"
-            ) from error
+                f"the pending writes of task {readable(row[2])} in thread {reader.thread_id!r} are damaged ({told(error)}): other threads"
+                " stay readable; fork from an earlier checkpoint, or delete the thread"
+            ) from cause(error)
         found += [(task_id, entry) for entry in entries]
     found.sort(key=lambda pair: (pair[1].path, pair[0], pair[1].index))
     return found

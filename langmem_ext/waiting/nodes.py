@@ -31,7 +31,7 @@ from langmem_ext.waiting.reading import plan_spans
 from langmem_ext.waiting.report import Reporter
 from langmem_ext.waiting.resume import resumed_id, resumed_text
 from langmem_ext.waiting.running_summary import is_due, plan_summary
-from langmem_ext.waiting.session import Session, read_session, read_summary
+from langmem_ext.waiting.session import Session, in_use, read_session, read_summary
 from langmem_ext.waiting.state import SessionState
 from langmem_ext.waiting.turn_plan import plan_turn
 from langmem_ext.waiting.wording import fill, in_text
@@ -116,16 +116,16 @@ class Nodes:
 
     def _noted(self, said: AnyMessage, heard: Heard, state: SessionState, decided: Decision, secrets: Secrets) -> AnyMessage:
         """The user's message with its mark, if it holds a sensitive value or was to give one."""
-        waiting = self._session(state).waiting_for
+        before, after = self._session(state), read_session({**state, **decided.update}, self.playbook)
         found = candidates(self.playbook, self.playbook.sensitive, heard)
-        names = self.playbook.sensitive & {*decided.mentioned, *found, waiting} | held(said, secrets)
-        if not names:
+        names = self.playbook.sensitive & {*decided.mentioned, *found, before.waiting_for} | held(said, secrets)
+        risky = self.playbook.sensitive & (in_use(before, self.playbook) | in_use(after, self.playbook))
+        if not names and not risky:
             return said
-        params = decided.update.get("params", state.get("params"))
-        others = secrets_in(frozenset(self.playbook.catalog.params) - self.playbook.sensitive, params)
+        others = secrets_in(frozenset(self.playbook.catalog.params) - self.playbook.sensitive, after.params)
         declared = [self.playbook.catalog.params[name] for name in names]
         spans = plan_spans(heard.text, declared, found, secrets, others, self.playbook.familiar)
-        return marked(said, names, spans, anew=sensitive_names(said) == {waiting})
+        return marked(said, names or (risky if spans else ()), spans, anew=sensitive_names(said) == {before.waiting_for})
 
     def _secrets(self, *states: Mapping[str, Any]) -> Secrets:
         """The sensitive values in the channels, those of suspended requests too."""

@@ -18,7 +18,8 @@ from langmem_ext.waiting.param import Extraction, Param, ParamType
 _WHOLE = frozenset({ParamType.TEXT, ParamType.BOOLEAN})
 """Types of which any words at all may be a value."""
 
-_COMMON = PRONOUNS | AUXILIARIES | (DETERMINERS - {"no", "either", "neither"}) | PREPOSITIONS | (CONJUNCTIONS - {"either", "nor"})
+COMMON = PRONOUNS | AUXILIARIES | (DETERMINERS - {"no", "either", "neither"}) | PREPOSITIONS | (CONJUNCTIONS - {"either", "nor"})
+"""Words that may be shown, whatever they were said for."""
 
 _TOKEN = re.compile(r"\S+")
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W\d_]+)?")
@@ -35,7 +36,7 @@ def familiar_words(catalog: IntentCatalog) -> frozenset[str]:
         if catalog.is_sensitive(param.name):
             secret += [*param.examples, *(word for value, synonyms in param.enum.items() for word in (value, *synonyms))]
     words = {word for text in texts for word in _words(text) if not re.search(r"\d", word)}
-    return (_COMMON | words) - {word for text in secret for word in _words(text)}
+    return (COMMON | words) - {word for text in secret for word in _words(text)}
 
 
 def _words(text: str) -> list[str]:

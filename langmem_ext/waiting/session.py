@@ -97,6 +97,17 @@ def _read_wait(value: object, session: Session, playbook: Playbook) -> str | Non
     return value if value in missing else None
 
 
+def in_use(session: Session, playbook: Playbook) -> frozenset[str]:
+    """Every parameter that a message may give: of the request that runs, of those that wait, and of the last, which may be corrected."""
+    plans = [entry["plan"] for entry in session.suspended]
+    if session.plan is not None:
+        plans.append(session.plan)
+    last = playbook.intents.get(session.last_intent_id or "")
+    if last is not None:
+        plans.append(playbook.begin(last, ""))
+    return frozenset(name for plan in plans for name in playbook.uses(plan))
+
+
 def read_summary(state: Mapping[str, Any]) -> Summary | None:
     """The running summary; None for anything that is none."""
     value = state.get("summary")

@@ -1,0 +1,128 @@
+"""Promise: values of parameters marked sensitive are in the log and leave it by no side door, at no moment of a conversation."""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import event, given, settings
+from hypothesis import strategies as st
+from secrets_desk import TYPES, Desk, leaks
+
+from langmem_ext import converse
+from langmem_ext.messages.spans import squeezed
+
+LETTERS = "bcdfghjkmpqvwxz"
+odd_word = st.text(LETTERS, min_size=6, max_size=9)
+digits = {count: st.text("123456789", min_size=count, max_size=count) for count in (4, 5, 6, 16)}
+SECRETS: dict[str, st.SearchStrategy[str]] = {
+    "identifier": digits[16],
+    "email": st.builds("{}@{}.org".format, odd_word, odd_word),
+    "phone": st.builds("+44 7911 {}".format, digits[6]),
+    "person": st.builds(lambda a, b: f"{a.title()} {b.title()}", odd_word, odd_word),
+    "name": st.builds(str.title, odd_word),
+    "address": st.builds(lambda number, street, town: f"{number} {street.title()} Street, {town.title()}", digits[4], odd_word, odd_word),
+    "place": st.builds(str.title, odd_word),
+    "text": st.builds("{} {}".format, odd_word, odd_word),
+    "integer": digits[6],
+    "number": st.builds("{}.{}".format, digits[4], digits[4]),
+    "money": st.builds("${}.{}".format, digits[5], st.integers(11, 99)),
+    "date": st.builds("{} {} {}".format, st.integers(11, 28), st.sampled_from(["March", "July", "October"]), st.integers(2041, 2089)),
+    "time": st.builds("{}:{}".format, st.integers(13, 22), st.integers(11, 59)),
+}
+FRAMES = st.sampled_from(
+    ["{}", "it's {}", "{} please", "my {kind} is {}", "the {kind} is {}, thanks a lot", "Hi, so you want it: {} I think"]
+)
+EARLY = st.sampled_from(
+    ["keep my {kind}, it is {}", "please keep my {kind}: {}", "keep my {kind} {} for ticket T-123", "my {kind} is {}, keep my {kind}"]
+)
+WRONG = st.sampled_from(["banana", "what do you mean?", "0", "I don't know"])
+
+
+def spaced(value: str, how: str) -> str:
+    """The same value, written otherwise."""
+    if not value.isdigit() or len(value) < 8:
+        return value
+    between = {"plain": "", "blanks": " ", "dashes": "-"}[how]
+    return between.join(value[at : at + 4] for at in range(0, len(value), 4))
+
+
+@st.composite
+def conversations(draw: st.DrawFn) -> tuple[list[str], list[str], str]:
+    """What a user says, the secrets in it, and how the tool ends."""
+    kind = draw(st.sampled_from(TYPES))
+    values = SECRETS[kind]
+    secrets = [draw(values)]
+    how = draw(st.sampled_from(["plain", "blanks", "dashes"]))
+    said: list[str] = []
+    if draw(st.booleans()):
+        said.append(draw(EARLY).format(spaced(secrets[0], how), kind=kind))
+    else:
+        said += [f"keep my {kind}", *draw(st.lists(WRONG, max_size=2))]
+        if draw(st.booleans()):
+            secrets.append(draw(values))
+            first, second = (spaced(secret, how) for secret in secrets)
+            said.append(draw(FRAMES).format(f"{first}, no, {second}", kind=kind))
+        said.append(draw(FRAMES).format(spaced(secrets[0], how), kind=kind))
+    if draw(st.booleans()):
+        secrets.append(draw(values))
+        said.append(f"sorry, I meant {spaced(secrets[-1], how)}")
+    said += ["T-123", *draw(st.lists(st.sampled_from(["what a day", f"keep my {kind}", "cancel that", "T-124"]), max_size=3))]
+    return said, secrets, draw(st.sampled_from(["", "", "told", "broken"]))
+
+
+def check(desk: Desk, secrets: list[str], doors: Any) -> None:
+    for door, text in doors:
+        for secret in secrets:
+            assert not leaks(secret, text), f"{secret} leaves by {door}: {text[:3000]}"
+
+
+def play(said: list[str], secrets: list[str], ending: str) -> None:
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        desk = stack.enter_context(Desk(Path(folder) / "memory.db"))
+        desk.failures += [ending] if ending else []
+        given = 0
+        for number, text in enumerate(said):
+            turn = converse(desk.graph, text, thread_id="t", message_id=f"m{number}")
+            given += turn.params_keys != ()
+            check(desk, secrets, desk.doors(*(secret for secret in secrets if len(squeezed(secret)) >= 7)))
+        check(desk, secrets, desk.commands("t"))
+        event("a value was taken" if given else "no value was taken")
+        assert leaks(secrets[0], desk.held()), "the log itself does not hold what was said"
+
+
+@settings(max_examples=3 * settings().max_examples)
+@given(conversations())
+def test_no_secret_is_anywhere_but_in_the_log(conversation: tuple[list[str], list[str], str]) -> None:
+    play(*conversation)
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_a_secret_of_each_type_is_taken_and_hidden(kind: str) -> None:
+    secret = {
+        "identifier": "4929123456781234",
+        "email": "zqxj@wvkq.org",
+        "phone": "+44 7911 654321",
+        "person": "Zqxjm Wvkqh",
+        "name": "Zqxjmwv",
+        "address": "4829 Zqxjm Street, Wvkqh",
+        "place": "Zqxjmwv",
+        "text": "zqxjm wvkqh",
+        "integer": "739154",
+        "number": "4829.7391",
+        "money": "$48291.73",
+        "date": "19 July 2061",
+        "time": "17:43",
+    }[kind]
+    with tempfile.TemporaryDirectory() as folder, Desk(Path(folder) / "memory.db") as desk:
+        converse(desk.graph, f"keep my {kind}", thread_id="t")
+        taken = converse(desk.graph, secret, thread_id="t")
+        check(desk, [secret], desk.doors())
+        assert taken.params_keys == (f"secret_{kind}",), taken
+        done = converse(desk.graph, "T-123", thread_id="t")
+        assert "Kept" in done.reply
+        check(desk, [secret], [*desk.doors(), *desk.commands("t")])
+        assert leaks(secret, desk.held())
