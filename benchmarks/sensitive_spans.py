@@ -10,8 +10,9 @@ these ways, and each label a sensitive parameter, its type inferred from its nam
     unasked     the words come first and ask for nothing: hidden is only what a parameter's form gives away
     marked      the application knows the labelled words and marks the message itself (`mark_sensitive`)
 
-A row leaks if a word of a labelled span, other than "is", "the" and their like, can be read in its thread's title, its Markdown, the search index, the telemetry, or the package's
-log lines. It is hidden whole if nothing of the message is shown.
+A row leaks if a word of a labelled span, other than "is", "the" and their like, can be read in its thread's title, its Markdown, the search
+index, the telemetry, or the package's log lines. Numbers of up to three digits are looked for in the title and the index alone: elsewhere
+they stand in times and counts. A row is hidden whole if nothing of the message is shown.
 """
 
 from __future__ import annotations
@@ -113,16 +114,16 @@ def say(row: Row, way: str, thread: str, saver: DeltaSaver, kept: _Kept) -> None
     converse(graph, "cancel that", thread_id=thread)
 
 
-def read(path: Path, threads: Threads) -> Iterator[tuple[str, str]]:
-    """All that can be read of each thread, beside its log."""
+def read(path: Path, threads: Threads) -> Iterator[tuple[str, set[str]]]:
+    """The words that can be read of each thread, beside its log."""
     numbers = {}
     for info in threads.each():
         numbers[info.number] = info.id
-        yield info.id, info.title or ""
-        yield info.id, "".join(threads.export_lines(info.id, format="markdown"))
+        yield info.id, _words(info.title or "")
+        yield info.id, _lasting("".join(threads.export_lines(info.id, format="markdown")))
     with closing(sqlite3.connect(path)) as beside:
         for key, words in beside.execute("SELECT rowid, words FROM search"):
-            yield numbers[key >> 32], words
+            yield numbers[key >> 32], _words(words)
 
 
 def measure(given: Sequence[Row], way: str) -> dict[str, int]:
@@ -140,9 +141,9 @@ def measure(given: Sequence[Row], way: str) -> dict[str, int]:
             for number, row in enumerate(given):
                 say(row, way, str(number), saver, kept)
                 told[str(number)], kept.lines = "\n".join(kept.lines), []
-            shown: dict[str, set[str]] = {str(number): _words(text) for number, text in told.items()}
-            for thread, text in read(path, threads):
-                shown[thread] |= _words(text)
+            shown: dict[str, set[str]] = {str(number): _lasting(text) for number, text in told.items()}
+            for thread, words in read(path, threads):
+                shown[thread] |= words
             for number, row in enumerate(given):
                 counts["leak"] += bool(shown[str(number)] & (row.words - _own(row)))
                 [said] = [message for message in threads.messages(str(number)) if row.text in message.text]
@@ -156,6 +157,11 @@ def measure(given: Sequence[Row], way: str) -> dict[str, int]:
 
 def _words(text: str) -> set[str]:
     return set(list_words(text).split())
+
+
+def _lasting(text: str) -> set[str]:
+    """Its words without those that a time or a count may hold."""
+    return {word for word in _words(text) if not (word.isdigit() and len(word) <= 3)}
 
 
 def _own(row: Row) -> set[str]:
