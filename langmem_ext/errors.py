@@ -184,6 +184,10 @@ def told(error: object) -> str:
     return type(error).__name__ if isinstance(error, BaseException) else str(error)
 
 
+_QUOTING = frozenset({"builtins", "pydantic_core", "json", "ormsgpack"})
+"""Whose errors may quote what was being read. An application's own serializer answers for what its errors say."""
+
+
 def cause(error: Exception) -> Exception | None:
-    """The error as the cause of another, if a traceback may show it: one that quotes nothing."""
-    return error if told(error) == str(error) else None
+    """The error as the cause of another, unless a traceback would show with it what it quotes."""
+    return None if type(error).__module__.split(".")[0] in _QUOTING and told(error) != str(error) else error
