@@ -85,7 +85,7 @@ class _Kept(logging.Handler):
 
     def emit(self, record: Any) -> None:
         """Keep what is told: an event or a log record."""
-        self.lines.append(json.dumps(record.as_dict()) if isinstance(record, Event) else repr(vars(record)))
+        self.lines.append(json.dumps(record.as_dict()) if isinstance(record, Event) else logging.Formatter().format(record))
 
 
 def graph_for(row: Row, saver: DeltaSaver, kept: _Kept) -> Any:
