@@ -70,9 +70,9 @@ def test_every_setting_is_shown_with_where_it_comes_from(project: Path) -> None:
     shown = rows(call("config", "show", "--set", "strategy=hybrid", LANGMEM_EXT_TITLE_LENGTH="60"))
     assert list(shown) == list(Settings.model_fields)
     assert shown["strategy"] == ["hybrid", "argument", "not yet"]
-    assert shown["title_length"] == ["60", "LANGMEM_EXT_TITLE_LENGTH", "not yet"]
-    assert shown["ttl_hours"] == ["0.5", f"{project}/langmem.yaml:2", "not yet"]
-    assert shown["max_turns"] == ["7", f"{project}/langmem.yaml:3", "not yet"]
+    assert shown["title_length"] == ["60", "LANGMEM_EXT_TITLE_LENGTH", "yes"]
+    assert shown["ttl_hours"] == ["0.5", f"{project}/langmem.yaml:2", "yes"]
+    assert shown["max_turns"] == ["7", f"{project}/langmem.yaml:3", "yes"]
     assert shown["owner"] == ["ann", f"{user_file(project)}:2", "yes"]
     assert shown["storage_path"] == ["memory.db", "default", "yes"]
 
@@ -85,7 +85,7 @@ def test_json_says_the_same(project: Path) -> None:
     place = {"from": "project file", "name": f"{project}/langmem.yaml", "line": 2}
     assert shown["memory_keys"] == {"value": ["action"], "unit": None, "in_effect": False, **place}
     assert (shown["storage_path"]["value"], shown["storage_path"]["name"]) == ("postgresql://ann:***@host/db", "LANGMEM_EXT_DB")
-    assert shown["ttl_hours"] == {"value": 3, "unit": "hours", "in_effect": False, "from": "default", "name": None, "line": None}
+    assert shown["ttl_hours"] == {"value": 3, "unit": "hours", "in_effect": True, "from": "default", "name": None, "line": None}
     assert "SECRET" not in call("config", "show", LANGMEM_EXT_DB="postgresql://ann:SECRET@host/db").stdout
 
 
@@ -100,7 +100,8 @@ def test_a_person_sees_a_table(project: Path) -> None:
     [line] = [line for line in shown.splitlines() if "ttl_hours" in line]
     assert "7" in line
     assert "LANGMEM_EXT_TTL_HOURS" in line
-    assert "not yet" in line
+    assert "yes" in line
+    assert "not yet" in next(line for line in shown.splitlines() if "max_history_tokens" in line)
 
 
 def test_the_files_are_named_whether_they_are_there_or_not(project: Path) -> None:

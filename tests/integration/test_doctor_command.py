@@ -66,7 +66,8 @@ def test_damage_stays_and_is_named_in_json(db: Path) -> None:
     done = call("doctor", db, "--fix", "--json")
     report = json.loads(done.stdout)
     assert (done.returncode, report["ok"], report["threads"]) == (1, False, 2)
-    [finding] = report["findings"]
+    # The count of its thread's tokens is put right: nobody knows what a damaged message costs.
+    [finding] = [finding for finding in report["findings"] if not finding["fixed"]]
     assert (finding["severity"], finding["thread"], finding["place"]) == ("damaged", "order-2", "item 2:0")
     assert len(finding["checkpoints"]) == 1
 
