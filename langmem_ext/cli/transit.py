@@ -15,8 +15,8 @@ import typer
 
 from langmem_ext.cli.listing import find, opened, settings_for
 from langmem_ext.cli.terminal import printable
-from langmem_ext.errors import InvalidInput
-from langmem_ext.log import MessageLog
+from langmem_ext.errors import InvalidInput, LangmemExtError
+from langmem_ext.log import MessageLog, sqlite_path
 from langmem_ext.places import Place
 from langmem_ext.threads import Threads
 
@@ -80,8 +80,15 @@ def import_with(db: str | None, owner: str | None, source: str, *, keep_ids: boo
     if source != "-" and "://" not in source and not Path(source).is_file():
         raise InvalidInput(f"there is no file {source}: name one that `langmem-ext threads export` wrote")
     settings = settings_for(db, owner)
-    with closing(MessageLog.open(settings.storage_path, synchronous=settings.synchronous, compress=settings.compress)) as log:
-        done = Threads(log, owner=settings.owner or None).import_from(source, keep_ids=keep_ids, keep_owners=keep_owners)
+    path, _ = sqlite_path(settings.storage_path)
+    there = path == ":memory:" or Path(path).exists()
+    try:
+        with closing(MessageLog.open(settings.storage_path, synchronous=settings.synchronous, compress=settings.compress)) as log:
+            done = Threads(log, owner=settings.owner or None).import_from(source, keep_ids=keep_ids, keep_owners=keep_owners)
+    except LangmemExtError:
+        if not there:
+            _remove_empty(path)
+        raise
     if as_json:
         data = {"ids": dict(done.ids), "skipped": list(done.skipped), "messages": done.messages, "checkpoints": done.checkpoints}
         typer.echo(json.dumps(data, ensure_ascii=False))
@@ -90,3 +97,14 @@ def import_with(db: str | None, owner: str | None, source: str, *, keep_ids: boo
         typer.echo(printable(became) if was == became else f"{printable(was)}\t{printable(became)}")
     left = f"; {len(done.skipped):,} were there already" if done.skipped else ""
     typer.echo(f"langmem-ext: imported {len(done.ids):,} threads, {done.messages:,} messages{left}", err=True)
+
+
+def _remove_empty(path: str) -> None:
+    """Remove a database that was made for an import that failed, if nobody else has used it meanwhile."""
+    if not Path(path).exists():
+        return
+    with closing(MessageLog.open(path)) as log:
+        used = Threads(log).count(status=None) > 0
+    if not used:
+        for suffix in ("", "-wal", "-shm"):
+            Path(f"{path}{suffix}").unlink(missing_ok=True)

@@ -152,3 +152,15 @@ def test_a_thread_that_has_expired_is_shown_until_it_is_deleted(db: Path) -> Non
         connection.execute("UPDATE thread SET updated_at = 0 WHERE id = 'tool'")
     [shown] = data(db, "show", "tool")
     assert (shown["id"], shown["tool"]) == ("tool", "debug")
+
+
+def test_a_file_that_is_no_export_leaves_no_database_behind(tmp_path: Path) -> None:
+    (tmp_path / "notes.jsonl").write_text('{"kind": "thread"}\n')
+    for target in ("new.db", "there.db"):
+        if target == "there.db":
+            with closing(DeltaSaver.open(str(tmp_path / target))) as saver:
+                ThreadChatMessageHistory("t", saver).add_messages([HumanMessage("hello")])
+        refused = run(tmp_path / target, "import", str(tmp_path / "notes.jsonl"), code=2)
+        assert "nothing was imported" in refused.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["notes.jsonl", "there.db"]
+    assert [thread["id"] for thread in data(tmp_path / "there.db", "list")] == ["t"]
