@@ -14,12 +14,11 @@ from langgraph.pregel import Pregel
 from langgraph.types import StateSnapshot
 from pydantic import JsonValue
 
-from langmem_ext.messages.annotations import shown_text
+from langmem_ext.messages.annotations import HIDDEN, shown_text
 from langmem_ext.waiting.converse import converse
 from langmem_ext.waiting.marks import sensitive_names
 from langmem_ext.waiting.nodes import Nodes
 from langmem_ext.waiting.playbook import Playbook
-from langmem_ext.waiting.question import HIDDEN
 from langmem_ext.waiting.session import read_session, read_summary
 from langmem_ext.waiting.turn import Turn, asked_by, messages_of, pending_interrupts
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from langmem_ext.storage.statements import ITEM_COLUMNS
+
 SHADOWS: Final = ("search_message", "search_data", "search_idx", "search_content", "search_config")
 """The tables that hold it."""
 
@@ -49,13 +51,12 @@ DELETE_WORDS = "DELETE FROM search WHERE rowid = :key"
 SELECT_UNINDEXED = "SELECT number, next_item FROM thread WHERE number > :after AND indexed IS NULL ORDER BY number LIMIT 1"
 SET_INDEXED = "UPDATE thread SET indexed = :indexed WHERE number = :thread"
 SELECT_INDEXED = "SELECT indexed FROM thread WHERE number = :thread"
-_ITEM_COLUMNS: Final = "key, message_id, role, name, text, tool_call_id, seconds, rest, shape, crc"
-SELECT_ITEMS_DOWN = f"SELECT {_ITEM_COLUMNS} FROM item WHERE key >= :low AND key < :high ORDER BY key DESC LIMIT :limit"
+SELECT_ITEMS_DOWN = f"SELECT {ITEM_COLUMNS} FROM item WHERE key >= :low AND key < :high ORDER BY key DESC LIMIT :limit"
 HAS_MESSAGES = "SELECT 1 FROM item WHERE key >= :low AND key < :high AND (role IS NOT NULL OR rest IS NOT NULL) LIMIT 1"
 SELECT_LAST_MESSAGE = "SELECT max(key) FROM item WHERE key >= :low AND key < :high AND (role IS NOT NULL OR rest IS NOT NULL)"
 # Their newest item has gone, and one of these is now the newest of its id.
 SELECT_ITEMS_LEFT = (
-    f"SELECT {_ITEM_COLUMNS} FROM item WHERE key >= :low AND key < :high AND message_id IS NOT NULL"
+    f"SELECT {ITEM_COLUMNS} FROM item WHERE key >= :low AND key < :high AND message_id IS NOT NULL"
     " AND NOT EXISTS (SELECT 1 FROM search_message WHERE thread = :thread AND id = item.message_id) ORDER BY key DESC"
 )
 COPY: Final = (

@@ -11,15 +11,13 @@ from typing import Any, Final
 
 from pydantic import JsonValue
 
+from langmem_ext.messages.annotations import HIDDEN
 from langmem_ext.names import in_words
 from langmem_ext.types import CONFIRMATION
 from langmem_ext.waiting.param import Param, ParamType
 from langmem_ext.waiting.playbook import Params, Playbook
 from langmem_ext.waiting.state import PlanExecution
 from langmem_ext.waiting.wording import fill, in_text
-
-HIDDEN = "•••"
-"""Stands in a confirmation for a sensitive value."""
 
 _SCHEMAS: dict[ParamType, dict[str, Any]] = {
     ParamType.BOOLEAN: {"type": "boolean"},

@@ -27,7 +27,7 @@ from langmem_ext.cli.chat_commands import COMMANDS
 from langmem_ext.cli.desk import Desk
 from langmem_ext.cli.graph_choice import choose_graph
 from langmem_ext.cli.terminal import printable
-from langmem_ext.waiting.question import HIDDEN
+from langmem_ext.messages.annotations import HIDDEN
 from langmem_ext.waiting.turn import Turn
 
 COMMAND = [sys.executable, "-m", "langmem_ext.cli"]
