@@ -13,6 +13,7 @@ LangmemExtError
 ├── ThreadBusy                       another caller is driving the thread right now
 ├── SearchUnavailable                there is nothing to search in, and why
 ├── ConversationError                a turn that cannot be delivered to this graph as it stands
+├── SummaryFailed                    a model's answer that cannot stand for what it was to sum up
 ├── StorageError
 │   ├── StorageUnavailable           the database cannot be opened, read or written here
 │   ├── NotADatabase                 the file is something else
@@ -131,6 +132,20 @@ class SearchUnavailable(LangmemExtError):
 
 class ConversationError(LangmemExtError):
     """A turn cannot be delivered to this graph as it stands."""
+
+
+class SummaryFailed(LangmemExtError):
+    """A model's answer cannot stand for the messages that it was to sum up: keep them, or let another model do it. Nothing was changed.
+
+    Args:
+        purpose: What was asked of the model.
+        reason: What is wrong with its answer, in words that quote nothing of it.
+    """
+
+    def __init__(self, purpose: str, reason: str) -> None:
+        self.purpose = purpose
+        self.reason = reason
+        super().__init__(f"no summary was made: the model's answer to the {purpose!r} request {reason}; ask again or name another model")
 
 
 class StorageError(LangmemExtError):

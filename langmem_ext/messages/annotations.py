@@ -86,6 +86,12 @@ def is_marked(fields: Mapping[str, Any]) -> bool:
     return bool(notes_of(fields).get("sensitive"))
 
 
+def marked_for(fields: Mapping[str, Any]) -> frozenset[str]:
+    """The parameters whose values a message is marked for."""
+    names = notes_of(fields).get("sensitive")
+    return frozenset(name for name in names if isinstance(name, str)) if isinstance(names, list) else frozenset()
+
+
 def shown_text(fields: Mapping[str, Any]) -> str:
     """A message's text without sensitive values: all of it is hidden where nobody knows which part is one."""
     text, notes = text_of(fields.get("content")), notes_of(fields)

@@ -14,7 +14,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 from pydantic import JsonValue
 
 from langmem_ext.errors import InvalidInput
-from langmem_ext.messages.annotations import NAMESPACE, notes_of
+from langmem_ext.messages.annotations import NAMESPACE, marked_for, notes_of
 from langmem_ext.messages.spans import Span, find_spans, joined, squeezed
 from langmem_ext.messages.text import text_of
 from langmem_ext.waiting.wording import in_text
@@ -62,8 +62,7 @@ def _checked(span: Sequence[int], length: int) -> Span:
 
 def sensitive_names(message: BaseMessage) -> frozenset[str]:
     """The parameters that the message is marked for."""
-    names = notes_of(vars(message)).get("sensitive")
-    return frozenset(name for name in names if isinstance(name, str)) if isinstance(names, list) else frozenset()
+    return marked_for(vars(message))
 
 
 def marked(message: M, names: Iterable[str], spans: Sequence[Span] | None = None, *, anew: bool = False) -> M:

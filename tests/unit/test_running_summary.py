@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
 
-from langmem_ext.waiting.running_summary import LABEL, LONGEST_TEXT, is_due, plan_summary
+from langmem_ext.context.extract import LABEL
+from langmem_ext.waiting.running_summary import LONGEST_TEXT, is_due, plan_summary
 from langmem_ext.waiting.state import Summary
 
 ABOVE = 6
