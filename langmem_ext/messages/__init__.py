@@ -1,1 +1,1 @@
-"""Pure functions on messages: identity, manifests, text, tokens. No clock, no randomness, no I/O."""
+"""Pure functions on messages: identity, manifests, pairing, text, tokens. No clock, no randomness, no I/O."""

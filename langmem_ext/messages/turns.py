@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 
 from langmem_ext.messages.annotations import FileReference, files_of, tool_of, without_files
+from langmem_ext.messages.pairing import safe_boundaries
 from langmem_ext.messages.text import text_of
 
 
@@ -56,25 +57,7 @@ def cut_turns(messages: Sequence[BaseMessage]) -> tuple[tuple[BaseMessage, ...],
 
 def _starts(spoken: Sequence[BaseMessage]) -> list[int]:
     """Where a turn may begin: at a user's message that stands between no call and its result."""
-    answered = _answered(spoken)
-    starts, busy = [], -1
-    for at, message in enumerate(spoken):
-        if isinstance(message, HumanMessage) and at > busy:
-            starts.append(at)
-        busy = max(busy, answered.get(at, -1))
-    return starts
-
-
-def _answered(spoken: Sequence[BaseMessage]) -> dict[int, int]:
-    """Where the last result of a message's tool calls stands, by where the message does. A result answers the newest call of its id."""
-    calls: dict[str | None, int] = {}
-    answered: dict[int, int] = {}
-    for at, message in enumerate(spoken):
-        if isinstance(message, AIMessage):
-            calls |= {call.get("id"): at for call in message.tool_calls}
-        elif isinstance(message, ToolMessage) and message.tool_call_id in calls:
-            answered[calls[message.tool_call_id]] = at
-    return answered
+    return [at for at in safe_boundaries(spoken)[:-1] if isinstance(spoken[at], HumanMessage)]
 
 
 def _turn(number: int, messages: Sequence[BaseMessage]) -> ConversationTurn:

@@ -131,9 +131,9 @@ OPTIONAL = frozenset({"settings"})
 """Parts whose own extra must be installed to import them at all: only the edges do, the rest of the package takes arguments."""
 
 EFFECTS = frozenset({"waiting.converse", "waiting.nodes", "waiting.lease", "waiting.model_classifier"})
-"""Modules of `waiting` that carry out; the others decide, as does all of `messages`."""
+"""Modules of `waiting` and `context` that carry out; the others decide, as does all of `messages`."""
 
-PURE = frozenset({"messages", "waiting"})
+PURE = frozenset({"messages", "waiting", "context"})
 IMPURE_MODULES = frozenset(
     {
         "asyncio",

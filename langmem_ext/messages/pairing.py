@@ -1,0 +1,99 @@
+"""Tool calls and their results: which belong together, and where a conversation may be cut without parting them.
+
+A result answers the newest call before it that has its id: some models count their calls anew in every answer. This is the one place that
+decides where a cut may be.
+
+>>> from langchain_core.messages import AIMessage, HumanMessage, ToolCall, ToolMessage
+>>> call = AIMessage("", tool_calls=[{"name": "look", "args": {}, "id": "a"}])
+>>> safe_boundaries([HumanMessage("hi"), call, ToolMessage("found", tool_call_id="a"), AIMessage("There.")])
+[0, 1, 3, 4]
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolCall, ToolMessage
+
+
+def safe_boundaries(messages: Sequence[BaseMessage]) -> list[int]:
+    """Every place where the messages may be cut, from 0 to their number: before it stands no call whose result stands after it.
+
+    The calls of one message stay together with all of their results. A call that nobody answered holds nothing together; a result that
+    answers no call neither.
+    """
+    bounds: list[int] = []
+    free = 0
+    for start, end in _rounds(messages):
+        bounds += range(free, start + 1)
+        free = max(free, end + 1)
+    return [*bounds, *range(free, len(messages) + 1)]
+
+
+def latest_round(messages: Sequence[BaseMessage]) -> int:
+    """Where the latest message that calls tools stands, answered or not; the number of messages if none does."""
+    return next((at for at in range(len(messages) - 1, -1, -1) if call_ids(messages[at])), len(messages))
+
+
+def call_ids(message: BaseMessage) -> list[str]:
+    """The ids of a message's tool calls, with those whose arguments cannot be read and those that stand in its content alone.
+
+    A call without an id has the empty one. What a provider's own tools were asked (`server_tool_use`) is answered in the same content and
+    is no call here.
+    """
+    if not isinstance(message, AIMessage):
+        return []
+    ids = [call.get("id") or "" for call in message.tool_calls]
+    ids += [call.get("id") or "" for call in message.invalid_tool_calls]
+    if isinstance(message.content, list):
+        blocks = [block for block in message.content if isinstance(block, dict) and block.get("type") == "tool_use"]
+        ids += [name for block in blocks if (name := block.get("id") or "") not in ids]
+    return ids
+
+
+def _rounds(messages: Sequence[BaseMessage]) -> list[tuple[int, int]]:
+    """Where each message with answered calls stands, and its last result; in order.
+
+    Nearly every result stands directly behind its call, so only the messages before results are looked into; the first that does not has
+    all of them searched.
+    """
+    ends: dict[int, int] = {}
+    places: dict[str, list[int]] | None = None
+    asked, calls = -1, list[ToolCall]()
+    for at, result in _results(messages):
+        if ends.get(asked, -1) != at - 1:
+            before = messages[at - 1]
+            asked, calls = at - 1, before.tool_calls if isinstance(before, AIMessage) else []
+        answered = result.tool_call_id
+        for call in calls:
+            if call.get("id") == answered:
+                ends[asked] = at
+                break
+        else:
+            places = _places(messages) if places is None else places
+            asking = places.get(answered, [])
+            if older := bisect_left(asking, at):
+                asked, calls = asking[older - 1], []
+                ends[asked] = at
+    return sorted(ends.items())
+
+
+def _results(messages: Sequence[BaseMessage]) -> list[tuple[int, ToolMessage]]:
+    """The results, each with where it stands."""
+    found = []
+    for at, message in enumerate(messages):
+        # For a message of another class `isinstance` asks the class's metaclass: most of what a long conversation would cost.
+        kind = type(message)
+        if kind is not AIMessage and kind is not HumanMessage and isinstance(message, ToolMessage):
+            found.append((at, message))
+    return found
+
+
+def _places(messages: Sequence[BaseMessage]) -> dict[str, list[int]]:
+    """Where the calls of an id stand."""
+    places: dict[str, list[int]] = {}
+    for at, message in enumerate(messages):
+        for name in call_ids(message):
+            places.setdefault(name, []).append(at)
+    return places
