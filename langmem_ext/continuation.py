@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, TypedDict, TypeVar, cast
+from typing import Any, Final, TypedDict, TypeVar
 from uuid import uuid4
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
 
 from langmem_ext.errors import DamagedRow, InvalidInput, ThreadExpired, ThreadNotFound
-from langmem_ext.files import FilePlan, Files, checked_files, given_in, newest_first, plan_files, told
-from langmem_ext.history import ThreadChatMessageHistory
+from langmem_ext.files import FilePlan, Files, TurnFile, checked_files, newest_first, plan_files, told
+from langmem_ext.history import adding
 from langmem_ext.messages.annotations import NAMESPACE, FileReference, notes_of
 from langmem_ext.messages.text import text_of
 from langmem_ext.messages.turns import ConversationTurn
+from langmem_ext.storage.effects import Op
 from langmem_ext.turns import Transcript, TurnReader, checked_turns
 from langmem_ext.usage import checked_usage
 
 M = TypeVar("M", bound=BaseMessage)
+T = TypeVar("T")
 
 LONGEST_TOOL: Final = 100
 """Characters of a tool's name."""
@@ -81,7 +83,7 @@ class Continuation:
         self.tool = checked_tool(tool)
         self._reader = reader
         self._driver = reader.source.log.driver
-        self._history = ThreadChatMessageHistory(thread_id, cast(Any, reader.source))  # a source is known by the attributes of a saver
+        self._key = reader.source.key(thread_id)
 
     @property
     def config(self) -> RunnableConfig:
@@ -98,7 +100,8 @@ class Continuation:
             ThreadExpired: The thread has expired.
             DamagedRow: The thread is damaged, and that is to be an error.
         """
-        return self._read().last(self._count(last))
+        count = self._count(last)
+        return self._read(count, numbered=True).last(count)
 
     async def aturns(self, last: int | None = None) -> list[ConversationTurn]:
         """Async twin of `turns`."""
@@ -106,7 +109,8 @@ class Continuation:
 
     def history(self, last: int | None = None) -> list[BaseMessage]:
         """The messages for a model: the system messages and the newest turns, with each file's content that these refer to, once."""
-        return self._read().messages(self._count(last))
+        count = self._count(last)
+        return self._read(count, with_files=True).messages(count)
 
     async def ahistory(self, last: int | None = None) -> list[BaseMessage]:
         """Async twin of `history`."""
@@ -132,7 +136,8 @@ class Continuation:
 
     def plan_files(self, files: Files) -> FilePlan:
         """What `say` would send of some files, and what not: a content that the thread has is not sent again, whatever its path."""
-        return plan_files(files, given_in(_of(self._read())))
+        chosen = checked_files(files)
+        return plan_files(chosen, self._run(self._reader.given(self.id, _digests(chosen)), write=False) or {})
 
     async def aplan_files(self, files: Files) -> FilePlan:
         """Async twin of `plan_files`."""
@@ -153,27 +158,24 @@ class Continuation:
             TurnLimitReached: It has as many turns as it may have.
             InvalidInput: An argument cannot be used.
         """
-        if not isinstance(text, str) or not (text.strip() or checked_files(files)):
-            raise InvalidInput("what is said is a text that is not empty, or goes with files")
-        if message_id is not None and (not isinstance(message_id, str) or not message_id):
-            raise InvalidInput("a message id is a string that is not empty; leave it out to get a random one")
-        own_id, read = message_id or str(uuid4()), self._read()
-        there = _of(read)
-        others = [message for message in there if message.id != own_id]
-        if len(others) == len(there):  # one that is sent again has its turn
-            self._reader.require_room(self.id, read)
-        content, notes = told(text, files, given_in(others))
-        kwargs = {NAMESPACE: {"files": notes}} if notes else {}
-        return self._noted(HumanMessage(content, id=own_id, additional_kwargs=kwargs))
+        said = _Said(text, files, message_id)
+        return self._run(self._message(said), write=False) or self._told(said, {})
 
     async def amessage(self, text: str, *, files: Files = (), message_id: str | None = None) -> HumanMessage:
         """Async twin of `message`."""
         return await self._driver.acall(lambda: self.message(text, files=files, message_id=message_id))
 
     def say(self, text: str, *, files: Files = (), message_id: str | None = None) -> HumanMessage:
-        """Add what the user says: the beginning of a turn of this tool. It takes what `message` takes; it is stored when this returns."""
-        message = self.message(text, files=files, message_id=message_id)
-        self.add(message)
+        """Add what the user says: the beginning of a turn of this tool. It takes what `message` takes; it is stored when this returns.
+
+        What the thread has already, files and turns, is looked at in the transaction that stores it: however many speak at once, there are
+        no more turns than there may be, and each content is sent once.
+        """
+        said = _Said(text, files, message_id)
+        message = self._run(self._say(said), write=True)
+        if message is None:
+            message = self._told(said, {})
+            self.add(message)
         return message
 
     async def asay(self, text: str, *, files: Files = (), message_id: str | None = None) -> HumanMessage:
@@ -214,12 +216,11 @@ class Continuation:
 
         Raises:
             ThreadNotFound: The thread has become another owner's.
+            TurnLimitReached: They would begin a turn more than it may have.
             DamagedRow: The thread is damaged, and that is to be an error.
         """
-        try:
-            self._history.add_messages([self._noted(message) for message in messages])
-        except DamagedRow as error:
-            self._reader.pass_over(self.id, error)
+        if messages:
+            self._run(self._add([self._noted(message) for message in messages]), write=True)
 
     async def aadd(self, *messages: BaseMessage) -> None:
         """Async twin of `add`."""
@@ -231,9 +232,37 @@ class Continuation:
 
     # -- parts ---------------------------------------------------------------------------------------------------------------------------
 
-    def _read(self) -> Transcript:
+    def _message(self, said: _Said) -> Op[HumanMessage]:
+        given = yield from self._reader.given(self.id, _digests(said.files), but=said.message_id)
+        message = self._told(said, given)
+        yield from self._reader.require_room(self.id, [message])
+        return message
+
+    def _told(self, said: _Said, given: Mapping[str, str]) -> HumanMessage:
+        content, notes = told(said.text, said.files, given)
+        kwargs = {NAMESPACE: {"files": notes}} if notes else {}
+        return self._noted(HumanMessage(content, id=said.message_id, additional_kwargs=kwargs))
+
+    def _say(self, said: _Said) -> Op[HumanMessage]:
+        message = yield from self._message(said)
+        yield from adding(self._reader.source, self._key, [message])
+        return message
+
+    def _add(self, messages: Sequence[BaseMessage]) -> Op[None]:
+        yield from self._reader.require_room(self.id, messages)
+        yield from adding(self._reader.source, self._key, messages)
+
+    def _run(self, op: Op[T], *, write: bool) -> T | None:
+        """What an operation returns; None where the thread is damaged, and that is no error."""
         try:
-            return self._reader.read(self.id)
+            return self._reader.source.log.run(op, write=write)
+        except DamagedRow as error:
+            self._reader.pass_over(self.id, error)
+            return None
+
+    def _read(self, count: int | None = None, *, numbered: bool = False, with_files: bool = False) -> Transcript:
+        try:
+            return self._reader.read(self.id, count, numbered=numbered, with_files=with_files)
         except ThreadExpired:
             raise
         except ThreadNotFound:  # its first message makes it
@@ -249,8 +278,25 @@ class Continuation:
         return message.model_copy(update={"additional_kwargs": {**message.additional_kwargs, NAMESPACE: notes}})
 
 
-def _of(read: Transcript) -> list[BaseMessage]:
-    return [message for turn in read.turns for message in turn.messages]
+def _digests(files: Iterable[TurnFile | str]) -> set[str]:
+    return {file.sha256 for file in files if isinstance(file, TurnFile)}
+
+
+class _Said:
+    """What a user says, as it was given.
+
+    Raises:
+        InvalidInput: It cannot be used.
+    """
+
+    def __init__(self, text: str, files: Files, message_id: str | None) -> None:
+        self.files = checked_files(files)
+        if not isinstance(text, str) or not (text.strip() or self.files):
+            raise InvalidInput("what is said is a text that is not empty, or goes with files")
+        if message_id is not None and (not isinstance(message_id, str) or not message_id):
+            raise InvalidInput("a message id is a string that is not empty; leave it out to get a random one")
+        self.text = text
+        self.message_id = message_id or str(uuid4())
 
 
 def checked_tool(tool: object) -> str | None:

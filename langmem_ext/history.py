@@ -15,10 +15,12 @@ from langchain_core.messages import BaseMessage, RemoveMessage, message_chunk_to
 
 from langmem_ext.errors import InvalidInput
 from langmem_ext.log import MessageLog
+from langmem_ext.packing import MESSAGES_CHANNEL
 from langmem_ext.source import Source
 from langmem_ext.storage import history_ops
 from langmem_ext.storage.channel_ops import change_channels
-from langmem_ext.types import PackedValue, Snapshot
+from langmem_ext.storage.effects import Op
+from langmem_ext.types import PackedValue, Snapshot, ThreadKey
 
 if TYPE_CHECKING:
     from langmem_ext.checkpoint import DeltaSaver
@@ -38,7 +40,7 @@ class ThreadChatMessageHistory(BaseChatMessageHistory):
     """
 
     def __init__(
-        self, thread_id: str | int | UUID, log: MessageLog | DeltaSaver | str, *, channel: str = "messages", owner: str | None = None
+        self, thread_id: str | int | UUID, log: MessageLog | DeltaSaver | str, *, channel: str = MESSAGES_CHANNEL, owner: str | None = None
     ) -> None:
         self._source = Source.of(log, owner)
         self._key = self._source.key(thread_id)
@@ -81,18 +83,8 @@ class ThreadChatMessageHistory(BaseChatMessageHistory):
     def _read(self) -> Any:
         return history_ops.read_history(self._key, self._channel, **self._source.tools)
 
-    def _add(self, messages: Sequence[BaseMessage]) -> Any:
-        strange = [message for message in messages if not isinstance(message, BaseMessage) or isinstance(message, RemoveMessage)]
-        if strange:
-            raise InvalidInput(f"a history takes messages, not {type(strange[0]).__name__}: to remove some, update the graph's state")
-        whole = map(message_chunk_to_message, messages)  # a streamed answer comes as a chunk; LangGraph's reducer does the same
-        fresh, named = [], []
-        for position, message in enumerate(whole):
-            if message.id is None:
-                fresh.append(position)
-            named.append(message if message.id is not None else message.model_copy(update={"id": str(uuid4())}))
-        packed = self._source.codec.pack_messages(named)
-        return history_ops.add_to_history(self._key, self._channel, packed, self._source.new_edit(), fresh=fresh, **self._source.tools)
+    def _add(self, messages: Sequence[BaseMessage]) -> Op[None]:
+        return adding(self._source, self._key, messages, self._channel)
 
     def _clear(self) -> Any:
         return change_channels(self._key, (), lambda _: {}, self._source.new_edit(), emptied=self._channel, **self._source.tools)
@@ -100,3 +92,22 @@ class ThreadChatMessageHistory(BaseChatMessageHistory):
     def _load(self, packed: list[Snapshot]) -> list[BaseMessage]:
         loaded: list[BaseMessage] = self._source.codec.load_value(PackedValue(messages=packed))
         return loaded
+
+
+def adding(source: Source, key: ThreadKey, messages: Sequence[BaseMessage], channel: str = MESSAGES_CHANNEL) -> Op[None]:
+    """The operation that appends messages to a thread's.
+
+    Raises:
+        InvalidInput: One of them is no message, or one that removes others.
+    """
+    strange = [message for message in messages if not isinstance(message, BaseMessage) or isinstance(message, RemoveMessage)]
+    if strange:
+        raise InvalidInput(f"a history takes messages, not {type(strange[0]).__name__}: to remove some, update the graph's state")
+    whole = map(message_chunk_to_message, messages)  # a streamed answer comes as a chunk; LangGraph's reducer does the same
+    fresh, named = [], []
+    for position, message in enumerate(whole):
+        if message.id is None:
+            fresh.append(position)
+        named.append(message if message.id is not None else message.model_copy(update={"id": str(uuid4())}))
+    packed = source.codec.pack_messages(named)
+    return history_ops.add_to_history(key, channel, packed, source.new_edit(), fresh=fresh, **source.tools)

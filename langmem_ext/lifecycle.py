@@ -101,7 +101,7 @@ class LimitedThreads(Closing):
             DamagedRow: It is damaged, and that is to be an error.
         """
         count = self._limits.max_turns if last is None else checked_turns(last, "last")
-        return self._reader.read(thread_key(thread_id)).last(count)
+        return self._reader.read(thread_key(thread_id), count, numbered=True).last(count)
 
     async def aturns(self, thread_id: ThreadId, last: int | None = None) -> list[ConversationTurn]:
         """Async twin of `turns`."""
@@ -110,6 +110,10 @@ class LimitedThreads(Closing):
     def begin(self, tool: str | None = None) -> Continuation:
         """A new conversation, for a tool or agent. Nothing is read or stored for it: its thread is made by its first message."""
         return Continuation(self._reader, str(uuid4()), tool)
+
+    async def abegin(self, tool: str | None = None) -> Continuation:
+        """Async twin of `begin`."""
+        return self.begin(tool)
 
     def continue_(self, continuation_id: ThreadId | None, *, tool: str | None = None) -> Continuation:
         """Go on with a conversation, whichever tool has begun it.

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, TypeVar, get_args
 
 from langchain_core.messages import BaseMessage
 
-from langmem_ext.errors import DamagedRow, InvalidInput, TurnLimitReached
-from langmem_ext.files import complete
+from langmem_ext.errors import DamagedRow, InvalidInput, ThreadExpired, ThreadNotFound, TurnLimitReached
+from langmem_ext.files import complete, given_in
 from langmem_ext.meaning import CheckpointMeaning
+from langmem_ext.messages.annotations import files_of
+from langmem_ext.messages.identity import fields_of
 from langmem_ext.messages.turns import ConversationTurn, cut_turns
 from langmem_ext.retention import Retention
 from langmem_ext.source import Source
@@ -20,6 +22,7 @@ from langmem_ext.storage.effects import Op
 from langmem_ext.storage.history_ops import read_conversation
 from langmem_ext.storage.retention_ops import read_live
 from langmem_ext.storage.tally_ops import read_answers
+from langmem_ext.storage.turn_ops import Tail, has_message, read_naming, read_tail
 from langmem_ext.types import PackedValue, Snapshot, ThreadInfo
 
 T = TypeVar("T")
@@ -73,12 +76,16 @@ class Transcript:
     Attributes:
         info: Its row; None where it could not be read.
         system: Its system messages.
-        turns: All of its turns.
+        turns: Its turns, or the newest of them.
+        left_out: How many turns stand before these, where that was asked for.
+        earlier: Messages before these turns that may have the content of a file that one of them refers to.
     """
 
     info: ThreadInfo | None = None
     system: tuple[BaseMessage, ...] = ()
     turns: tuple[ConversationTurn, ...] = ()
+    left_out: int = 0
+    earlier: tuple[BaseMessage, ...] = ()
 
     def last(self, count: int | None) -> list[ConversationTurn]:
         """The newest turns."""
@@ -88,7 +95,7 @@ class Transcript:
         """What a model is given: the system messages and the newest turns, with each content of a file that these refer to."""
         shown = self.last(count)
         left_out = self.turns[: len(self.turns) - len(shown)]
-        return [*self.system, *complete(_of(shown), _of(left_out))]
+        return [*self.system, *complete(_of(shown), [*self.earlier, *_of(left_out)])]
 
 
 def _of(turns: Sequence[ConversationTurn]) -> list[BaseMessage]:
@@ -114,23 +121,59 @@ class TurnReader:
         """The operation that reads the row of a thread that has not expired (`read_live`)."""
         return read_live(self.source.key(thread_id), self._retention.cutoff(now_ms()), CheckpointMeaning(self.source.codec))
 
-    def read(self, thread_id: object) -> Transcript:
+    def read(self, thread_id: object, count: int | None = None, *, numbered: bool = False, with_files: bool = False) -> Transcript:
         """A thread as turns; an empty one where it is damaged, and that is no error.
+
+        Args:
+            thread_id: The thread.
+            count: How many of the newest turns are wanted: no others need be read. None: all.
+            numbered: Whether it must be known which turns they are.
+            with_files: Whether the contents are wanted that they refer to.
 
         Raises:
             ThreadNotFound: There is none, or it is another owner's (`ThreadExpired`: it has expired).
             DamagedRow: It is damaged, and that is an error.
         """
         try:
-            info, packed = self.source.log.run(self._read(thread_id), write=False)
-            return Transcript(info, *cut_turns(self.source.codec.load_value(PackedValue(messages=packed))))
+            info, tail, earlier = self.source.log.run(self._read(thread_id, count, numbered, with_files), write=False)
         except DamagedRow as error:
             self.pass_over(thread_id, error)
             return Transcript()
+        system, turns = cut_turns(self._load(tail.messages), tail.left_out)
+        return Transcript(info, system, turns, tail.left_out, tuple(self._load(earlier)))
 
-    def _read(self, thread_id: object) -> Op[tuple[ThreadInfo, list[Snapshot]]]:
+    def _read(self, thread_id: object, count: int | None, numbered: bool, with_files: bool) -> Op[tuple[ThreadInfo, Tail, list[Snapshot]]]:
         info = yield from self.live(thread_id)
-        return info, (yield from read_conversation(self.source.key(thread_id), None, **self.source.tools))
+        key = self.source.key(thread_id)
+        tail = yield from read_tail(key, count, numbered=numbered, **self.source.tools)
+        wanted = {file.sha256 for packed in tail.messages for file in files_of(fields_of(packed)) if file.again} if with_files else set()
+        earlier = (yield from read_naming(key, wanted, before=tail.begin, **self.source.tools)) if wanted else []
+        return info, tail, earlier
+
+    def _load(self, packed: list[Snapshot]) -> list[BaseMessage]:
+        loaded: list[BaseMessage] = self.source.codec.load_value(PackedValue(messages=packed))
+        return loaded
+
+    def given(self, thread_id: object, digests: Collection[str], but: str | None = None) -> Op[dict[str, str]]:
+        """The operation that finds which contents of files a thread has, and under which path each was given.
+
+        Args:
+            thread_id: The thread.
+            digests: The SHA-256 of each content.
+            but: The id of a message that does not count.
+
+        Raises:
+            ThreadExpired: The thread has expired.
+        """
+        live = self.live(thread_id)
+        try:
+            yield from live
+        except ThreadExpired:
+            raise
+        except ThreadNotFound:  # its first message makes it
+            return {}
+        found = (yield from read_naming(self.source.key(thread_id), digests, **self.source.tools)) if digests else []
+        return given_in(message for message in self._load(found) if message.id != but)
 
     def open(self, thread_id: str) -> str:
         """See that a thread can be gone on with; its id.
@@ -140,8 +183,11 @@ class TurnReader:
             TurnLimitReached: It has as many turns as it may have.
             DamagedRow: It is damaged, and that is an error.
         """
-        if self.limits.on_limit == "error":
-            self.require_room(thread_id, self.read(thread_id))
+        most = self.limits.max_turns
+        if self.limits.on_limit == "error" and most is not None:
+            read = self.read(thread_id, most, numbered=True)
+            if read.left_out + len(read.turns) >= most:
+                raise self._full(thread_id, read.left_out + len(read.turns))
             return thread_id
         try:
             self.source.log.run(self.live(thread_id), write=False)
@@ -176,15 +222,31 @@ class TurnReader:
             self._told.add(str(thread_id))
             _log.warning("thread %r is damaged, and gone on with without memory: `langmem-ext doctor` says what of it", str(thread_id))
 
-    def require_room(self, thread_id: object, transcript: Transcript) -> None:
-        """See that a thread may have one more turn.
+    def require_room(self, thread_id: object, added: Sequence[BaseMessage]) -> Op[None]:
+        """The operation that sees that a thread may have some more messages: in one transaction with theirs, nothing comes in between.
 
         Raises:
-            TurnLimitReached: It may not.
+            TurnLimitReached: They would begin a turn more than it may have.
         """
         most = self.limits.max_turns
-        if self.limits.on_limit == "error" and most is not None and len(transcript.turns) >= most:
-            count = len(transcript.turns)
-            raise TurnLimitReached(
-                f"thread {str(thread_id)!r} has {count} turns, of at most {most}: begin a new one, or allow more (max_turns)"
-            )
+        if self.limits.on_limit == "trim" or most is None:
+            return
+        key, tools = self.source.key(thread_id), self.source.tools
+        try:
+            tail = yield from read_tail(key, most, numbered=True, **tools)
+            fresh = []
+            for message in added:  # one that is sent again has its turn
+                if message.id is None or not (yield from has_message(key, message.id, **tools)):
+                    fresh.append(message)
+        except ThreadNotFound:
+            tail, fresh = Tail([]), list(added)
+        there = self._load(tail.messages)
+        before, after = (tail.left_out + len(cut_turns(messages)[1]) for messages in (there, [*there, *fresh]))
+        if after > max(most, before):
+            raise self._full(thread_id, before)
+
+    def _full(self, thread_id: object, count: int) -> TurnLimitReached:
+        most = self.limits.max_turns
+        return TurnLimitReached(
+            f"thread {str(thread_id)!r} has {count} turns, of at most {most}: begin a new one, or allow more (max_turns)"
+        )

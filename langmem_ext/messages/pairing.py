@@ -12,7 +12,8 @@ decides where a cut may be.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolCall, ToolMessage
 
@@ -42,12 +43,16 @@ def call_ids(message: BaseMessage) -> list[str]:
     A call without an id has the empty one. What a provider's own tools were asked (`server_tool_use`) is answered in the same content and
     is no call here.
     """
-    if not isinstance(message, AIMessage):
-        return []
-    ids = [call.get("id") or "" for call in message.tool_calls]
-    ids += [call.get("id") or "" for call in message.invalid_tool_calls]
-    if isinstance(message.content, list):
-        blocks = [block for block in message.content if isinstance(block, dict) and block.get("type") == "tool_use"]
+    return call_ids_in(vars(message)) if isinstance(message, AIMessage) else []
+
+
+def call_ids_in(fields: Mapping[str, Any]) -> list[str]:
+    """`call_ids` of a model's message with these fields."""
+    listed = [fields.get(name) for name in ("tool_calls", "invalid_tool_calls")]
+    ids = [call.get("id") or "" for calls in listed if isinstance(calls, list) for call in calls]
+    content = fields.get("content")
+    if isinstance(content, list):
+        blocks = [block for block in content if isinstance(block, dict) and block.get("type") == "tool_use"]
         ids += [name for block in blocks if (name := block.get("id") or "") not in ids]
     return ids
 

@@ -41,18 +41,22 @@ class ConversationTurn:
         return "\n".join(filter(None, texts))
 
 
-def cut_turns(messages: Sequence[BaseMessage]) -> tuple[tuple[BaseMessage, ...], tuple[ConversationTurn, ...]]:
+def cut_turns(messages: Sequence[BaseMessage], left_out: int = 0) -> tuple[tuple[BaseMessage, ...], tuple[ConversationTurn, ...]]:
     """The system messages of a conversation, and its turns.
 
     A turn begins with a user's message. What stands before the first one belongs to the first turn. A user's message that stands between a
     tool call and the call's result belongs to the turn of the call.
+
+    Args:
+        messages: The conversation, or the end of it from where a turn begins.
+        left_out: How many turns stand before them.
     """
     system = tuple(message for message in messages if isinstance(message, SystemMessage))
     spoken = [message for message in messages if not isinstance(message, SystemMessage)]
     first_said = next((at for at, message in enumerate(spoken) if isinstance(message, HumanMessage)), 0)
     bounds = [0, *(at for at in _starts(spoken) if at > first_said), len(spoken)]
     pieces = [spoken[start:end] for start, end in zip(bounds, bounds[1:], strict=False) if start < end]
-    return system, tuple(_turn(number, piece) for number, piece in enumerate(pieces, start=1))
+    return system, tuple(_turn(number, piece) for number, piece in enumerate(pieces, start=left_out + 1))
 
 
 def _starts(spoken: Sequence[BaseMessage]) -> list[int]:

@@ -70,23 +70,31 @@ def read_conversation(key: ThreadKey, last: int | None, *, indexes: Indexes, cod
         ThreadNotFound: There is no such thread.
         InvalidInput: Its graph keeps messages in a `DeltaChannel`.
     """
-    thread = yield from find_thread(key)
-    if thread is None:
-        raise ThreadNotFound(f"there is no thread {key.id!r}: list those that there are")
-    index = indexes.of(thread.number, thread.generation, codec)
-    head = yield from find_head(index)
-    lists = {} if head is None else {name: ref for name, ref in head.header.values.items() if ref.body is None and ref.row is None}
-    if not lists:
-        if head is not None and "messages" in head.header.versions:
-            yield from list_of(index, codec, head.header, "messages")
-        return []
-    ref = max(lists.values(), key=lambda ref: length_of(ref.runs))
+    index, ref = yield from list_of_conversation(key, indexes=indexes, codec=codec)
     runs = ref.runs if last is None else tail_of(ref.runs, last)
     left_out = length_of(ref.runs) - length_of(runs)
     nameless = tuple(position - left_out for position in ref.nameless if position >= left_out)
     messages = yield from read_messages(index, codec, runs, nameless)
     indexes.account(index)
     return messages
+
+
+def list_of_conversation(key: ThreadKey, *, indexes: Indexes, codec: Codec) -> Op[tuple[ThreadIndex, ValueRef]]:
+    """Where the longest list of messages of a thread's newest checkpoint stands; without runs where there is none.
+
+    Raises:
+        ThreadNotFound: There is no such thread.
+        InvalidInput: Its graph keeps messages in a `DeltaChannel`.
+    """
+    thread = yield from find_thread(key)
+    if thread is None:
+        raise ThreadNotFound(f"there is no thread {key.id!r}: list those that there are")
+    index = indexes.of(thread.number, thread.generation, codec)
+    head = yield from find_head(index)
+    lists = [] if head is None else [ref for ref in head.header.values.values() if ref.body is None and ref.row is None]
+    if head is not None and not lists and "messages" in head.header.versions:
+        yield from list_of(index, codec, head.header, "messages")
+    return index, max(lists, key=lambda ref: length_of(ref.runs), default=ValueRef())
 
 
 def add_to_history(

@@ -171,7 +171,9 @@ async def test_what_is_gone_or_anothers_cannot_be_gone_on_with(log: MessageLog, 
 
 async def test_no_id_begins_a_new_conversation(log: MessageLog, calls: Calls) -> None:
     threads = Threads(log)
-    found = {(await calls.call(threads, "continue_", nothing, tool="chat")).id for nothing in (None, "")} | {threads.begin().id}
+    found = {(await calls.call(threads, "continue_", nothing, tool="chat")).id for nothing in (None, "")} | {
+        (await calls.call(threads, "begin")).id
+    }
     assert len(found) == 3
     assert threads.begin().tool is None
 
