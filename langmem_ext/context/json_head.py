@@ -21,7 +21,7 @@ def json_head(text: str, chars: int) -> str | None:
     None for a text that is no list and no object, is longer than is read, or has no such beginning.
 
     >>> json_head('{"rows": [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12], "next": null}', 50)
-    '{"rows": [1, 2, 3, "… 9 more"], "next": null}'
+    '{"rows": [1, 2, 3, 4, "… 8 more"], "next": null}'
     """
     stripped = text.strip()
     if len(text) > LONGEST or stripped[:1] + stripped[-1:] not in ("{}", "[]"):

@@ -36,7 +36,7 @@ PAGE: Final = "[Page "
 
 _BREAK: Final = "\n"
 _IN_PART: Final = "[Shown in part: "
-_CUT: Final = re.compile(r"\n?\[…truncated, (\d+) chars total\]\n?")
+_CUT: Final = re.compile(r"\n?\[…truncated, (\d{1,15}) chars total\]\n?")
 
 
 # -- cut to a length -----------------------------------------------------------------------------------------------------------------------

@@ -115,6 +115,7 @@ LANGGRAPH_MODULES = {
     "waiting.stream_sink": "writes to its stream",
     "chat_model": "makes a chat model from its name",
     "context.governor": "is a node",
+    "context.read_tool_output": "is a tool that reads a graph's state",
     "context.middleware": "is a middleware",
     "memory.inject": "updates a graph's state",
     "cli": "runs graphs",
