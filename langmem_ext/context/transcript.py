@@ -1,0 +1,122 @@
+"""A conversation as text for a model that is to sum it up: who said what, calls and results compactly, no sensitive value. Pure.
+
+One entry for each message that says something. Only an entry's first line stands at the margin, so nothing that was said looks like what
+somebody else said. Of images and files it says that they were there; thoughts are left out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+
+from langmem_ext.messages.annotations import HIDDEN, is_marked, shown_text
+
+LONGEST_TOKEN: Final = 200
+"""Characters without a blank from which a string in a block is taken for encoded data, which nobody can read."""
+
+_SPEAKERS: Final[Mapping[type[BaseMessage], str]] = {HumanMessage: "user", AIMessage: "agent", SystemMessage: "system"}
+_SHOWN_ELSEWHERE: Final = frozenset(
+    {"text", "tool_use", "tool_call", "tool_call_chunk", "invalid_tool_call", "function_call", "input_json_delta"}
+    | {"thinking", "redacted_thinking", "reasoning", "reasoning_content"}
+)
+"""Blocks that are in the text or among the calls, and thoughts."""
+
+_MEDIA: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("image", "image_url", "input_image"), "image"),
+    **dict.fromkeys(("audio", "input_audio"), "audio"),
+    **dict.fromkeys(("video", "video_url"), "video"),
+    **dict.fromkeys(("file", "input_file", "document", "media"), "file"),
+}
+_NAMES: Final = ("filename", "file_name", "name", "title", "url")
+
+
+class Entry(NamedTuple):
+    """What one message says.
+
+    Attributes:
+        speaker: Who says it, or which tool returned it.
+        text: What is said; its lines after the first are indented. Never empty.
+    """
+
+    speaker: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.speaker}: {self.text}"
+
+
+def list_entries(messages: Sequence[BaseMessage]) -> list[Entry | None]:
+    """An entry for each message; None for one that says nothing."""
+    called: dict[str, str] = {}
+    entries: list[Entry | None] = []
+    for message in messages:
+        if isinstance(message, AIMessage):
+            called |= {call["id"]: call["name"] for call in message.tool_calls if call["id"]}
+        said = "\n".join(filter(None, (part.strip() for part in _parts(message))))
+        entries.append(Entry(_speaker(message, called), "\n  ".join(said.splitlines())) if said else None)
+    return entries
+
+
+def _speaker(message: BaseMessage, called: Mapping[str, str]) -> str:
+    if isinstance(message, ToolMessage):
+        tool = message.name or called.get(message.tool_call_id) or "tool"
+        return f"{_in_line(tool)} {'failed' if message.status == 'error' else 'returned'}"
+    speaker = next((name for kind, name in _SPEAKERS.items() if isinstance(message, kind)), None) or str(message.type)
+    return f"{speaker} {_in_line(message.name)}" if message.name and isinstance(message, HumanMessage) else speaker
+
+
+def _in_line(name: str) -> str:
+    return " ".join(str(name).split())
+
+
+def _parts(message: BaseMessage) -> Iterator[str]:
+    yield shown_text(vars(message))
+    marked = is_marked(vars(message))
+    for block in message.content if isinstance(message.content, list) else ():
+        if isinstance(block, dict):
+            yield _noted(block, marked=marked)
+    if isinstance(message, AIMessage):
+        for call in message.tool_calls:
+            yield f"calls {_in_line(call['name'])}({_arguments(call['args'], marked=marked)})"
+        for broken in message.invalid_tool_calls:
+            yield f"calls {_in_line(broken['name'] or 'a tool')} with arguments that cannot be read"
+
+
+def _arguments(args: Mapping[str, Any], *, marked: bool) -> str:
+    """A call's arguments; of a message that holds a sensitive value only their names, for nobody knows which of them it is."""
+    if marked:
+        return ", ".join(f"{name}={HIDDEN}" for name in args)
+    return json.dumps(args, ensure_ascii=False, default=str)
+
+
+def _noted(block: Mapping[str, Any], *, marked: bool) -> str:
+    """What is said of a block that is no text."""
+    kind = block.get("type")
+    if kind in _SHOWN_ELSEWHERE:
+        return ""
+    source = block.get("source")
+    readable = isinstance(source, dict) and source.get("type") in ("text", "content")
+    if isinstance(kind, str) and kind in _MEDIA and not readable:
+        name = "" if marked else _name_of(block)
+        return f"[{_MEDIA[kind]} {name}]" if name else f"[{_MEDIA[kind]}]"
+    return HIDDEN if marked else json.dumps(_readable(block), ensure_ascii=False, default=str)
+
+
+def _name_of(block: Mapping[str, Any]) -> str:
+    """What a file or image is called, or where it is; encoded data is neither."""
+    inner = [value for value in (block.get(str(block.get("type"))), block.get("source")) if isinstance(value, dict)]
+    found = [place.get(key) for place in (block, *inner) for key in _NAMES]
+    found.append(block.get("image_url"))
+    return next((_in_line(name) for name in found if isinstance(name, str) and name and not name.startswith("data:")), "")
+
+
+def _readable(value: Any) -> Any:
+    """The value without encoded data."""
+    if isinstance(value, str):
+        return f"({len(value)} characters)" if len(value) > LONGEST_TOKEN and not any(map(str.isspace, value)) else value
+    if isinstance(value, Mapping):
+        return {key: _readable(item) for key, item in value.items()}
+    return [_readable(item) for item in value] if isinstance(value, list | tuple) else value
