@@ -45,6 +45,7 @@ from langmem_ext.storage import checkpoint_ops, read_ops
 from langmem_ext.storage.clock import now_ms
 from langmem_ext.storage.header import MINOR_DIGITS, next_version
 from langmem_ext.storage.sqlite import Synchronous
+from langmem_ext.telemetry import Sink
 from langmem_ext.types import PackedWrite, ThreadKey
 
 PAGE: Final = 32
@@ -66,6 +67,7 @@ class DeltaSaver(ForgettingSaver):
         retention: What the database is to keep. The saver applies it in small steps as it stores checkpoints; none fails for it.
         metadata_keys: The names in `configurable` whose values become metadata, which anyone who may list checkpoints reads. Default: all
             scalars, like LangGraph, but for names that contain key, token, secret, password or auth.
+        telemetry: Sinks that are told how many threads the retention has deleted (`expired`).
 
     A config with `configurable["expected_head"]` (the id of the newest checkpoint as the caller knows it; empty for a new thread) writes
     only while nobody else does: `HeadConflict` where another writer has moved the head. Without it both writers' checkpoints stand, as
@@ -83,6 +85,7 @@ class DeltaSaver(ForgettingSaver):
         owner: str | None = None,
         retention: Retention | None = None,
         metadata_keys: Collection[str] | None = None,
+        telemetry: Sequence[Sink] = (),
     ) -> None:
         super().__init__(serde=serde if serde is not None else DataSerializer())
         self.owner = owner_key(owner)
@@ -90,7 +93,7 @@ class DeltaSaver(ForgettingSaver):
         self._codec = codec_of(self.serde, self.log.templates)
         self._codec_serde = self.serde
         self.metadata_keys = None if metadata_keys is None else frozenset(metadata_keys)
-        self._keep(retention)
+        self._keep(retention, telemetry)
 
     # -- opening and closing -------------------------------------------------------------------------------------------------------------
 
@@ -104,11 +107,12 @@ class DeltaSaver(ForgettingSaver):
         owner: str | None = None,
         retention: Retention | None = None,
         metadata_keys: Collection[str] | None = None,
+        telemetry: Sequence[Sink] = (),
         compress: bool = False,
     ) -> DeltaSaver:
         """Open a database by path or URL (see `MessageLog.open`)."""
         log = MessageLog.open(url, synchronous=synchronous, compress=compress)
-        return cls(log, serde=serde, owner=owner, retention=retention, metadata_keys=metadata_keys)
+        return cls(log, serde=serde, owner=owner, retention=retention, metadata_keys=metadata_keys, telemetry=telemetry)
 
     @classmethod
     def from_conn_string(cls, url: str, **options: Unpack[SaverOptions]) -> Opening[DeltaSaver]:
@@ -117,7 +121,8 @@ class DeltaSaver(ForgettingSaver):
 
     def for_owner(self, owner: str) -> DeltaSaver:
         """A saver on the same log that is bound to an owner."""
-        return type(self)(self.log, serde=self.serde, owner=owner, retention=self.retention, metadata_keys=self.metadata_keys)
+        kept: dict[str, Any] = {"retention": self.retention, "metadata_keys": self.metadata_keys, "telemetry": self.telemetry}
+        return type(self)(self.log, serde=self.serde, owner=owner, **kept)
 
     def setup(self) -> Awaitable[None]:
         """Nothing is left to do: opening migrates. Kept for code that calls it, with or without `await`."""

@@ -21,6 +21,7 @@ from langmem_ext.storage.clock import now_ms
 from langmem_ext.storage.copy_ops import copy_thread
 from langmem_ext.storage.effects import Op
 from langmem_ext.storage.retention_ops import Surroundings
+from langmem_ext.telemetry import Emitter, Sink
 from langmem_ext.types import Pruned, ThreadKey
 
 Strategy = Literal["keep_latest", "delete"]
@@ -32,6 +33,7 @@ class ForgettingSaver(BaseCheckpointSaver[Any]):
     log: MessageLog
     owner: str | None
     retention: Retention | None
+    telemetry: Sequence[Sink]
     _keeper: Keeper | None = None
 
     @property
@@ -39,11 +41,13 @@ class ForgettingSaver(BaseCheckpointSaver[Any]):
     def codec(self) -> MessageCodec:
         """Packs and loads values."""
 
-    def _keep(self, retention: Retention | None) -> None:
+    def _keep(self, retention: Retention | None, telemetry: Sequence[Sink]) -> None:
         """Apply a retention from here on."""
         self.retention = retention
+        emitter = Emitter(telemetry)
+        self.telemetry = emitter.sinks
         if retention is not None:
-            self._keeper = Keeper(retention, self.log, Surroundings(self.owner, CheckpointMeaning(self.codec), self.log.indexes))
+            self._keeper = Keeper(retention, self.log, Surroundings(self.owner, CheckpointMeaning(self.codec), self.log.indexes), emitter)
 
     def _after_put(self, config: RunnableConfig) -> Callable[[], None] | None:
         """What a put gives occasion for; None: nothing."""

@@ -22,7 +22,7 @@ from langmem_ext.storage.clock import now_ms
 from langmem_ext.storage.retention_ops import Surroundings
 from langmem_ext.storage.tally_ops import count_all
 from langmem_ext.sweeper import EVERY, AsyncSweeper, Sweeper
-from langmem_ext.telemetry import Emitter, Event, Sink
+from langmem_ext.telemetry import Emitter, Sink
 from langmem_ext.turns import Limits, OnDamage, OnLimit, TurnReader, checked_turns
 from langmem_ext.types import Pruned, ThreadInfo, ThreadStatistics
 from langmem_ext.usage import Prices, ThreadUsage, checked_prices, spent_by, thread_usage
@@ -217,8 +217,6 @@ class LimitedThreads(Closing):
         return self._sweep(Retention(ttl=older_than), now, dry_run)
 
     def _sweep(self, retention: Retention, now: datetime | None, dry_run: bool) -> Steps:
-        keeper = Keeper(retention, self.log, Surroundings(self.owner, CheckpointMeaning(self._codec), self.log.indexes))
-        pruned = yield from keeper.sweep_steps(now_ms() if now is None else checked_now(now), dry_run=dry_run)
-        if pruned.threads and not dry_run and self._emitter:
-            self._emitter.emit(Event("expired", {"threads": pruned.threads}))
-        return pruned
+        around = Surroundings(self.owner, CheckpointMeaning(self._codec), self.log.indexes)
+        keeper = Keeper(retention, self.log, around, self._emitter)
+        return (yield from keeper.sweep_steps(now_ms() if now is None else checked_now(now), dry_run=dry_run))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Generator
+from collections.abc import Awaitable, Callable, Collection, Generator, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Generic, Protocol, TypedDict, TypeVar
 
@@ -11,6 +11,7 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from langmem_ext.retention import Retention
 from langmem_ext.storage.sqlite import Synchronous
+from langmem_ext.telemetry import Sink
 
 
 class SaverOptions(TypedDict, total=False):
@@ -21,6 +22,7 @@ class SaverOptions(TypedDict, total=False):
     owner: str | None
     retention: Retention | None
     metadata_keys: Collection[str] | None
+    telemetry: Sequence[Sink]
     compress: bool
 
 

@@ -9,6 +9,7 @@ import logging
 import threading
 from collections import OrderedDict, deque
 from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final, TypeAlias
@@ -19,6 +20,7 @@ from langmem_ext.storage import retention_ops as ops
 from langmem_ext.storage.clock import unix_ms
 from langmem_ext.storage.effects import Op
 from langmem_ext.storage.retention_ops import EVER, NO_MOMENT, Candidate, Cutoff, Position, Surroundings
+from langmem_ext.telemetry import Emitter, Event
 from langmem_ext.types import Pruned, ThreadKey
 
 STEP: Final = 32
@@ -94,36 +96,38 @@ def run_steps(log: MessageLog, steps: Steps, stopped: Callable[[], bool] = lambd
     """Carry out work in steps, until it is done or is to stop; what it has deleted, nothing where it was stopped."""
     call: Callable[[Any], tuple[Op[Any], bool]] = steps.send
     result: Any = None
-    while not stopped():
-        try:
-            op, write = call(result)
-        except StopIteration as done:
-            pruned: Pruned = done.value
-            return pruned
-        try:
-            call, result = steps.send, log.run(op, write=write)
-        except DamagedRow as error:  # the work knows whether it goes on without that thread
-            call, result = steps.throw, error
-    steps.close()
-    return Pruned()
+    with closing(steps):  # whatever ends it, the work can tell what it has done
+        while True:
+            try:
+                op, write = call(result)
+            except StopIteration as done:
+                pruned: Pruned = done.value
+                return pruned
+            if stopped():
+                return Pruned()
+            try:
+                call, result = steps.send, log.run(op, write=write)
+            except DamagedRow as error:  # the work knows whether it goes on without that thread
+                call, result = steps.throw, error
 
 
 async def arun_steps(log: MessageLog, steps: Steps, stopped: Callable[[], bool] = lambda: False) -> Pruned:
     """Async twin of `run_steps`."""
     call: Callable[[Any], tuple[Op[Any], bool]] = steps.send
     result: Any = None
-    while not stopped():
-        try:
-            op, write = call(result)
-        except StopIteration as done:
-            pruned: Pruned = done.value
-            return pruned
-        try:
-            call, result = steps.send, await log.arun(op, write=write)
-        except DamagedRow as error:
-            call, result = steps.throw, error
-    steps.close()
-    return Pruned()
+    with closing(steps):  # whatever ends it, the work can tell what it has done
+        while True:
+            try:
+                op, write = call(result)
+            except StopIteration as done:
+                pruned: Pruned = done.value
+                return pruned
+            if stopped():
+                return Pruned()
+            try:
+                call, result = steps.send, await log.arun(op, write=write)
+            except DamagedRow as error:
+                call, result = steps.throw, error
 
 
 def checked_now(now: datetime) -> int:
@@ -144,10 +148,12 @@ class Keeper:
         retention: What to keep.
         log: The database.
         around: Whose threads, and what operations need.
+        emitter: Is told how many threads were deleted, when they are.
     """
 
-    def __init__(self, retention: Retention, log: MessageLog, around: Surroundings) -> None:
+    def __init__(self, retention: Retention, log: MessageLog, around: Surroundings, emitter: Emitter) -> None:
         self._retention = retention
+        self._emitter = emitter
         self._log = log
         self._around = around
         self._due: OrderedDict[str, int] = OrderedDict()
@@ -169,11 +175,17 @@ class Keeper:
         try:
             op, write = next(steps)
             while True:
-                op, write = steps.send(self._log.run(op, write=write))
+                result = self._log.run(op, write=write)
+                self._tell(result)
+                op, write = steps.send(result)
         except StopIteration:
             pass
         except Exception as error:  # whatever it is: what the caller wanted stored is stored
             _log.warning("retention put off: %s", type(error).__name__)
+
+    def _tell(self, pruned: object) -> None:
+        if self._emitter and isinstance(pruned, Pruned) and pruned.threads:
+            self._emitter.emit(Event("expired", {"threads": pruned.threads}))
 
     def is_due(self, thread_id: str) -> bool:
         """Count a put; whether it gives occasion for anything."""
@@ -240,13 +252,18 @@ class Keeper:
     # -- a sweep -------------------------------------------------------------------------------------------------------------------------
 
     def sweep_steps(self, now: int, *, dry_run: bool) -> Steps:
-        """Apply the retention to every thread, each in a transaction of its own.
+        """Apply the retention to every thread, each in a transaction of its own; however it ends, what it has deleted is told.
 
         Args:
             now: The moment that it is, in Unix milliseconds.
             dry_run: Only say what would be deleted.
         """
-        return _Sweep(self._retention, self._log, replace(self._around, dry_run=dry_run)).steps(now)
+        sweep = _Sweep(self._retention, self._log, replace(self._around, dry_run=dry_run))
+        try:
+            return (yield from sweep.steps(now))
+        finally:
+            if not dry_run:
+                self._tell(sweep.pruned())
 
 
 def _first(queue: deque[Candidate], count: int) -> Iterator[Candidate]:
@@ -279,6 +296,10 @@ class _Sweep:
             over = used - self._retention.max_bytes
             yield from self._each(lambda candidate: ops.thin(candidate.key, 1, 0, self._around), over=over)
             yield from self._each(lambda one: ops.expire(one, self._around, before=Cutoff.at(one.at.updated_at + 1)), over=over)
+        return self.pruned()
+
+    def pruned(self) -> Pruned:
+        """What it has deleted so far, or would have."""
         return sum(self._pruned.values(), Pruned())
 
     def _each(self, forget: Callable[[Candidate], Op[Any]], *, before: Cutoff = EVER, over: int | None = None) -> Walk:

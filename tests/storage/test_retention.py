@@ -6,7 +6,7 @@ import asyncio
 import logging
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -19,8 +19,18 @@ from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command, interrupt
 from savers import Calls, Mode
 
-from langmem_ext import ConversationMemory, DeltaSaver, InvalidInput, MessageLog, Pruned, Retention, ThreadChatMessageHistory
-from langmem_ext.retention import STEP
+from langmem_ext import (
+    ConversationMemory,
+    DeltaSaver,
+    Event,
+    InvalidInput,
+    MessageLog,
+    Pruned,
+    Retention,
+    ThreadChatMessageHistory,
+    Threads,
+)
+from langmem_ext.retention import STEP, run_steps
 from langmem_ext.storage.effects import Op
 from langmem_ext.storage.sqlite import SqliteDriver
 
@@ -343,3 +353,66 @@ def test_without_limits_nothing_goes(plain: DeltaSaver) -> None:
         put(saver, text=f"{number}")
     assert saver.sweep() == Pruned()
     assert counts(saver) == {"t": 2 * STEP}
+
+
+# -- what is told of it ------------------------------------------------------------------------------------------------------------------
+
+
+class Told:
+    """A sink that keeps how many threads have expired."""
+
+    def __init__(self) -> None:
+        self.counts: list[int] = []
+
+    def emit(self, event: Event) -> None:
+        assert event.name == "expired"
+        self.counts.append(event.as_dict()["threads"])
+
+
+def test_what_a_saver_deletes_as_it_writes_and_sweeps_is_told(path: str, clock: Clock) -> None:
+    told = Told()
+    with DeltaSaver.open(path, retention=Retention(ttl=60), telemetry=[told]) as opened:
+        saver = opened.for_owner("u1")
+        for number in range(3):
+            put(saver, f"old {number}")
+        clock.now += 60_000
+        for number in range(2 * STEP):
+            put(saver, "new", str(number))
+        assert told.counts == [1, 1, 1], "each as it goes"
+        put(saver, "newer")
+        clock.now += 60_000
+        saver.sweep(now=clock.moment(), dry_run=True)
+        assert told.counts == [1, 1, 1]
+        assert saver.sweep(now=clock.moment()).threads == 2
+        saver.sweep(now=clock.moment())
+        assert told.counts == [1, 1, 1, 2]
+
+
+@pytest.mark.parametrize("how", ["stopped", "failed"])
+@pytest.mark.parametrize("after", range(8))
+def test_a_sweep_that_does_not_reach_its_end_tells_what_it_has_deleted(how: str, after: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    told, left = Told(), iter(range(after))
+
+    def over() -> bool:
+        return next(left, None) is None
+
+    with DeltaSaver.open(":memory:", retention=Retention(ttl=60), telemetry=[told]) as saver:
+        for number in range(5):
+            put(saver, f"old {number}")
+        run, threads = saver.log.run, Threads(saver)
+
+        def failing(op: Op[Any], *, write: bool) -> Any:
+            if over():
+                raise OSError("no")
+            return run(op, write=write)
+
+        steps = saver._sweep(datetime.now(UTC) + timedelta(hours=1), dry_run=False)
+        if how == "stopped":
+            run_steps(saver.log, steps, over)
+        else:
+            with monkeypatch.context() as patch, suppress(OSError):
+                patch.setattr(saver.log, "run", failing)
+                run_steps(saver.log, steps)
+        assert sum(told.counts) == 5 - threads.count()
+        assert len(told.counts) <= 1
+        assert threads.count() == max(0, 5 - max(0, after - 1))
