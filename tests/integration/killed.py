@@ -21,12 +21,15 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from graphs.support import make_graph
+from graphs.shop import TOOLS
+from graphs.support import SUMMARIZE_ABOVE, catalog
 from langmem_ext.checkpoint import DeltaSaver
 from langmem_ext.log import MessageLog
 from langmem_ext.storage.effects import Effect, Rows
 from langmem_ext.storage.sqlite import SqliteDriver
+from langmem_ext.telemetry import Event
 from langmem_ext.waiting.converse import converse
+from langmem_ext.waiting.graph import build_waiting_graph
 
 SAID = ("hello, I want to cancel my order", "it's O-12345", "yes", "and where is order O-778?")
 
@@ -55,12 +58,25 @@ class DyingDriver(SqliteDriver):
         self._step()
 
 
+class Noting:
+    """A sink that writes each event to a file, where a kill loses nothing of it: what it is about, without when and how long."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def emit(self, event: Event) -> None:
+        told = {name: value for name, value in event.as_dict().items() if name not in ("time", "duration_ms")}
+        with self._path.open("a") as events:
+            events.write(json.dumps(told, sort_keys=True) + "\n")
+
+
 def talk(folder: Path, first: int, dies_at: int | None) -> int:
     """Send the messages from `first` on, noting each answer in a file; the number of steps that the database took."""
     os.environ["LANGMEM_EXT_SHOP_DB"] = str(folder / "shop.db")
     driver = DyingDriver(str(folder / "memory.db"), synchronous="normal")
     driver.dies_at = dies_at
-    graph = make_graph(DeltaSaver(MessageLog(driver)))
+    builder = build_waiting_graph(catalog, TOOLS, summarize_above=SUMMARIZE_ABOVE, telemetry=[Noting(folder / "events")])
+    graph = builder.compile(checkpointer=DeltaSaver(MessageLog(driver)))
     for number in range(first, len(SAID)):
         converse(graph, SAID[number], thread_id="t", message_id=f"said-{number}")
         with (folder / "answered").open("a") as answered:
@@ -136,6 +152,7 @@ def run(command: dict[str, Any]) -> dict[str, Any]:
             "answered": first,
             "steps": int(steps.read_text()) if steps.exists() else None,
             "end": json.loads((folder / "end.json").read_text()),
+            "events": (folder / "events").read_text().splitlines(),
         }
     finally:
         shutil.rmtree(folder)

@@ -85,6 +85,8 @@ def test_killed_before_any_statement_and_before_and_after_any_commit_it_ends_the
         # Writes that wait at the same time share a commit, so that a conversation has a few steps more or less.
         assert found["died"] == -9 or step > undisturbed["steps"] * 0.9, f"step {step} was never reached"
         assert found["end"] == undisturbed["end"], f"killed at step {step}, after {found['answered']} answers"
+        # What a killed node has told, the next process tells again: nothing is missing, and nothing is told that did not come about.
+        assert sorted(set(found["events"])) == sorted(undisturbed["events"]), f"killed at step {step}"
 
 
 def seconds_of(nursery: Nursery) -> float:
@@ -103,5 +105,6 @@ def test_killed_at_any_moment_it_ends_the_same(nursery: Nursery, undisturbed: An
         seconds = chance.uniform(0, length)
         found = nursery.run(after_s=seconds)
         died += found["died"] == -9
+        assert set(found["events"]) == set(undisturbed["events"]), f"kill {number}, after {seconds * 1000:.1f} ms"
         assert found["end"] == undisturbed["end"], f"kill {number}, after {seconds * 1000:.1f} ms and {found['answered']} answers"
     assert died > RANDOM_KILLS / 4

@@ -13,15 +13,18 @@ import signal
 import sys
 import time
 import traceback
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from langmem_ext import DeltaSaver, MessageLog, Retention, Threads
+from langmem_ext import DeltaSaver, Event, MessageLog, Retention, Threads
+from langmem_ext.retention import STEP
 from langmem_ext.storage import fill_ops
 from langmem_ext.storage.effects import Effect, Rows
 from langmem_ext.storage.sqlite import SqliteDriver
 
 THREADS = [f"t{number}" for number in range(6)]
 RETENTION = Retention(keep_last=4)
+EXPIRY = Retention(ttl=60)
 fill_ops.AT_ONCE = 16  # type: ignore[misc]  # so that a small database takes many steps
 
 
@@ -46,6 +49,17 @@ class DyingDriver(SqliteDriver):
         self._step()
 
 
+class Told:
+    """A sink that writes how many threads have expired to a file beside the database, where a kill loses nothing of it."""
+
+    def __init__(self, path: str) -> None:
+        self._path = f"{path}-told"
+
+    def emit(self, event: Event) -> None:
+        with open(self._path, "a") as told:
+            told.write(f"{event.as_dict()['threads']}\n")
+
+
 def carry_out(saver: DeltaSaver, what: str) -> None:
     """Do one of the works."""
     match what:
@@ -67,6 +81,18 @@ def carry_out(saver: DeltaSaver, what: str) -> None:
             (Threads(saver).enable_search if what == "search" else Threads(saver).rebuild_search)()
 
 
+def expire(saver: DeltaSaver, what: str) -> None:
+    """Let an hour pass for the saver, and have it sweep, or write something else."""
+    now = datetime.now(UTC) + timedelta(hours=1)
+    if what == "expire":
+        saver.sweep(now=now)
+        return
+    assert saver._keeper is not None
+    for _ in range(2 * STEP):
+        if saver._keeper.is_due("another"):
+            saver._keeper.step("another", round(now.timestamp() * 1000))
+
+
 def carry(saver: DeltaSaver, what: str, path: str) -> None:
     """Import from, or export to, a file beside the database."""
     if what == "import":
@@ -78,11 +104,15 @@ def carry(saver: DeltaSaver, what: str, path: str) -> None:
 def work(command: dict[str, Any]) -> dict[str, Any]:
     """Open the database and do the work; how many steps it took, and how long."""
     driver = DyingDriver(command["path"])
-    saver = DeltaSaver(MessageLog(driver), retention=RETENTION)
+    expiring = command["what"].startswith("expire")
+    told = [Told(command["path"])] if expiring else []
+    saver = DeltaSaver(MessageLog(driver), retention=EXPIRY if expiring else RETENTION, telemetry=told)
     driver.steps, driver.dies_at = 0, command.get("dies_at")
     began = time.monotonic()
     if command["what"] in ("import", "export"):
         carry(saver, command["what"], command["path"])
+    elif expiring:
+        expire(saver, command["what"])
     else:
         carry_out(saver, command["what"])
     return {"steps": driver.steps, "seconds": time.monotonic() - began}

@@ -191,3 +191,28 @@ def test_killed_in_the_middle_of_upkeep_a_database_is_whole_and_can_go_on(
         died += found["died"] == -9
         assert_what_stays_is_whole(what, path, before, f"kill {number} of {what}, {where}")
     assert died >= KILLS / 3
+
+
+@pytest.mark.parametrize(("what", "untold"), [("expire", len(THREADS)), ("expire in passing", 1)])
+def test_killed_while_threads_expire_it_has_told_of_none_that_is_still_there(
+    what: str, untold: int, mortal: Mortal, whole: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "memory.db"
+
+    def run(**where: Any) -> tuple[Any, int, int]:
+        """What came of it, how many threads have gone, and how many were told of."""
+        for old in tmp_path.iterdir():
+            old.unlink()
+        shutil.copy(whole, path)
+        found, told = mortal.run(what=what, path=str(path), **where), tmp_path / "memory.db-told"
+        with DeltaSaver.from_conn_string(str(path)) as saver:
+            gone = len(THREADS) - Threads(saver).count()
+        return found, gone, sum(map(int, told.read_text().split())) if told.exists() else 0
+
+    undisturbed, gone, told = run()
+    assert (undisturbed["died"], gone, told) == (0, len(THREADS), len(THREADS))
+    stride = 1 if SOAK else max(1, undisturbed["steps"] // 30)
+    for step in range(0, undisturbed["steps"], stride):
+        found, gone, told = run(dies_at=step)
+        assert found["died"] == -9
+        assert gone - untold <= told <= gone, f"killed at step {step}"
