@@ -12,6 +12,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from langmem_ext.checkpoint import DeltaSaver
+    from langmem_ext.context.counters import TiktokenCounter, counter_for
     from langmem_ext.continuation import ContextSummary, Continuation, ToolResult
     from langmem_ext.continued_tool import continued
     from langmem_ext.conversation import ConversationMemory, InMemoryConversationMemory, SessionHandle
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from langmem_ext.history import ThreadChatMessageHistory
     from langmem_ext.log import MessageLog
     from langmem_ext.messages.annotations import FileReference
+    from langmem_ext.messages.tokens import ApproximateCounter, TokenCounter
     from langmem_ext.messages.turns import ConversationTurn
     from langmem_ext.opentelemetry_sink import OpenTelemetrySink
     from langmem_ext.retention import Retention
@@ -72,6 +74,7 @@ if TYPE_CHECKING:
     from langmem_ext.waiting.turn import Turn
 
 _HOMES = {
+    "ApproximateCounter": "messages.tokens",
     "AsyncSweeper": "sweeper",
     "CatalogError": "errors",
     "Classifier": "waiting.classify",
@@ -137,7 +140,9 @@ _HOMES = {
     "ThreadStatistics": "types",
     "ThreadUsage": "usage",
     "Threads": "threads",
+    "TiktokenCounter": "context.counters",
     "TitleWriter": "titles",
+    "TokenCounter": "messages.tokens",
     "ToolResult": "continuation",
     "Turn": "waiting.turn",
     "TurnFile": "files",
@@ -153,6 +158,7 @@ _HOMES = {
     "continued": "continued_tool",
     "converse": "waiting.converse",
     "copy_saver": "saver_copy",
+    "counter_for": "context.counters",
     "examine": "doctor",
     "import_checkpoints": "transfer",
     "mark_sensitive": "waiting.marks",
@@ -161,6 +167,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "ApproximateCounter",
     "AsyncSweeper",
     "CatalogError",
     "Classifier",
@@ -226,7 +233,9 @@ __all__ = [
     "ThreadStatistics",
     "ThreadUsage",
     "Threads",
+    "TiktokenCounter",
     "TitleWriter",
+    "TokenCounter",
     "ToolResult",
     "Turn",
     "TurnFile",
@@ -242,6 +251,7 @@ __all__ = [
     "continued",
     "converse",
     "copy_saver",
+    "counter_for",
     "examine",
     "import_checkpoints",
     "mark_sensitive",

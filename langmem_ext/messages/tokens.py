@@ -1,15 +1,122 @@
-"""Token counts that need no tokenizer: an approximation stored beside every message, so that a window can be cut without reading it."""
+"""How many tokens a message costs: counters, and the approximation that is stored beside every message.
+
+A counter counts all of a message that a model is sent: its content, block by block (`messages.blocks`), its tool calls as JSON, its name,
+and what a message costs by itself; and tool schemas beside. What stands in the database is langchain-core's approximation, which needs no
+look at the text: totals of threads are made of it. Who cuts a window counts the messages that it reads.
+"""
 
 from __future__ import annotations
 
-from typing import Final
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
 
 from langchain_core.messages import BaseMessage, HumanMessage
 from langchain_core.messages.utils import count_tokens_approximately
+from langchain_core.tools import BaseTool
+from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from langmem_ext.interruption import pass_on
+from langmem_ext.messages.blocks import CountText, tokens_of_content
+from langmem_ext.messages.scripts import tokens_in
 from langmem_ext.messages.text import text_of
 
+Tool: TypeAlias = BaseTool | Mapping[str, Any] | type | Callable[..., Any]
+"""What LangChain's `bind_tools` takes."""
+
+PER_MESSAGE: Final = 4
+"""Tokens of a message beyond what it says: its role, and where it begins and ends."""
+
+PER_TOOL: Final = 8
+"""Tokens of a tool beyond its schema."""
+
+
+@runtime_checkable
+class TokenCounter(Protocol):
+    """Counts what a model is sent, in tokens."""
+
+    @property
+    def name(self) -> str:
+        """What it counts by, for those who read a count."""
+
+    def count(self, message: BaseMessage) -> int:
+        """Tokens of a message: its content, its tool calls, and what a message costs by itself."""
+
+    def count_text(self, text: str) -> int:
+        """Tokens of a bare text."""
+
+    def count_tools(self, tools: Sequence[Tool]) -> int:
+        """Tokens of the schemas of tools, as a request holds them."""
+
+
+class ApproximateCounter:
+    """Counts by the scripts of a text (`messages.scripts`): no vocabulary, nothing to load, 10 µs a message."""
+
+    @property
+    def name(self) -> str:
+        """`approximate`."""
+        return "approximate"
+
+    def count(self, message: BaseMessage) -> int:
+        """About how many tokens a message costs."""
+        return tokens_of_message(message, tokens_in)
+
+    def count_text(self, text: str) -> int:
+        """About how many tokens a text is."""
+        return tokens_in(text)
+
+    def count_tools(self, tools: Sequence[Tool]) -> int:
+        """About how many tokens the schemas of tools cost."""
+        return tokens_of_tools(tools, tokens_in)
+
+
+def tokens_of_message(message: BaseMessage, count: CountText) -> int:
+    """Tokens of a message, with a way to count texts: `PER_MESSAGE`, its content, the JSON of its tool calls, and its name.
+
+    What no provider is sent (a tool's artifact, usage, metadata) costs nothing.
+    """
+    fields = vars(message)
+    content, name = fields.get("content"), fields.get("name")
+    calls, unread = fields.get("tool_calls"), fields.get("invalid_tool_calls")
+    tokens = PER_MESSAGE
+    if isinstance(content, str):
+        tokens += count(content)
+    else:
+        told = {call.get("id") for call in (*(calls or ()), *(unread or ()))}
+        tokens += tokens_of_content(content, count, told - {None})
+    for said in (calls, unread):
+        if said:
+            tokens += count(json.dumps(said, default=str))
+    if name:
+        tokens += count(str(name)) + 1
+    if kwargs := fields.get("additional_kwargs"):
+        tokens += _beside(kwargs, count, called=bool(calls or unread))
+    return tokens
+
+
+def _beside(kwargs: Mapping[str, Any], count: CountText, *, called: bool) -> int:
+    """Tokens of what some integrations keep beside the content: a model's reasoning, and calls in a form of their own."""
+    reasoning = kwargs.get("reasoning_content")
+    tokens = count(reasoning) if isinstance(reasoning, str) else 0
+    own = [kwargs[name] for name in ("tool_calls", "function_call") if kwargs.get(name) and not called]
+    return tokens + sum(count(json.dumps(calls, default=str)) for calls in own)
+
+
+def tokens_of_tools(tools: Sequence[Tool], count: CountText) -> int:
+    """Tokens of tools' schemas as OpenAI has them, with a way to count texts."""
+    return sum(PER_TOOL + count(schema_of(tool)) for tool in tools)
+
+
+def schema_of(tool: Tool) -> str:
+    """A tool's schema as JSON; a provider's own tool as it stands."""
+    try:
+        return json.dumps(convert_to_openai_tool(tool), default=str)
+    except Exception as error:
+        pass_on(error)
+        return json.dumps(tool, default=str)
+
+
+# -- what is stored ------------------------------------------------------------------------------------------------------------------------
 COUNTER: Final = "langchain-core/approximate"
 """Name of the counter, stored with the database: who reads a count knows what it is worth."""
 

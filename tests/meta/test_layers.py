@@ -131,7 +131,9 @@ NEEDS_A_DRIVER = {"storage.postgres": frozenset({"psycopg", "psycopg_pool"}), "s
 OPTIONAL = frozenset({"settings"})
 """Parts whose own extra must be installed to import them at all: only the edges do, the rest of the package takes arguments."""
 
-EFFECTS = frozenset({"waiting.converse", "waiting.nodes", "waiting.lease", "waiting.model_classifier"})
+EFFECTS = frozenset(
+    {"context.counters", "context.encodings", "waiting.converse", "waiting.nodes", "waiting.lease", "waiting.model_classifier"}
+)
 """Modules of `waiting` and `context` that carry out; the others decide, as does all of `messages`."""
 
 PURE = frozenset({"messages", "waiting", "context"})
