@@ -164,7 +164,7 @@ def plan_offload(
         exempt: Names of tools whose outputs are always shown whole.
         before: Where the messages begin that are left alone whatever they cost; by default the latest round of tool calls.
     """
-    if not least_tokens:
+    if not least_tokens or sum(counts) < protected_tokens + least_tokens:
         return ()
     end = latest_round(messages) if before is None else before
     shown, saved, chosen = 0, 0, []
