@@ -6,16 +6,13 @@ somebody else said. Of images and files it says that they were there; thoughts a
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
+from langmem_ext.context.output_text import as_json, output_text
 from langmem_ext.messages.annotations import HIDDEN, is_marked, shown_text
-
-LONGEST_TOKEN: Final = 200
-"""Characters without a blank from which a string in a block is taken for encoded data, which nobody can read."""
 
 _SPEAKERS: Final[Mapping[type[BaseMessage], str]] = {HumanMessage: "user", AIMessage: "agent", SystemMessage: "system"}
 _SHOWN_ELSEWHERE: Final = frozenset(
@@ -23,14 +20,6 @@ _SHOWN_ELSEWHERE: Final = frozenset(
     | {"thinking", "redacted_thinking", "reasoning", "reasoning_content"}
 )
 """Blocks that are in the text or among the calls, and thoughts."""
-
-_MEDIA: Final[Mapping[str, str]] = {
-    **dict.fromkeys(("image", "image_url", "input_image"), "image"),
-    **dict.fromkeys(("audio", "input_audio"), "audio"),
-    **dict.fromkeys(("video", "video_url"), "video"),
-    **dict.fromkeys(("file", "input_file", "document", "media"), "file"),
-}
-_NAMES: Final = ("filename", "file_name", "name", "title", "url")
 
 
 class Entry(NamedTuple):
@@ -75,9 +64,12 @@ def _in_line(name: str) -> str:
 def _parts(message: BaseMessage) -> Iterator[str]:
     yield shown_text(vars(message))
     marked = is_marked(vars(message))
-    for block in message.content if isinstance(message.content, list) else ():
-        if isinstance(block, dict):
-            yield _noted(block, marked=marked)
+    content: Any = message.content
+    if not isinstance(content, str | list):
+        yield HIDDEN if marked else output_text(content).text
+    for block in content if isinstance(content, list) else ():
+        if isinstance(block, dict) and block.get("type") not in _SHOWN_ELSEWHERE:
+            yield HIDDEN if marked else output_text([block]).text
     if isinstance(message, AIMessage):
         for call in message.tool_calls:
             yield f"calls {_in_line(call['name'])}({_arguments(call['args'], marked=marked)})"
@@ -89,34 +81,4 @@ def _arguments(args: Mapping[str, Any], *, marked: bool) -> str:
     """A call's arguments; of a message that holds a sensitive value only their names, for nobody knows which of them it is."""
     if marked:
         return ", ".join(f"{name}={HIDDEN}" for name in args)
-    return json.dumps(args, ensure_ascii=False, default=str)
-
-
-def _noted(block: Mapping[str, Any], *, marked: bool) -> str:
-    """What is said of a block that is no text."""
-    kind = block.get("type")
-    if kind in _SHOWN_ELSEWHERE:
-        return ""
-    source = block.get("source")
-    readable = isinstance(source, dict) and source.get("type") in ("text", "content")
-    if isinstance(kind, str) and kind in _MEDIA and not readable:
-        name = "" if marked else _name_of(block)
-        return f"[{_MEDIA[kind]} {name}]" if name else f"[{_MEDIA[kind]}]"
-    return HIDDEN if marked else json.dumps(_readable(block), ensure_ascii=False, default=str)
-
-
-def _name_of(block: Mapping[str, Any]) -> str:
-    """What a file or image is called, or where it is; encoded data is neither."""
-    inner = [value for value in (block.get(str(block.get("type"))), block.get("source")) if isinstance(value, dict)]
-    found = [place.get(key) for place in (block, *inner) for key in _NAMES]
-    found.append(block.get("image_url"))
-    return next((_in_line(name) for name in found if isinstance(name, str) and name and not name.startswith("data:")), "")
-
-
-def _readable(value: Any) -> Any:
-    """The value without encoded data."""
-    if isinstance(value, str):
-        return f"({len(value)} characters)" if len(value) > LONGEST_TOKEN and not any(map(str.isspace, value)) else value
-    if isinstance(value, Mapping):
-        return {key: _readable(item) for key, item in value.items()}
-    return [_readable(item) for item in value] if isinstance(value, list | tuple) else value
+    return as_json(args)

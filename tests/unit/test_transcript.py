@@ -78,8 +78,12 @@ def test_images_files_and_sounds_are_noted_and_never_spelt_out() -> None:
             ]
         )
     )
-    notes = "[image]|[image https://example.org/cat.png]|[image]|[file report.pdf]|[file Terms]|[audio]|[video]"
-    assert "|".join(line.strip() for line in text.splitlines()) == f"user: Look at these.|{notes}"
+    lines = [line.strip() for line in text.splitlines()]
+    assert lines[0] == "user: Look at these."
+    kinds = ["image", "image", "image", "file", "document", "audio", "video"]
+    assert [line.strip("[").split(",")[0] for line in lines[1:]] == kinds
+    assert "https://example.org/cat.png" in lines[2]
+    assert len(text) < 400
 
 
 def test_a_document_of_text_is_read() -> None:
@@ -87,6 +91,11 @@ def test_a_document_of_text_is_read() -> None:
         HumanMessage([{"type": "document", "source": {"type": "text", "data": "Clause 7 applies.", "media_type": "text/plain"}}])
     )
     assert "Clause 8 applies" in transcript(ToolMessage([{"type": "json", "json": {"note": "Clause 8 applies"}}], tool_call_id="c"))
+
+
+def test_an_output_that_is_a_value_is_read_as_json() -> None:
+    result = ToolMessage("", tool_call_id="c", name="find").model_copy(update={"content": {"order": "O-17"}})
+    assert transcript(result) == 'find returned: {"order": "O-17"}'
 
 
 def test_thoughts_and_messages_that_say_nothing_are_left_out() -> None:

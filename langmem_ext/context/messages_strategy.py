@@ -1,0 +1,115 @@
+"""The strategy that goes by the number of messages: head, dropped middle, tail. Pure.
+
+```
+[  head  ] [ ------- dropped middle ------- ] [    tail    ]
+  first       one marker: a summary of it,       the newest
+   run        or that it was trimmed              messages
+```
+
+The head ends with the first answer in words, so it holds what the conversation is about. Every cut is at a safe boundary: a tool call stays
+with its results, which is where the numbers below are exceeded.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, SystemMessage
+
+from langmem_ext.messages.pairing import safe_boundaries
+from langmem_ext.messages.text import text_of
+
+MAX_MESSAGES: Final = 40
+"""A conversation of more messages gets a dropped middle."""
+
+TRIM_CHARS: Final = 2_000
+"""Characters of an older tool output that are shown."""
+
+UNTRIMMED: Final = 2
+"""Messages at the end whose tool output is shown whole: the last exchange."""
+
+LEAST_TAIL: Final = 4
+"""Messages that are of use as a context."""
+
+TRIMMED_MARKER: Final = "[Earlier conversation trimmed — {count} messages removed to stay within context budget]"
+SUMMARY_MARKER: Final = "[Summary of {count} earlier messages]\n"
+COMPACTED_MARKER: Final = "[Compacted conversation summary]\n"
+COMPACTED_ANSWER: Final = "Understood. I have the conversation context."
+
+
+@dataclass(frozen=True, slots=True)
+class Zones:
+    """Where the head of a conversation ends and where its tail begins.
+
+    Attributes:
+        head_end: Messages before this position are the head.
+        tail_start: Messages from this position on are the tail.
+    """
+
+    head_end: int
+    tail_start: int
+
+    @property
+    def dropped(self) -> int:
+        """Messages between head and tail; at least 1."""
+        return self.tail_start - self.head_end
+
+
+def first_run_end(messages: Sequence[BaseMessage]) -> int:
+    """The position after the first message of the model that has a text: the first run's final answer; 0 where there is none."""
+    return next((at + 1 for at, message in enumerate(messages) if isinstance(message, AIMessage) and text_of(message.content).strip()), 0)
+
+
+def tail_size(max_messages: int) -> int:
+    """How many messages the tail has: half of those allowed, and never fewer than are of use."""
+    return max(LEAST_TAIL, max_messages // 2)
+
+
+def plan_zones(messages: Sequence[BaseMessage], max_messages: int = MAX_MESSAGES) -> Zones | None:
+    """Head and tail of a conversation that has more than `max_messages`; None where nothing is to be dropped.
+
+    System messages at the beginning belong to the head. A cut that would part a call from its results moves: the head's to after them, the
+    tail's to before the call, and only where that leaves nothing to drop to after the results.
+
+    Args:
+        messages: The conversation as the model would be shown it.
+        max_messages: How many messages a conversation may have; 0: any number.
+    """
+    if max_messages <= 0 or len(messages) <= max_messages:
+        return None
+    bounds = safe_boundaries(messages)
+    instructions = next((at for at, message in enumerate(messages) if not isinstance(message, SystemMessage)), len(messages))
+    head_end = bounds[bisect_left(bounds, max(first_run_end(messages), instructions))]
+    wanted = len(messages) - tail_size(max_messages)
+    if wanted <= head_end:
+        return None
+    before = bounds[bisect_right(bounds, wanted) - 1]
+    tail_start = before if before > head_end else bounds[bisect_left(bounds, wanted)]
+    return Zones(head_end, tail_start) if tail_start < len(messages) else None
+
+
+def trim_end(messages: Sequence[BaseMessage]) -> int:
+    """The tool outputs before this position are trimmed: all but those of the last exchange, which is the last two messages.
+
+    Where these are results of a message's calls, its other results belong to the exchange too.
+    """
+    bounds = safe_boundaries(messages)
+    return bounds[bisect_right(bounds, max(len(messages) - UNTRIMMED, 0)) - 1]
+
+
+def static_marker(count: int) -> HumanMessage:
+    """What stands for `count` dropped messages of which there is no summary."""
+    return HumanMessage(TRIMMED_MARKER.format(count=count))
+
+
+def summary_marker(count: int, summary: str) -> HumanMessage:
+    """What stands for `count` dropped messages: their summary."""
+    return HumanMessage(SUMMARY_MARKER.format(count=count) + summary)
+
+
+def compacted(summary: str) -> list[AnyMessage]:
+    """The two messages that a whole conversation becomes when the user asks for it: its summary, and that the model has it."""
+    return [HumanMessage(COMPACTED_MARKER + summary), AIMessage(COMPACTED_ANSWER)]
