@@ -11,6 +11,7 @@ LangmemExtError
 │   └── ThreadExpired                not written for longer than it lives
 ├── TurnLimitReached                 a thread has as many turns as it may have
 ├── ThreadBusy                       another caller is driving the thread right now
+├── HeadConflict                     another writer has moved a thread's head
 ├── SearchUnavailable                there is nothing to search in, and why
 ├── ConversationError                a turn that cannot be delivered to this graph as it stands
 ├── SummaryFailed                    a model's answer that cannot stand for what it was to sum up

@@ -26,16 +26,18 @@ _DETAIL: Final = re.compile(
     r"""
       "[^"\n]{2,60}" | “[^”\n]{2,60}” | «[^»\n]{2,60}» | `[^`\n]{2,60}` | (?<!\w)'[^'\n]{2,60}'(?!\w)   # quoted
     | https?://[^\s<>"'`]+
-    | [\w.+-]+@[\w-]+(?:\.[\w-]+)+
+    | (?<![\w.+-])[\w.+-]++@[\w-]++(?:\.[\w-]++)+
     | [A-Za-z]:\\[^\s"'`<>]+
     | (?<![\w/.~])(?:~|\.{1,2})?/[\w.@+-]+(?:/[\w.@+-]+)*                                                   # a path from a root
-    | (?<![\w/])(?:[\w.@+-]+/)*[\w@+-]+(?:\.[\w+-]+)*\.(?:KINDS)\b                                          # a file
+    | (?<![\w/.@+-])(?:[\w.@+-]++/)*+[\w@+-][\w.@+-]*\.(?:KINDS)\b                                          # a file
     | [$€£¥\#]\d[\d.,:/-]*
-    | \b(?=[\w-]*\d)(?=[\w-]*[^\W\d_])(?!\d+(?:st|nd|rd|th)\b)\w[\w-]*\w\b                                  # an id
+    | (?<![\w-])(?=[\w-]*\d)(?=[\w-]*[^\W\d_])(?!\d+(?:st|nd|rd|th)\b)\w[\w-]*\w\b                                  # an id
     | \d[\d.,:/-]*\d%? | \d%
     """.replace("KINDS", _KINDS),
     re.VERBOSE,
 )
+"""Each kind begins only where a word does, so a text of any form is read in one pass."""
+
 _RUN: Final = re.compile(r"\d+(?:[.,:/'-]\d+)*")
 
 
