@@ -4,33 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-_KINDS: Final[Mapping[str, str]] = {
-    "image": "image",
-    "image_url": "image",
-    "input_image": "image",
-    "audio": "audio",
-    "input_audio": "audio",
-    "video": "video",
-    "file": "file",
-    "input_file": "file",
-    "document": "document",
-    "media": "media",
-}
-"""Types of blocks that hold or name what is no text, in LangChain's words and in those of providers."""
+from langmem_ext.messages.media import Medium, medium_of, text_in
 
-_INNER: Final = ("source", "image_url", "input_audio", "file")
-"""Where a block keeps what it holds, if not in itself."""
-
-_DATA: Final = ("base64", "data", "file_data", "bytes")
-_PLACE: Final = ("url", "file_id", "filename", "id")
-_MIME: Final = ("mime_type", "media_type", "format")
-
-_LONGEST_PLACE: Final = 200
-"""Characters of a URL that a note shows."""
+_LONGEST_NAME: Final = 200
+"""Characters of a name or URL that a note shows."""
 
 _BASE64: Final = re.compile(r"(?:data:[^,]{0,200},)?[A-Za-z0-9+/_-]{512,}={0,2}")
 """A string that is no text, for blocks of kinds that nobody knows."""
@@ -83,63 +64,22 @@ def as_json(value: object) -> str:
 
 def _read(block: object) -> tuple[str, int, bool]:
     """A block's text, the characters of the whole block that count, and whether the text is a note."""
-    if isinstance(block, str):
-        return block, len(block), False
     if not isinstance(block, Mapping):
-        text = as_json(block)
+        text = block if isinstance(block, str) else as_json(block)
         return text, len(text), False
-    kind = _KINDS.get(str(block.get("type")), "")
-    fields = dict(_fields(block))
-    text = _plain(block, fields)
-    if text is not None:
-        return text, len(text), False
-    if kind and (note := _note(kind, fields)):
-        data = next((fields[name] for name in _DATA if name in fields), None) or fields.get("url") or ""
-        return note, max(len(note), len(data)), True
-    written = as_json(block)
-    return as_json(_without_data(block)), len(written), False
+    if (plain := text_in(block)) is not None:
+        return plain, len(plain), False
+    if medium := medium_of(block):
+        note = _note(medium)
+        return note, max(len(note), medium.written), True
+    return as_json(_without_data(block)), len(as_json(block)), False
 
 
-def _fields(block: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
-    """What a block says, whatever its provider puts it in."""
-    yield from block.items()
-    for name in _INNER:
-        inner = block.get(name)
-        if isinstance(inner, Mapping):
-            yield from ((key, value) for key, value in inner.items() if key != "type")
-        elif isinstance(inner, str) and name == "image_url":
-            yield "url", inner
-
-
-def _plain(block: Mapping[Any, Any], fields: Mapping[str, Any]) -> str | None:
-    """The text of a block that is one, or of a document that holds text."""
-    if isinstance(block.get("text"), str):
-        return str(block["text"])
-    source = block.get("source")
-    if isinstance(source, Mapping) and source.get("type") == "text" and isinstance(fields.get("data"), str):
-        return str(fields["data"])
-    return None
-
-
-def _note(kind: str, fields: Mapping[str, Any]) -> str:
-    """What stands for a block: its kind, its type, and its size or its place; empty if it has neither."""
-    mime = next((str(fields[name]) for name in _MIME if isinstance(fields.get(name), str)), "")
-    data = next((fields[name] for name in _DATA if isinstance(fields.get(name), str | bytes) and fields[name]), None)
-    url = fields.get("url")
-    if data is None and isinstance(url, str) and url.startswith("data:"):
-        data = url
-    if isinstance(data, str) and data.startswith("data:"):
-        head, _, data = data.partition(",")
-        mime = mime or head.removeprefix("data:").split(";")[0]
-    if data is not None:
-        size = len(data) if isinstance(data, bytes) else len(data.rstrip("=")) * 3 // 4
-        where = _size(size)
-    else:
-        place = next((str(fields[name]) for name in _PLACE if isinstance(fields.get(name), str) and fields[name]), "")
-        where = place if len(place) <= _LONGEST_PLACE else f"{place[: _LONGEST_PLACE - 1]}…"
-    if kind == "media":
-        kind = mime.split("/")[0] or kind
-    return f"[{', '.join(filter(None, (kind, mime, where)))}]" if where else ""
+def _note(medium: Medium) -> str:
+    """What stands for a medium: its kind, its type, and its size, or its place where that is elsewhere."""
+    name = medium.name if len(medium.name) <= _LONGEST_NAME else f"{medium.name[: _LONGEST_NAME - 1]}…"
+    where = name if medium.size is None else _size(medium.size)
+    return f"[{', '.join(filter(None, (medium.kind, medium.media_type, where)))}]"
 
 
 def _size(count: int) -> str:

@@ -19,6 +19,8 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final, TypeAlias
 
+from langmem_ext.messages.media import KINDS, data_of, media_type_of, size_of, source_of
+
 CountText: TypeAlias = Callable[[str], int]
 
 IMAGE: Final = 1_600
@@ -105,22 +107,22 @@ def _image(block: _Block, count: CountText) -> int:
 
 
 def _audio(block: _Block, count: CountText) -> int:
-    data = _data_of(block)
+    data = data_of(block)
     if data is None:
         return AUDIO_SECOND * UNSEEN_SECONDS
-    kind = _media_type(block)
+    kind = media_type_of(block)
     per_second = next((value for name, value in _AUDIO_BYTES.items() if name in kind), _OTHER_AUDIO_BYTES)
-    return AUDIO_SECOND * max(1, -(-_size(data) // per_second))
+    return AUDIO_SECOND * max(1, -(-size_of(data) // per_second))
 
 
 def _video(block: _Block, count: CountText) -> int:
-    data = _data_of(block)
-    return VIDEO_SECOND * (UNSEEN_SECONDS if data is None else max(1, -(-_size(data) // VIDEO_SECOND_BYTES)))
+    data = data_of(block)
+    return VIDEO_SECOND * (UNSEEN_SECONDS if data is None else max(1, -(-size_of(data) // VIDEO_SECOND_BYTES)))
 
 
 def _file(block: _Block, count: CountText) -> int:
     """A document: its pages; what it says of itself besides; if it is a text, or another medium after all, as that."""
-    source, kind = _source(block), _media_type(block)
+    source, kind = source_of(block), media_type_of(block)
     said = sum(count(block[name]) for name in ("title", "context") if isinstance(block.get(name), str))
     if source.get("content"):
         return said + tokens_of_content(source["content"], count)
@@ -129,10 +131,10 @@ def _file(block: _Block, count: CountText) -> int:
     for medium, row in (("image/", _image), ("audio/", _audio), ("video/", _video)):
         if kind.startswith(medium):
             return said + row(block, count)
-    data = _data_of(block)
+    data = data_of(block)
     if data is not None and (kind.startswith("text/") or kind == "application/json"):
-        return said + -(-_size(data) // 3)
-    return said + PAGE * (UNSEEN_PAGES if data is None else max(1, -(-_size(data) // PAGE_BYTES)))
+        return said + -(-size_of(data) // 3)
+    return said + PAGE * (UNSEEN_PAGES if data is None else max(1, -(-size_of(data) // PAGE_BYTES)))
 
 
 def _foreign(block: _Block, count: CountText) -> int:
@@ -153,10 +155,8 @@ def _unknown(block: _Block, count: CountText) -> int:
 
 _KINDS: Final[Mapping[str, _Row]] = (
     dict.fromkeys(("text", "input_text", "output_text", "summary_text", "reasoning_text"), _fields("text"))
-    | dict.fromkeys(("image", "image_url", "input_image", "computer_screenshot", "image_generation_call"), _image)
-    | dict.fromkeys(("audio", "input_audio", "output_audio"), _audio)
-    | dict.fromkeys(("video", "video_url", "input_video"), _video)
-    | dict.fromkeys(("file", "input_file", "document", "media", "text-plain"), _file)
+    | {name: {"image": _image, "audio": _audio, "video": _video}.get(kind, _file) for name, kind in KINDS.items()}
+    | {"text-plain": _file}
     | dict.fromkeys(("tool_result", "web_search_tool_result", "web_fetch_tool_result", "server_tool_result"), _fields("content", "output"))
     | dict.fromkeys(("cachePoint", "cache_point"), _nothing)
     | {
@@ -176,42 +176,6 @@ _KINDS: Final[Mapping[str, _Row]] = (
 # -- what of a block is data ---------------------------------------------------------------------------------------------------------------
 
 
-def _source(block: _Block) -> _Block:
-    """Where the data of a block stands: in the block, or in a field of it."""
-    for name in ("source", "file", "input_audio", "image_url", "video_url"):
-        if isinstance(inner := block.get(name), Mapping):
-            return inner
-    return block
-
-
-def _data_of(block: _Block) -> str | bytes | None:
-    """The data of a medium; None where only a URL or an id is known."""
-    source = _source(block)
-    for name in ("data", "base64", "file_data", "bytes", "url", "file_url", "image_url"):
-        data = source.get(name)
-        if isinstance(data, bytes | bytearray):
-            return bytes(data)
-        if isinstance(data, str) and data and (data.startswith("data:") or "url" not in name):
-            return data
-    return None
-
-
-def _media_type(block: _Block) -> str:
-    """What a block says that its data is: a media type, a format or a file's name, in small letters; empty where it says nothing."""
-    source = _source(block)
-    for place in (source, block):
-        for name in ("mime_type", "media_type", "format", "filename"):
-            if isinstance(kind := place.get(name), str):
-                return kind.lower()
-    data = _data_of(block)
-    return data[5:].partition(";")[0].lower() if isinstance(data, str) and data.startswith("data:") else ""
-
-
-def _size(data: str | bytes) -> int:
-    """Bytes of data, of a text what its base64 holds."""
-    return len(data) if isinstance(data, bytes) else (len(data) - data.find(",", 0, 100) - 1) * 3 // 4
-
-
 def _readable(value: object, data: list[int]) -> object:
     """A value without the data in it, whose tokens are added to `data`."""
     if isinstance(value, Mapping):
@@ -219,6 +183,6 @@ def _readable(value: object, data: list[int]) -> object:
     if isinstance(value, list | tuple):
         return [_readable(inner, data) for inner in value]
     if isinstance(value, bytes | bytearray) or (isinstance(value, str) and _BASE64.fullmatch(value)):
-        data.append(-(-_size(value if isinstance(value, str) else bytes(value)) * PAGE // PAGE_BYTES))
+        data.append(-(-size_of(value if isinstance(value, str) else bytes(value)) * PAGE // PAGE_BYTES))
         return ""
     return value

@@ -273,11 +273,12 @@ def test_what_is_chosen_saves_enough_and_is_old(sizes: list[int], protected: int
         ({"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "plain"}}, "plain"),
         (
             {"type": "file", "file": {"filename": "a.pdf", "file_data": "data:application/pdf;base64,AAAA"}},
-            "[file, application/pdf, 3 bytes]",
+            "[file, a.pdf, 3 bytes]",
         ),
         ({"type": "file", "file_id": "file-1"}, "[file, file-1]"),
         ({"type": "media", "mime_type": "video/mp4", "data": b"1234"}, "[video, video/mp4, 4 bytes]"),
         ({"type": "text-plain", "text": "plain", "mime_type": "text/plain"}, "plain"),
+        ({"image": {"format": "png", "source": {"bytes": b"1234"}}}, "[image, png, 4 bytes]"),
         ({"type": "json", "rows": [1]}, '{"type": "json", "rows": [1]}'),
         ({"type": "strange", "blob": "A" * 600}, '{"type": "strange", "blob": "[600 bytes of data]"}'),
     ],
