@@ -19,6 +19,13 @@ from langmem_ext.errors import InvalidInput
 
 NUDGE_AT: Final = 3
 STOP_AT: Final = 6
+"""How often a call is made with the same result before the model is told, and before its turn ends."""
+
+ADVICE: Final = (
+    "Unless something has changed since, do not make that call again: "
+    "use other arguments or another tool, or tell the user what is missing."
+)
+"""What a model is told that repeats itself."""
 
 Call: TypeAlias = tuple[str, str]
 """A tool's name and its arguments, written in one way."""
@@ -123,8 +130,7 @@ def plan_nudge(messages: Sequence[BaseMessage], nudge_at: int | None = NUDGE_AT,
             return Stop(loop, _end_of_round(messages, loop), f"Stopped: {_told(loop)}.")
     if not loops or not nudge:
         return None
-    advice = "Do not make that call again: use other arguments or another tool, or tell the user what you have and what is missing."
-    return Nudge(loops[-1], _end_of_round(messages, loops[-1]), f"{_told(loops[-1])}. {advice}")
+    return Nudge(loops[-1], _end_of_round(messages, loops[-1]), f"{_told(loops[-1])}. {ADVICE}")
 
 
 def _calls(messages: Sequence[BaseMessage], start: int, results: Mapping[int, object]) -> dict[int, Call]:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
-from langmem_ext.context.loops import Loop, Nudge, Stop, find_loops, plan_nudge
+from langmem_ext.context.loops import ADVICE, Loop, Nudge, Stop, find_loops, plan_nudge
 from langmem_ext.errors import InvalidInput
 
 
@@ -36,10 +36,7 @@ def test_the_third_identical_call_is_answered_with_a_nudge_and_the_sixth_with_a_
     assert stop is not None
     assert nudge.loop == Loop("bash", '{"command": "ls"}', (2, 4, 6))
     assert nudge.after == 6
-    assert nudge.text == (
-        "`bash` was called 3 times with the same arguments and gave the same result each time. Do not make that call again: "
-        "use other arguments or another tool, or tell the user what you have and what is missing."
-    )
+    assert nudge.text == (f"`bash` was called 3 times with the same arguments and gave the same result each time. {ADVICE}")
     assert stop.text == "Stopped: `bash` was called 6 times with the same arguments and gave the same result each time."
 
 
