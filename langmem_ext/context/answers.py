@@ -18,8 +18,10 @@ SURE_ECHO: Final = 200
 _BEGINNING: Final = 400
 """Characters of an answer in which a refusal, or a repeated prompt, stands."""
 
-_THOUGHT: Final = re.compile(r"(?is)<(think|thinking|reasoning)>.*?(?:</\1>|\Z)")
-_THOUGHT_END: Final = re.compile(r"(?is)\A.*</(?:think|thinking|reasoning)>")
+_THOUGHT: Final = re.compile(r"(?is)\A\s*<(think|thinking|reasoning)>.*?(?:</\1>|\Z)")
+_THOUGHT_END: Final = re.compile(r"(?is)\A(?:(?!<think>).)*?</think>")
+"""Thoughts whose beginning a chat template has put into the prompt."""
+
 _FENCED: Final = re.compile(r"(?s)\A```[\w-]*\n(.*?)\n?```\Z")
 _TAGGED: Final = re.compile(r"(?s)\A<([A-Za-z][\w-]*)>(.*)</\1>\Z")
 _PREAMBLE: Final = re.compile(

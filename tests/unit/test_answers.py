@@ -28,6 +28,13 @@ def test_a_summary_is_taken_out_of_what_it_is_wrapped_in(answer: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "answer", ["The tags <think> and <reasoning> are to be removed by Monday.", "They use <summary> tags; </summary> is often lacking."]
+)
+def test_a_summary_that_tells_of_tags_is_left_whole(answer: str) -> None:
+    assert read_summary(answer, Prompts(), "") == answer
+
+
+@pytest.mark.parametrize(
     "answer",
     [
         "I'm sorry, but I can't help with that.",
