@@ -76,10 +76,11 @@ def _read(block: object) -> tuple[str, int, bool]:
 
 
 def _note(medium: Medium) -> str:
-    """What stands for a medium: its kind, its type, and its size, or its place where that is elsewhere."""
+    """What stands for a medium: its kind, its name or place, its type, and its size where its data is here."""
     name = medium.name if len(medium.name) <= _LONGEST_NAME else f"{medium.name[: _LONGEST_NAME - 1]}…"
-    where = name if medium.size is None else _size(medium.size)
-    return f"[{', '.join(filter(None, (medium.kind, medium.media_type, where)))}]"
+    media_type = "" if medium.media_type == medium.name.lower() else medium.media_type
+    size = "" if medium.size is None else _size(medium.size)
+    return f"[{', '.join(filter(None, (medium.kind, name, media_type, size)))}]"
 
 
 def _size(count: int) -> str:

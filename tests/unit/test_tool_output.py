@@ -275,6 +275,10 @@ def test_what_is_chosen_saves_enough_and_is_old(sizes: list[int], protected: int
             {"type": "file", "file": {"filename": "a.pdf", "file_data": "data:application/pdf;base64,AAAA"}},
             "[file, a.pdf, 3 bytes]",
         ),
+        (
+            {"type": "file", "base64": "AAAA", "mime_type": "application/pdf", "filename": "A plan.pdf"},
+            "[file, A plan.pdf, application/pdf, 3 bytes]",
+        ),
         ({"type": "file", "file_id": "file-1"}, "[file, file-1]"),
         ({"type": "media", "mime_type": "video/mp4", "data": b"1234"}, "[video, video/mp4, 4 bytes]"),
         ({"type": "text-plain", "text": "plain", "mime_type": "text/plain"}, "plain"),

@@ -82,7 +82,7 @@ def test_images_files_and_sounds_are_noted_and_never_spelt_out() -> None:
     assert lines[0] == "user: Look at these."
     kinds = ["image", "image", "image", "file", "document", "audio", "video"]
     assert [line.strip("[").split(",")[0] for line in lines[1:]] == kinds
-    assert "https://example.org/cat.png" in lines[2]
+    assert ("https://example.org/cat.png" in lines[2], "report.pdf" in lines[4], "Terms" in lines[5]) == (True, True, True)
     assert len(text) < 400
 
 
