@@ -1,4 +1,4 @@
-"""The tool by which a model reads what a preview of a tool's output left out, page by page.
+"""The tool by which a model reads what a preview of a tool's output left out, page by page, or looks for a text in it.
 
 Nothing was copied for it: it reads the message in the state of the graph that calls it. So another thread's outputs cannot be reached, and
 what is deleted with a thread is gone. It works wherever LangGraph calls tools: a `ToolNode`, `create_agent`.
@@ -7,14 +7,16 @@ what is deleted with a thread is gone. It works wherever LangGraph calls tools: 
 from __future__ import annotations
 
 import json
+import re
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from langgraph.prebuilt import ToolRuntime
 
-from langmem_ext.context.output_text import output_text
+from langmem_ext.context.output_text import OutputText, output_text
 from langmem_ext.context.tool_output import PAGE, READ_TOOL
 from langmem_ext.errors import InvalidInput
 
@@ -28,15 +30,19 @@ _SHORTEST_PAGE: Final = 200
 _NAMED: Final = 5
 """References that an error names."""
 
+_AROUND: Final = 120
+"""Characters of a line that are shown before and behind a text that was looked for."""
+
 DESCRIPTION: Final = (
     "Reads the whole output of an earlier tool call of this conversation, where only a part of it is shown. "
     "`ref` is the reference given with that part. `page` counts from 1; each page says how many there are. "
+    "`find` gives, instead of all of it, the places that have that text (letters' case makes no difference) and the pages they stand on. "
     "Read only the pages you need."
 )
 
 
 def output_reader(*, page_chars: int = PAGE_CHARS, pages_per_turn: int | None = PAGES_PER_TURN, messages_key: str = "messages") -> BaseTool:
-    """The tool `read_tool_output(ref, page)`, sync and async. What it refuses it answers with an error that says what to do instead.
+    """The tool `read_tool_output(ref, page, find)`, sync and async. What it refuses it answers with an error that says what to do instead.
 
     Text comes in pages that end with a line where one ends near; an image, a recording or a file in the output is a page of its own, after
     them.
@@ -57,16 +63,16 @@ def output_reader(*, page_chars: int = PAGE_CHARS, pages_per_turn: int | None = 
     if pages_per_turn is not None and (type(pages_per_turn) is not int or pages_per_turn < 0):
         raise InvalidInput(f"pages_per_turn is how many pages may be read in a turn, from 0 on; not {pages_per_turn!r}")
 
-    def read(ref: str, runtime: ToolRuntime[Any, Any], page: int = 1) -> str | ToolMessage:
+    def read(ref: str, runtime: ToolRuntime[Any, Any], page: int = 1, find: str = "") -> str | ToolMessage:
         messages = _messages(runtime.state, messages_key)
         if pages_per_turn and _number_of_call(messages, runtime.tool_call_id) > pages_per_turn:
             raise ToolException(
                 f"{pages_per_turn} pages were read since the user spoke; no more may be: go on with what they say, or say what is missing."
             )
-        return _page(_found(messages, ref), ref, page, page_chars, runtime.tool_call_id)
+        return _page(_asked(_found(messages, ref), ref, find, page_chars), page, page_chars, runtime.tool_call_id)
 
-    async def aread(ref: str, runtime: ToolRuntime[Any, Any], page: int = 1) -> str | ToolMessage:
-        return read(ref, runtime, page)
+    async def aread(ref: str, runtime: ToolRuntime[Any, Any], page: int = 1, find: str = "") -> str | ToolMessage:
+        return read(ref, runtime, page, find)
 
     return StructuredTool.from_function(read, aread, name=READ_TOOL, description=DESCRIPTION, handle_tool_error=True)
 
@@ -110,22 +116,57 @@ def _found(messages: Sequence[object], ref: str) -> ToolMessage:
     )
 
 
-def _page(output: ToolMessage, ref: str, page: int, page_chars: int, call: str | None) -> str | ToolMessage:
-    whole = output_text(output.content)
-    starts = list(page_starts(whole.text, page_chars))
-    pages = len(starts) + len(whole.media)
+class _Asked(NamedTuple):
+    """What is read: an output, or the places in it that have a text.
+
+    Attributes:
+        whole: It.
+        name: What a page says it is of.
+        arguments: What the tool was asked, but for the page.
+    """
+
+    whole: OutputText
+    name: str
+    arguments: str
+
+
+def _asked(output: ToolMessage, ref: str, find: str, page_chars: int) -> _Asked:
+    whole, quoted = output_text(output.content), _quoted(ref)
+    if not find:
+        return _Asked(whole, quoted, f"ref={quoted}")
+    places = "\n".join(_places(whole.text, find, page_chars))
+    if not places:
+        raise ToolException(f"The output {quoted} has no {_quoted(find)}: look for a shorter text, or read its pages.")
+    return _Asked(OutputText(places, len(places)), f"the places with {_quoted(find)} in {quoted}", f"ref={quoted}, find={_quoted(find)}")
+
+
+def _places(text: str, find: str, page_chars: int) -> Iterator[str]:
+    """The lines that have a text, each with its page; of a long line what stands around it."""
+    starts = list(page_starts(text, page_chars))
+    end = -1
+    for match in re.finditer(re.escape(find), text, re.IGNORECASE):
+        if match.start() < end:
+            continue
+        line_end = text.find("\n", match.end())
+        start = max(end, text.rfind("\n", 0, match.start()) + 1, match.start() - _AROUND)
+        end = min(len(text) if line_end < 0 else line_end, match.end() + _AROUND)
+        yield f"page {bisect_right(starts, match.start())}: {text[start:end]}"
+
+
+def _page(asked: _Asked, page: int, page_chars: int, call: str | None) -> str | ToolMessage:
+    text, media = asked.whole.text, asked.whole.media
+    starts = list(page_starts(text, page_chars))
+    pages = len(starts) + len(media)
     if not 1 <= page <= pages:
-        raise ToolException(
-            f"The output {_quoted(ref)} has {pages} page{'s' if pages > 1 else ''}: pass a page from 1 to {pages}, not {page}."
-        )
-    heading = f"{PAGE}{page:,} of {pages:,} of {_quoted(ref)}"
-    more = f"\n[Next: {READ_TOOL}(ref={_quoted(ref)}, page={page + 1})]" if page < pages else ""
+        count = f"{pages} page{'s' if pages > 1 else ''}"
+        raise ToolException(f"There {'are' if pages > 1 else 'is'} {count} of {asked.name}: pass a page from 1 to {pages}, not {page}.")
+    heading = f"{PAGE}{page:,} of {pages:,} of {asked.name}"
+    more = f"\n[Next: {READ_TOOL}({asked.arguments}, page={page + 1})]" if page < pages else ""
     if page > len(starts):
-        block = whole.media[page - len(starts) - 1]
-        told: list[str | dict[Any, Any]] = [{"type": "text", "text": f"{heading}]{more}"}, dict(block)]
+        told: list[str | dict[Any, Any]] = [{"type": "text", "text": f"{heading}]{more}"}, dict(media[page - len(starts) - 1])]
         return ToolMessage(told, tool_call_id=call or "", name=READ_TOOL)
-    start, end = starts[page - 1], [*starts, len(whole.text)][page]
-    return f"{heading}, characters {start + 1:,} to {end:,} of {len(whole.text):,}]\n{whole.text[start:end]}{more}"
+    start, end = starts[page - 1], [*starts, len(text)][page]
+    return f"{heading}, characters {start + 1:,} to {end:,} of {len(text):,}]\n{text[start:end]}{more}"
 
 
 def _number_of_call(messages: Sequence[object], call: str | None) -> int:

@@ -42,8 +42,8 @@ class PlainState:
     messages: Annotated[list[AnyMessage], add_messages] = field(default_factory=list)
 
 
-def reading(ref: str, page: Any = 1, call: str = "r1") -> ToolCall:
-    return ToolCall(name="read_tool_output", args={"ref": ref, "page": page}, id=call)
+def reading(ref: str, page: Any = 1, call: str = "r1", **others: str) -> ToolCall:
+    return ToolCall(name="read_tool_output", args={"ref": ref, "page": page, **others}, id=call)
 
 
 def asked(*calls: ToolCall, output: Any = LOG) -> list[AnyMessage]:
@@ -105,6 +105,31 @@ async def test_an_image_is_a_page_of_its_own() -> None:
     [image] = await read(asked(reading("t1", 2), output=[{"type": "text", "text": "The page:"}, PNG]))
     assert image.content == [{"type": "text", "text": '[Page 2 of 2 of "t1"]'}, PNG]
     assert (image.tool_call_id, image.name) == ("r1", "read_tool_output")
+
+
+async def test_places_that_have_a_text_are_found_with_their_pages(mode: Mode) -> None:
+    [answer] = await read(asked(reading("t1", find="LINE 1999")), mode)
+    assert answer.content == '[Page 1 of 1 of the places with "LINE 1999" in "t1", characters 1 to 28 of 28]\npage 6: line 1999 of the log'
+    [first] = await read(asked(reading("t1", find="line")))
+    assert first.content.startswith('[Page 1 of 8 of the places with "line" in "t1", characters 1 to ')
+    assert first.content.endswith('\n[Next: read_tool_output(ref="t1", find="line", page=2)]')
+    [none] = await read(asked(reading("t1", find="(line")))
+    assert none.content == 'The output "t1" has no "(line": look for a shorter text, or read its pages.'
+
+
+async def test_of_a_long_line_only_what_stands_around_a_text_is_shown() -> None:
+    [answer] = await read(asked(reading("t1", find="needle"), output="x" * 50_000 + "needle" + "y" * 50_000))
+    assert piece(answer) == f"page 7: {'x' * 120}needle{'y' * 120}"
+
+
+@given(text=st.text(alphabet="ab\n", max_size=600), find=st.text(alphabet="ab", min_size=1, max_size=3))
+def test_every_line_that_has_a_text_is_found_once_and_no_other(text: str, find: str) -> None:
+    reader: Any = output_reader(page_chars=10**6)
+    answer = "" if find not in text else reader.func("t1", runtime_of({"messages": asked(output=text)}), find=find)
+    found = [line.removeprefix("page 1: ") for line in answer.split("\n")[1:]]
+    lines = [line for line in text.split("\n") if find in line]
+    if all(len(line) < 100 for line in lines):
+        assert found == lines
 
 
 @pytest.mark.parametrize("schema", [MessagesState, DataState, PlainState])
@@ -169,7 +194,7 @@ async def test_an_unknown_reference_is_an_error_that_names_the_known_ones(mode: 
 async def test_a_page_that_is_not_there_is_an_error(page: int) -> None:
     [answer] = await read(asked(reading("t1", page)))
     assert answer.status == "error"
-    assert answer.content == f'The output "t1" has 6 pages: pass a page from 1 to 6, not {page}.'
+    assert answer.content == f'There are 6 pages of "t1": pass a page from 1 to 6, not {page}.'
 
 
 async def test_arguments_that_make_no_sense_are_an_error() -> None:
@@ -261,5 +286,5 @@ def test_another_thread_reaches_nothing_and_what_is_deleted_is_gone() -> None:
 
 def test_a_model_is_shown_the_reference_and_the_page_alone() -> None:
     schema: Any = output_reader().tool_call_schema
-    assert set(schema.model_json_schema()["properties"]) == {"ref", "page"}
+    assert set(schema.model_json_schema()["properties"]) == {"ref", "page", "find"}
     assert schema.model_json_schema()["required"] == ["ref"]
