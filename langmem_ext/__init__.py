@@ -12,7 +12,9 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from langmem_ext.checkpoint import DeltaSaver
+    from langmem_ext.context.budget import Budget
     from langmem_ext.context.counters import TiktokenCounter, counter_for
+    from langmem_ext.context.read_tool_output import output_reader
     from langmem_ext.continuation import ContextSummary, Continuation, ToolResult
     from langmem_ext.continued_tool import continued
     from langmem_ext.conversation import ConversationMemory, InMemoryConversationMemory, SessionHandle
@@ -76,6 +78,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "ApproximateCounter": "messages.tokens",
     "AsyncSweeper": "sweeper",
+    "Budget": "context.budget",
     "CatalogError": "errors",
     "Classifier": "waiting.classify",
     "ConnectionInUse": "errors",
@@ -162,6 +165,7 @@ _HOMES = {
     "examine": "doctor",
     "import_checkpoints": "transfer",
     "mark_sensitive": "waiting.marks",
+    "output_reader": "context.read_tool_output",
     "read_file": "files",
     "stats": "statistics",
 }
@@ -169,6 +173,7 @@ _HOMES = {
 __all__ = [
     "ApproximateCounter",
     "AsyncSweeper",
+    "Budget",
     "CatalogError",
     "Classifier",
     "ConnectionInUse",
@@ -255,6 +260,7 @@ __all__ = [
     "examine",
     "import_checkpoints",
     "mark_sensitive",
+    "output_reader",
     "read_file",
     "stats",
 ]
