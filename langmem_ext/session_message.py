@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 from langchain_core.messages import BaseMessage
 from pydantic import JsonValue, ValidationError
 
-from langmem_ext.errors import InvalidInput
+from langmem_ext.errors import InvalidInput, cause
 from langmem_ext.json_value import json_object, json_value, plain_text
 from langmem_ext.messages.annotations import NAMESPACE, notes_of
 from langmem_ext.messages.identity import CLASS_OF_TYPE, CODE_OF_TYPE, DEFAULTS
@@ -65,7 +65,7 @@ class Message:
 
     def __post_init__(self) -> None:
         if self.role not in ROLES:
-            raise InvalidInput(f"there is no role {self.role!r}: a message is of 'user', 'agent' or 'tool'")
+            raise InvalidInput("a message's role is 'user', 'agent' or 'tool', and comes before its text")
         if not isinstance(self.text, str):
             raise InvalidInput(f"a message's text is a string, not {type(self.text).__name__}")
         if self.id is not None and (not isinstance(self.id, str) or not self.id):
@@ -170,7 +170,7 @@ def _build(kind: str, fields: Mapping[str, Any]) -> BaseMessage:
     except (ValidationError, TypeError, ValueError) as error:
         raise InvalidInput(
             f"a message's metadata[{FOREIGN!r}] makes no message of type {kind!r}: pass the fields as LangChain names them"
-        ) from error
+        ) from cause(error)
 
 
 def _role_of(kind: str) -> Role:

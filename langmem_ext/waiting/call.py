@@ -74,8 +74,7 @@ def plan_outcome(
     value = result_of(answer) if ok else answer.text
     result = StepResult(status="ok" if ok else "error", value=value)
     params = {**_derived(playbook, value), **session.params} if ok else dict(session.params)
-    told = _derived(playbook, value) if ok else {}
-    secrets = (*secrets_in(playbook.sensitive, params, told), *secrets)
+    secrets = (*secrets_in(playbook.sensitive, params, value), *secrets)
     used = playbook.sensitive.intersection(plan["steps"][plan["cursor"]]["args"].values()) & params.keys()
     summary = _summary(call.tool.name, value, playbook) if ok else f"{call.tool.name} failed"
     if held(ToolMessage(summary, tool_call_id=""), secrets):

@@ -7,7 +7,7 @@ Rather one mark too many than one too few, and rather a whole message hidden tha
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any, TypeAlias, TypeVar
 
 from langchain_core.messages import AIMessage, BaseMessage
@@ -107,13 +107,18 @@ def _with_notes(message: M, notes: Mapping[str, Any]) -> M:
     return message.model_copy(update={"additional_kwargs": {**message.additional_kwargs, NAMESPACE: dict(notes)}})
 
 
-def secrets_in(names: frozenset[str], *params: object) -> Secrets:
-    """The values of these parameters in some channels `params`, the same one once."""
+def secrets_in(names: Set[str], *holders: object) -> Secrets:
+    """The values that stand under these names in some data, however deep, the same one once: channels `params`, and what tools return."""
     found: dict[tuple[str, str], None] = {}
-    for values in params:
-        for name, value in values.items() if isinstance(values, Mapping) else ():
-            if name in names:
-                found.update(((name, text), None) for text in _texts(value))
+    for holder in holders:
+        if isinstance(holder, Mapping):
+            for name, value in holder.items():
+                if name in names:
+                    found.update(((name, text), None) for text in _texts(value))
+                else:
+                    found.update(dict.fromkeys(secrets_in(names, value)))
+        elif isinstance(holder, list):
+            found.update(dict.fromkeys(secrets_in(names, *holder)))
     return tuple(found)
 
 

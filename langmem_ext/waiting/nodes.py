@@ -31,7 +31,7 @@ from langmem_ext.waiting.reading import plan_spans
 from langmem_ext.waiting.report import Reporter
 from langmem_ext.waiting.resume import resumed_id, resumed_text
 from langmem_ext.waiting.running_summary import is_due, plan_summary
-from langmem_ext.waiting.session import Session, in_use, read_session, read_summary
+from langmem_ext.waiting.session import Session, in_use, read_session, read_summary, results_of
 from langmem_ext.waiting.state import SessionState
 from langmem_ext.waiting.turn_plan import plan_turn
 from langmem_ext.waiting.wording import fill, in_text
@@ -122,18 +122,20 @@ class Nodes:
         risky = self.playbook.sensitive & (in_use(before, self.playbook) | in_use(after, self.playbook))
         if not names and not risky:
             return said
-        others = secrets_in(frozenset(self.playbook.catalog.params) - self.playbook.sensitive, after.params)
+        others = secrets_in(after.params.keys() - self.playbook.sensitive, after.params)
         declared = [self.playbook.catalog.params[name] for name in names]
         spans = plan_spans(heard.text, declared, found, secrets, others, self.playbook.familiar)
         return marked(said, names or (risky if spans else ()), spans, anew=sensitive_names(said) == {before.waiting_for})
 
     def _secrets(self, *states: Mapping[str, Any]) -> Secrets:
-        """The sensitive values in the channels, those of suspended requests too."""
-        params: list[object] = []
+        """The sensitive values in the channels: those of requests, suspended ones too, and in what tools have returned."""
+        holders: list[object] = []
         for state in states:
             suspended = state.get("suspended")
-            params += [state.get("params"), *(entry.get("params") for entry in (suspended if isinstance(suspended, list) else ()))]
-        return secrets_in(self.playbook.sensitive, *params)
+            for request in (state, *(suspended if isinstance(suspended, list) else ())):
+                if isinstance(request, Mapping):
+                    holders += [request.get("params"), request.get("last_result"), *results_of(request.get("plan"))]
+        return secrets_in(self.playbook.sensitive, *holders)
 
     # -- ask_user
 

@@ -108,6 +108,12 @@ def in_use(session: Session, playbook: Playbook) -> frozenset[str]:
     return frozenset(name for plan in plans for name in playbook.uses(plan))
 
 
+def results_of(plan: object) -> list[object]:
+    """What the tools of a plan have returned so far, whatever was edited into it."""
+    results = plan.get("results") if isinstance(plan, dict) else None
+    return [result.get("value") for result in results if isinstance(result, dict)] if isinstance(results, list) else []
+
+
 def read_summary(state: Mapping[str, Any]) -> Summary | None:
     """The running summary; None for anything that is none."""
     value = state.get("summary")

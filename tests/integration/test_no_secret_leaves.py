@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
+from langchain_core.tools import tool
 from secrets_desk import TYPES, Desk, leaks
 
-from langmem_ext import converse
+from langmem_ext import IntentCatalog, build_waiting_graph, converse
 from langmem_ext.messages.spans import squeezed
 
 LETTERS = "bcdfghjkmpqvwxz"
@@ -125,4 +126,31 @@ def test_a_secret_of_each_type_is_taken_and_hidden(kind: str) -> None:
         done = converse(desk.graph, "T-123", thread_id="t")
         assert "Kept" in done.reply
         check(desk, [secret], [*desk.doors(), *desk.commands("t")])
+        assert leaks(secret, desk.held())
+
+
+def test_a_value_that_only_a_tool_knows_is_hidden_however_deep_it_stands() -> None:
+    secret = "4929123456781234"
+
+    @tool("keep_identifier")
+    def find(**_: Any) -> dict[str, Any]:
+        """Find a customer."""
+        return {"name": "Ada", "account": {"secret_identifier": secret}, "cards": [{"secret_identifier": f"{secret[:4]} {secret[4:]}"}]}
+
+    find.args_schema = {"type": "object", "properties": {"ticket": {"type": "string"}}, "required": ["ticket"]}
+    intent = {"id": "find", "description": "Find me", "patterns": ["find me"], "required": ["ticket"], "tool": "keep_identifier"}
+    params = {
+        "ticket": {"type": "identifier", "pattern": r"T-\d{3}", "prompt": "Which ticket?"},
+        "secret_identifier": {"type": "identifier", "pattern": r"\d{16}", "sensitive": True},
+    }
+    catalog = IntentCatalog.from_dict({"intents": [{**intent, "reply": "It is {result.account.secret_identifier}."}], "params": params})
+    with tempfile.TemporaryDirectory() as folder, Desk(Path(folder) / "memory.db") as desk:
+        builder = build_waiting_graph(catalog, [find], telemetry=[desk.kept], summarize_above=2)
+        desk.graph = builder.compile(checkpointer=desk.saver)
+        done = converse(desk.graph, "find me for T-123", thread_id="t")
+        assert secret in done.reply, "the user is told"
+        for text in ("what a day", "and what now?", f"so {secret} it is"):
+            check(desk, [secret], [*desk.doors(secret), *desk.commands("t")])
+            converse(desk.graph, text, thread_id="t")
+        check(desk, [secret], [*desk.doors(secret), *desk.commands("t")])
         assert leaks(secret, desk.held())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 from datetime import datetime
+from traceback import format_exception
 from typing import Any
 
 import pytest
@@ -120,9 +121,9 @@ def test_messages_share_nothing_with_what_they_were_made_of() -> None:
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [
-        ({"role": "human"}, "no role 'human'"),
-        ({"role": None}, "no role None"),
-        ({"role": ["user"]}, "no role"),
+        ({"role": "human"}, "role is 'user', 'agent' or 'tool'"),
+        ({"role": None}, "role is 'user'"),
+        ({"role": ["user"]}, "role is 'user'"),
         ({"text": 1}, "text is a string"),
         ({"text": "half \ud83d"}, "lone surrogate"),
         ({"timestamp": "2026-01-31T09:30:00"}, "ISO 8601 with a zone"),
@@ -142,3 +143,23 @@ def test_messages_share_nothing_with_what_they_were_made_of() -> None:
 def test_what_is_no_message_is_one_clear_error(fields: dict[str, Any], reason: str) -> None:
     with pytest.raises(InvalidInput, match=reason):
         Message(**{"role": "user", "text": "x", **fields})
+
+
+@pytest.mark.parametrize(
+    ("role", "fields"),
+    [
+        ("tool", {"status": "4111-2222"}),
+        ("agent", {"usage_metadata": "4111-2222"}),
+        ("agent", {"tool_calls": [{"name": "pay", "args": "4111-2222"}]}),
+    ],
+)
+def test_a_refused_message_shows_nothing_of_what_it_holds_in_its_traceback_either(role: Any, fields: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        Message(role, "said", metadata={"langchain": fields})
+    assert "4111" not in "".join(format_exception(refused.value))
+
+
+def test_a_text_in_the_place_of_the_role_is_not_shown() -> None:
+    with pytest.raises(InvalidInput) as refused:
+        Message("4111-2222", "user")  # type: ignore[arg-type]
+    assert "4111" not in str(refused.value)
