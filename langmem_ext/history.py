@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID, uuid4
 
 from langchain_core.chat_history import BaseChatMessageHistory
-from langchain_core.messages import BaseMessage, RemoveMessage, message_chunk_to_message
+from langchain_core.messages import BaseMessage, HumanMessage, RemoveMessage, message_chunk_to_message
 
 from langmem_ext.errors import InvalidInput
 from langmem_ext.log import MessageLog
+from langmem_ext.messages.annotations import NAMESPACE, is_marked, notes_of
 from langmem_ext.packing import MESSAGES_CHANNEL
 from langmem_ext.source import Source
 from langmem_ext.storage import history_ops
@@ -97,6 +98,8 @@ class ThreadChatMessageHistory(BaseChatMessageHistory):
 def adding(source: Source, key: ThreadKey, messages: Sequence[BaseMessage], channel: str = MESSAGES_CHANNEL) -> Op[None]:
     """The operation that appends messages to a thread's.
 
+    What a user says while the thread waits for a sensitive parameter is marked to hold its value, as the graph marks an answer.
+
     Raises:
         InvalidInput: One of them is no message, or one that removes others.
     """
@@ -109,5 +112,18 @@ def adding(source: Source, key: ThreadKey, messages: Sequence[BaseMessage], chan
         if message.id is None:
             fresh.append(position)
         named.append(message if message.id is not None else message.model_copy(update={"id": str(uuid4())}))
-    packed = source.codec.pack_messages(named)
-    return history_ops.add_to_history(key, channel, packed, source.new_edit(), fresh=fresh, **source.tools)
+    open_to = [at for at, message in enumerate(named) if isinstance(message, HumanMessage) and not is_marked(vars(message))]
+    return _add_packed(source, key, source.codec.pack_messages(named), channel, fresh, open_to)
+
+
+def _add_packed(
+    source: Source, key: ThreadKey, packed: list[Snapshot], channel: str, fresh: Sequence[int], open_to: Sequence[int]
+) -> Op[None]:
+    """Append messages; those at `open_to` are marked where the thread waits for a sensitive parameter."""
+    asked = (yield from history_ops.find_asked(key, channel, **source.tools)) if open_to else None
+    if asked is not None:
+        for at in open_to:
+            message = source.codec.load_message(packed[at])
+            kwargs = {**message.additional_kwargs, NAMESPACE: {**notes_of(vars(message)), "sensitive": [asked]}}
+            [packed[at]] = source.codec.pack_messages([message.model_copy(update={"additional_kwargs": kwargs})])
+    yield from history_ops.add_to_history(key, channel, packed, source.new_edit(), fresh=fresh, **source.tools)

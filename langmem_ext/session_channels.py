@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from types import EllipsisType
 from typing import Any, Final
-from uuid import uuid4
 
 from langgraph.checkpoint.serde.types import INTERRUPT
 from pydantic import JsonValue
 
 from langmem_ext.errors import InvalidInput
+from langmem_ext.history import adding
 from langmem_ext.json_value import json_object, plain_text
 from langmem_ext.packing import MESSAGES_CHANNEL, WAITING_CHANNEL
 from langmem_ext.session_message import Message
@@ -119,13 +119,7 @@ class SessionChannels:
         """Append a message."""
         if not isinstance(message, Message):
             raise InvalidInput(f"a session takes a Message, not {type(message).__name__}: Message.from_langchain makes one of LangChain's")
-        built = message.to_langchain()
-        named = built if built.id is not None else built.model_copy(update={"id": str(uuid4())})
-        packed = self.source.codec.pack_messages([named])
-        fresh = (0,) if built.id is None else ()
-        return history_ops.add_to_history(
-            self.key, self.names["messages"], packed, self.source.new_edit(), fresh=fresh, **self.source.tools
-        )
+        return adding(self.source, self.key, [message.to_langchain()], self.names["messages"])
 
     def prune(self, max_messages: int) -> Op[None]:
         """Leave the newest messages in the list, which does not begin with a tool's result then: its call would be missing."""

@@ -4,6 +4,7 @@
 |---|---|
 | `sensitive` | names of the parameters whose values the message holds |
 | `spans` | where they stand in its text, as `[start, end)` in characters; without it, nobody knows, and all of the text is hidden |
+| `asks` | on a question, the sensitive parameter that it asks for: what a user says next may be its value, whoever stores it |
 | `tool` | the tool or agent that the turn was for |
 | `timestamp` | when it was said, in ISO 8601, if a session's handle wrote it |
 | `metadata` | what the handle's caller knows of it besides, as JSON |
@@ -79,6 +80,12 @@ def files_of(fields: Mapping[str, Any]) -> tuple[FileReference, ...]:
             given = isinstance(sha256, str) and type(block) is int and block >= 0
             found.append(FileReference(path, sha256, block, note.get("again") is True) if given else FileReference(path))
     return tuple(found)
+
+
+def asked_in(fields: Mapping[str, Any]) -> str | None:
+    """The sensitive parameter that a message asks for; None where it asks for none."""
+    name = notes_of(fields).get("asks")
+    return name if isinstance(name, str) else None
 
 
 def is_marked(fields: Mapping[str, Any]) -> bool:

@@ -9,6 +9,8 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
 from langmem_ext.errors import DamagedRow, InvalidInput, ThreadNotFound
+from langmem_ext.messages.annotations import asked_in
+from langmem_ext.messages.identity import fields_of
 from langmem_ext.messages.manifest import Runs, length_of, numbers_of, ranges_of, runs_of, tail_of
 from langmem_ext.storage import statements as sql
 from langmem_ext.storage.checkpoint_ops import open_writer
@@ -21,6 +23,9 @@ from langmem_ext.storage.lookup_ops import read_body
 from langmem_ext.storage.message_ops import Writer, read_messages, resolve
 from langmem_ext.storage.thread_ops import find_thread
 from langmem_ext.types import Codec, Snapshot, ThreadKey
+
+LATEST: Final = 16
+"""Messages at the end of a list among which its question is looked for."""
 
 IDS: Final = 64
 """Ids that are looked for at a time."""
@@ -95,6 +100,19 @@ def list_of_conversation(key: ThreadKey, *, indexes: Indexes, codec: Codec) -> O
     if head is not None and not lists and "messages" in head.header.versions:
         yield from list_of(index, codec, head.header, "messages")
     return index, max(lists, key=lambda ref: length_of(ref.runs), default=ValueRef())
+
+
+def find_asked(key: ThreadKey, channel: str, *, indexes: Indexes, codec: Codec) -> Op[str | None]:
+    """The sensitive parameter for which a thread waits, as its question says; None where it waits for none."""
+    thread = yield from find_thread(key)
+    rows = [] if thread is None else (yield from fetch(sql.SELECT_WAITING, thread=thread.number))
+    if thread is None or rows[0][0] is None:
+        return None
+    index = indexes.of(thread.number, thread.generation, codec)
+    head = yield from find_head(index)
+    ref = (yield from list_of(index, codec, head.header, channel)) if head is not None else ValueRef()
+    packed = yield from read_messages(index, codec, tail_of(ref.runs, LATEST), ())
+    return rows[0][0] if rows[0][0] in {asked_in(fields_of(message)) for message in packed} else None
 
 
 def add_to_history(

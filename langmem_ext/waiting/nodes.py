@@ -23,7 +23,7 @@ from langgraph.types import interrupt
 from langmem_ext.waiting.call import Call, failed, plan_call, plan_outcome, returned
 from langmem_ext.waiting.classify import Classification, Classifier, ClassifyRequest
 from langmem_ext.waiting.heard import Heard, candidates
-from langmem_ext.waiting.marks import Secrets, covered, held, marked, secrets_in, sensitive_names
+from langmem_ext.waiting.marks import Secrets, annotated, covered, held, marked, secrets_in, sensitive_names
 from langmem_ext.waiting.plan import Decision, next_task
 from langmem_ext.waiting.playbook import Playbook
 from langmem_ext.waiting.question import question
@@ -111,7 +111,10 @@ class Nodes:
             said = state["messages"][-1]
             if (noted := self._noted(said, heard, state, decided, secrets)) is not said:
                 messages.append(noted)
-        messages += [covered(AIMessage(text), secrets) for text in decided.say]
+        said_now = [covered(AIMessage(text), secrets) for text in decided.say]
+        if said_now and (asked := decided.update["waiting_for_param"]) in self.playbook.sensitive:
+            said_now[-1] = annotated(said_now[-1], "asks", asked)  # whoever stores the answer, it is marked
+        messages += said_now
         return {**decided.update, "messages": messages} if messages else dict(decided.update)
 
     def _noted(self, said: AnyMessage, heard: Heard, state: SessionState, decided: Decision, secrets: Secrets) -> AnyMessage:

@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
+from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.tools import tool
 from secrets_desk import TYPES, Desk, leaks
 
-from langmem_ext import IntentCatalog, build_waiting_graph, converse
+from langmem_ext import ConversationMemory, IntentCatalog, Message, ThreadChatMessageHistory, build_waiting_graph, converse
 from langmem_ext.messages.spans import squeezed
 
 LETTERS = "bcdfghjkmpqvwxz"
@@ -154,3 +155,31 @@ def test_a_value_that_only_a_tool_knows_is_hidden_however_deep_it_stands() -> No
             converse(desk.graph, text, thread_id="t")
         check(desk, [secret], [*desk.doors(secret), *desk.commands("t")])
         assert leaks(secret, desk.held())
+
+
+def write_by_handle(desk: Desk, text: str) -> None:
+    ConversationMemory(desk.saver).for_session("t").append(Message("user", text))
+
+
+def write_by_history(desk: Desk, text: str) -> None:
+    ThreadChatMessageHistory("t", desk.saver).add_messages([AIMessage("well?"), HumanMessage(text)])
+
+
+def write_by_tool(desk: Desk, text: str) -> None:
+    desk.threads.continue_("t", tool="another").say(text)
+
+
+@pytest.mark.parametrize("write", [write_by_handle, write_by_history, write_by_tool])
+def test_an_answer_that_is_stored_past_the_graph_is_hidden(write: Any) -> None:
+    secret = "4929123456781234"
+    with tempfile.TemporaryDirectory() as folder, Desk(Path(folder) / "memory.db") as desk:
+        converse(desk.graph, "keep my identifier", thread_id="t")
+        write(desk, f"it is {secret}")
+        check(desk, [secret], [*desk.doors(secret), *desk.commands("t")])
+        assert leaks(secret, desk.held())
+        turn = converse(desk.graph, "4929 1111 2222 3333", thread_id="t")
+        assert turn.waiting_for == "ticket", "the question was still to be answered"
+        write(desk, "good morning everybody")
+        assert list(desk.threads.search("everybody")), "what answers another question is not hidden"
+        converse(desk.graph, "T-123", thread_id="t")
+        check(desk, [secret], [*desk.doors(secret), *desk.commands("t")])
