@@ -80,8 +80,9 @@ class Retention:
 
 
 def _before(now: int, ttl: timedelta | float | None) -> int:
-    # Expired is what is exactly as old, too; a part of a millisecond counts as a whole one.
-    return NO_MOMENT if ttl is None else now + (-_duration(ttl) // timedelta(milliseconds=1)) + 1
+    # Expired is what is exactly as old, too; a part of a millisecond counts as a whole one. As numbers: no timedelta is as far below zero
+    # as the longest is above it.
+    return NO_MOMENT if ttl is None else now + (-(_duration(ttl) // timedelta(microseconds=1)) // 1000) + 1
 
 
 def _is_duration(ttl: object) -> bool:

@@ -18,6 +18,7 @@ from langmem_ext.storage import fill_ops, find_ops, search_ops
 from langmem_ext.storage.clock import unix_ms
 from langmem_ext.storage.find_ops import Found, Search
 from langmem_ext.storage.steps import Running, Steps
+from langmem_ext.thread_terms import checked_limit
 from langmem_ext.types import SearchHit
 
 LIMIT: Final = 20
@@ -159,13 +160,11 @@ def plan_search(text: Any, bound: str | None, owner: Any, thread: ThreadId | Non
         raise InvalidInput(f"role is one of {', '.join(find_ops.ROLES)}, not {role!r}")
     if since is not None and (not isinstance(since, datetime) or since.tzinfo is None):
         raise InvalidInput(f"since is a datetime with its time zone, not {since!r}")
-    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
-        raise InvalidInput(f"limit is how many messages are given, at least 1, not {limit!r}")
     return Search(
         terms=plan_query(text),
         owner=bound or asked,
         thread=None if thread is None else thread_key(thread),
         role=role,
         since=None if since is None else -(-unix_ms(since) // 1000),
-        limit=limit,
+        limit=checked_limit(limit, "messages are given"),
     )

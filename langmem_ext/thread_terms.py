@@ -10,7 +10,7 @@ from typing import Any, Final, TypedDict
 from langmem_ext.errors import InvalidInput
 from langmem_ext.log import bound_owner
 from langmem_ext.storage.clock import unix_ms
-from langmem_ext.storage.listing_ops import STATUSES, ThreadFilter
+from langmem_ext.storage.listing_ops import LARGEST_METADATA, STATUSES, ThreadFilter, metadata_text
 
 LONGEST_TITLE: Final = 1000
 """Characters of a title that somebody gives."""
@@ -18,8 +18,8 @@ LONGEST_TITLE: Final = 1000
 LONGEST_TAG: Final = 100
 """Characters of a tag."""
 
-LARGEST_METADATA: Final = 64 * 1024
-"""Bytes of a thread's metadata, as JSON."""
+MOST: Final = 1 << 31
+"""What a limit above it comes to: no database holds so much, and its integers have an end."""
 
 
 class Wanted(TypedDict, total=False):
@@ -64,20 +64,31 @@ def plan_filter(wanted: Wanted, owner: str | None) -> ThreadFilter:
     if status is not None and status not in STATUSES:
         raise InvalidInput(f"status is 'active', 'archived' or None for both, not {status!r}")
     waiting = wanted.get("waiting_for")
-    title = wanted.get("title")
+    title = _asked(wanted.get("title"), "title")
+    if title is not None and len(title) > LONGEST_TITLE:
+        raise InvalidInput(f"no title has more than {LONGEST_TITLE} characters: ask for a part of one")
     return ThreadFilter(
         owner=owner or asked,
         status=status,
-        waiting_for=waiting if isinstance(waiting, str) else None,
+        waiting_for=None if isinstance(waiting, bool) else _asked(waiting, "waiting_for"),
         waiting=True if waiting is True else None,
         resting=True if waiting is False else None,
-        tool=wanted.get("tool"),
+        tool=_asked(wanted.get("tool"), "tool"),
         tag=None if wanted.get("tag") is None else checked_tags([wanted["tag"]])[0],
         since=_moment(wanted.get("since"), "since"),
         until=_moment(wanted.get("until"), "until"),
-        begins=wanted.get("begins"),
+        begins=_asked(wanted.get("begins"), "begins"),
         title=None if title is None else f"%{title.replace('!', '!!').replace('%', '!%').replace('_', '!_')}%",
     )
+
+
+def _asked(text: object, name: str) -> str | None:
+    """A text as the column that it is compared with would have it."""
+    if text is None:
+        return None
+    if not isinstance(text, str) or "\0" in text:
+        raise InvalidInput(f"{name} is a text, not {text!r}")
+    return _stored(text)
 
 
 def _moment(moment: datetime | None, name: str) -> int | None:
@@ -86,6 +97,17 @@ def _moment(moment: datetime | None, name: str) -> int | None:
     if not isinstance(moment, datetime) or moment.tzinfo is None:
         raise InvalidInput(f"{name} is a datetime with its time zone, not {moment!r}")
     return unix_ms(moment)
+
+
+def checked_limit(limit: int, what: str) -> int:
+    """How many are given at most.
+
+    Raises:
+        InvalidInput: It is no such number.
+    """
+    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
+        raise InvalidInput(f"limit is how many {what}, at least 1, not {limit!r}")
+    return min(limit, MOST)
 
 
 # -- what somebody says of a thread ------------------------------------------------------------------------------------------------------
@@ -108,8 +130,8 @@ def checked_tags(tags: Iterable[str]) -> list[str]:
     Raises:
         InvalidInput: One is no text, empty, too long, or has more than one line.
     """
-    if isinstance(tags, str):
-        raise InvalidInput("tags are several texts, not one: pass [tag]")
+    if isinstance(tags, str) or not isinstance(tags, Iterable):
+        raise InvalidInput(f"tags are several texts, not {tags!r}: pass [tag]")
     checked = [tag.strip() if isinstance(tag, str) else "" for tag in tags]
     for tag in checked:
         if not tag or len(tag) > LONGEST_TAG or "\0" in tag or len(tag.splitlines()) > 1:
@@ -126,7 +148,7 @@ def checked_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(metadata, Mapping) or not all(isinstance(name, str) for name in metadata):
         raise InvalidInput("metadata is a dict with names as keys")
     try:
-        text = json.dumps(dict(metadata), ensure_ascii=False, allow_nan=False)
+        text = metadata_text(metadata)
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidInput(f"metadata is what JSON can say: {error}") from error
     if len(text.encode("utf-8", "replace")) > LARGEST_METADATA or "\0" in text:

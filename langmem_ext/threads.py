@@ -29,7 +29,7 @@ from langmem_ext.storage.fork_ops import fork_thread
 from langmem_ext.storage.history_ops import read_conversation
 from langmem_ext.thread_export import FORMATS, Export, Format, Selection
 from langmem_ext.thread_import import MAX_BYTES, MAX_LINE, Import
-from langmem_ext.thread_terms import Wanted, checked_metadata, checked_tags, checked_title, plan_filter
+from langmem_ext.thread_terms import Wanted, checked_limit, checked_metadata, checked_tags, checked_title, plan_filter
 from langmem_ext.types import ExportedThreads, ImportedThreads, PackedValue, Pruned, Snapshot, ThreadInfo
 
 Page: TypeAlias = list[ThreadInfo]
@@ -237,6 +237,9 @@ class Threads(SearchedThreads):
     def _fork(self, thread_id: ThreadId, checkpoint_id: str | None, message_id: str | None, to: ThreadId | None) -> tuple[Op[None], str]:
         if checkpoint_id is not None and message_id is not None:
             raise InvalidInput("a fork ends at a checkpoint or at a message: name one of them")
+        for name, place in (("checkpoint_id", checkpoint_id), ("message_id", message_id)):
+            if place is not None and not isinstance(place, str):
+                raise InvalidInput(f"{name} is a text, not {place!r}")
         target = str(uuid4()) if to is None else thread_key(to)
         op = fork_thread(
             self._source.key(thread_id),
@@ -363,6 +366,6 @@ class Threads(SearchedThreads):
     # -- parts ---------------------------------------------------------------------------------------------------------------------------
 
     def _list(self, limit: int, after: ThreadInfo | None, wanted: Wanted) -> Op[Page]:
-        if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
-            raise InvalidInput(f"limit is how many threads a page has, at least 1, not {limit!r}")
-        return listing_ops.list_threads(plan_filter(wanted, self.owner), after, limit)
+        if after is not None and not isinstance(after, ThreadInfo):
+            raise InvalidInput(f"after is the last thread of the page before, not {type(after).__name__}")
+        return listing_ops.list_threads(plan_filter(wanted, self.owner), after, checked_limit(limit, "threads a page has"))

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from langmem_ext.errors import InvalidInput, ThreadNotFound
-from langmem_ext.messages.manifest import ranges_of
+from langmem_ext.messages.manifest import Runs, ranges_of
 from langmem_ext.storage import statements as sql
+from langmem_ext.storage.checkpoint_ops import header_of
 from langmem_ext.storage.copy_ops import copy_thread
-from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Op, fetch
+from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Op, fetch, fetch_one
 from langmem_ext.storage.forget_ops import cut_thread
 from langmem_ext.storage.header import longest_runs
 from langmem_ext.storage.ids import encode_id
-from langmem_ext.storage.index import Indexes
+from langmem_ext.storage.index import Indexes, ThreadIndex
+from langmem_ext.storage.listing_ops import read_info
+from langmem_ext.storage.message_ops import load_items
 from langmem_ext.storage.reach import Meaning, Reach
 from langmem_ext.storage.thread_ops import find_thread
-from langmem_ext.types import ThreadKey
+from langmem_ext.storage.thread_statements import SET_TOOL
+from langmem_ext.types import Codec, ThreadKey
 
 
 def fork_thread(
@@ -54,6 +58,35 @@ def fork_thread(
     yield from copy_thread(source, target, now=now, indexes=indexes)
     if end is not None:
         yield from cut_thread(ThreadKey(target), end, meaning=meaning, indexes=indexes)
+        yield from _retell_tool(ThreadKey(target), meaning.codec)
+
+
+def _retell_tool(key: ThreadKey, codec: Codec) -> Op[None]:
+    """Have the row of a copy that ends earlier name the tool of its own newest turn that names one: it may have none, and be a chat."""
+    info = yield from read_info(key)
+    row = yield from fetch_one(sql.SELECT_LATEST_CHECKPOINT, thread=info.number, namespace=0)
+    if info.tool is None or row is None:
+        return
+    index = ThreadIndex(info.number)
+    runs = longest_runs((yield from header_of(index, 0, row)).values)
+    if not runs:
+        return  # only the graph can read its messages, or it has none
+    yield from fetch(SET_TOOL, thread=info.number, tool=(yield from _newest_tool(index, runs, codec)))
+
+
+def _newest_tool(index: ThreadIndex, runs: Runs, codec: Codec) -> Op[str | None]:
+    """The tool that the last message names that names one; what is damaged names none."""
+    for start, end in reversed(list(ranges_of(runs))):
+        for last in range(end, start, -PAUSE_EVERY):
+            first = max(start, last - PAUSE_EVERY)
+            yield from load_items(index, codec, first, last, damaged=True)
+            for number in range(last - 1, first - 1, -1):
+                packed = index.content.get(number)
+                tool = None if packed is None else codec.item_row(packed).tool
+                if tool is not None:
+                    return tool
+            yield PAUSE
+    return None
 
 
 def _step_of(thread_id: str, number: int, message: str, meaning: Meaning) -> Op[bytes]:

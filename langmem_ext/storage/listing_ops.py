@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Final
 
-from langmem_ext.errors import ThreadNotFound
+from langmem_ext.errors import InvalidInput, ThreadNotFound
 from langmem_ext.storage import thread_statements as sql
 from langmem_ext.storage.clock import MINUTE_MS, moment_of, unix_ms
 from langmem_ext.storage.effects import Op, Row, fetch, fetch_one
@@ -21,6 +21,9 @@ UPDATED_AT: Final = 6
 """Where a row says when the thread was last written."""
 
 STATUSES: Final = ("active", "archived")
+
+LARGEST_METADATA: Final = 64 * 1024
+"""Bytes of a thread's metadata, as JSON."""
 
 TAG_END: Final = "\n"
 """Stands before and behind each tag in the column."""
@@ -146,6 +149,7 @@ def describe_thread(key: ThreadKey, changes: Mapping[str, Any]) -> Op[ThreadInfo
 
     Raises:
         ThreadNotFound: There is none, or it is another owner's.
+        InvalidInput: Its metadata would be too large; nothing is changed.
     """
     info = yield from read_info(key)
     if "title" in changes:
@@ -154,13 +158,20 @@ def describe_thread(key: ThreadKey, changes: Mapping[str, Any]) -> Op[ThreadInfo
         yield from fetch(sql.SET_STATUS, thread=info.number, status=changes["status"])
     if "metadata" in changes:
         merged = {name: value for name, value in {**info.metadata, **changes["metadata"]}.items() if value is not None}
-        metadata = json.dumps(merged, ensure_ascii=False, separators=(",", ":")) if merged else None
+        metadata = metadata_text(merged) if merged else None
+        if metadata is not None and len(metadata.encode()) > LARGEST_METADATA:
+            raise InvalidInput(f"what is noted on a thread takes at most {LARGEST_METADATA} bytes in all: take a name away first, by None")
         yield from fetch(sql.SET_METADATA, thread=info.number, metadata=metadata)
     if {"tags", "tag", "untag"} & changes.keys():
         tags = {*changes.get("tags", info.tags), *changes.get("tag", ())} - {*changes.get("untag", ())}
         column = f"{TAG_END}{TAG_END.join(sorted(tags))}{TAG_END}" if tags else None
         yield from fetch(sql.SET_TAGS, thread=info.number, tags=column)
     return (yield from read_info(key))
+
+
+def metadata_text(metadata: Mapping[str, Any]) -> str:
+    """What is noted on a thread, as its column has it."""
+    return json.dumps(dict(metadata), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 def read_titled_by(key: ThreadKey) -> Op[int | None]:

@@ -36,6 +36,7 @@ CONDITIONS: Final = {
 SET_TITLE = "UPDATE thread SET title = :title, titled_by = NULL WHERE number = :thread"
 SET_WRITTEN_TITLE = "UPDATE thread SET title = :title WHERE number = :thread AND titled_by = :titled_by"
 SELECT_TITLED_BY = "SELECT titled_by FROM thread WHERE number = :thread"
+SET_TOOL = "UPDATE thread SET tool = :tool WHERE number = :thread"
 SET_STATUS = "UPDATE thread SET status = :status WHERE number = :thread"
 SET_TAGS = "UPDATE thread SET tags = :tags WHERE number = :thread"
 SET_METADATA = "UPDATE thread SET metadata = :metadata WHERE number = :thread"

@@ -150,6 +150,13 @@ def test_a_time_in_seconds_is_as_exact_as_one_in_milliseconds(log: MessageLog, c
     assert threads.sweep(now=clock.now + lives, dry_run=True).threads == 1
 
 
+def test_the_longest_time_there_is_is_a_time(log: MessageLog) -> None:
+    say(log, "t")
+    threads = Threads(log, ttl=timedelta.max)
+    assert threads.get("t").id == "t"
+    assert threads.sweep(now=datetime.max.replace(tzinfo=UTC)).threads == threads.prune(older_than=timedelta.max).threads == 0
+
+
 def test_a_thread_that_is_written_while_a_sweep_works_stays(log: MessageLog, clock: Clock) -> None:
     threads = Threads(log)
     for thread in ("a", "b", "c"):

@@ -345,15 +345,46 @@ async def test_what_somebody_says_of_a_thread_stays_and_does_not_make_it_newer(s
         ("note", [{"a": float("nan")}]),
         ("note", [{5: "a"}]),
         ("note", [{"a": "x" * 70_000}]),
+        ("note", [{"in all": "x" * 50_000}]),
         ("note", ["a"]),
     ],
 )
 def test_what_cannot_be_said_of_a_thread_changes_nothing(saver: DeltaSaver, name: str, arguments: list[Any]) -> None:
     say(saver, "one")
-    before = Threads(saver).get("t")
+    before = Threads(saver).note("t", {"earlier": "x" * 20_000})
     with pytest.raises(InvalidInput):
         getattr(Threads(saver), name)("t", *arguments)
     assert Threads(saver).get("t") == before
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"title": 5},
+        {"title": "\0"},
+        {"title": "x" * 1001},
+        {"tool": ["chat"]},
+        {"waiting_for": 5},
+        {"begins": b"t"},
+        {"tag": 5},
+        {"status": "gone"},
+        {"since": datetime(2026, 1, 1)},
+        {"limit": 0},
+        {"after": "t"},
+    ],
+    ids=str,
+)
+def test_what_cannot_be_asked_for_is_one_clear_error(saver: DeltaSaver, wrong: Any) -> None:
+    with pytest.raises(InvalidInput):
+        Threads(saver).list(**wrong)
+
+
+def test_whatever_text_is_asked_for_is_no_error(saver: DeltaSaver) -> None:
+    say(saver, "half of a pair: \ud800")
+    threads = Threads(saver)
+    assert [thread.id for thread in threads.list(title="\ud800", limit=10**30)] == ["t"]
+    for name in ("tool", "waiting_for", "begins", "tag"):
+        assert threads.list(**{name: "\ud800"}) == []
 
 
 def test_the_tool_of_a_thread_is_that_of_its_newest_turn_that_names_one(saver: DeltaSaver) -> None:
@@ -404,6 +435,17 @@ async def test_a_fork_ends_where_it_is_told_to_and_what_was_still_to_be_done_is_
     assert_sound(saver)
 
 
+async def test_a_fork_that_ends_before_a_tools_turns_is_not_that_tools(saver: DeltaSaver, calls: Calls) -> None:
+    history, threads = ThreadChatMessageHistory("t", saver), Threads(saver)
+    for number, tool in enumerate((None, "review", None, "debug")):
+        notes = {"langmem_ext": {"tool": tool}} if tool is not None else {}
+        history.add_messages([HumanMessage("go on", id=f"m{number}", additional_kwargs=notes), AIMessage("done", id=f"a{number}")])
+    assert threads.get("t").tool == "debug"
+    forks = [await calls.call(threads, "fork", "t", message_id=f"a{number}") for number in range(4)]
+    assert [fork.tool for fork in forks] == [None, "review", "review", "debug"]
+    assert threads.count(tool="debug") == 2
+
+
 async def test_a_fork_that_cannot_be_made_makes_nothing(saver: DeltaSaver, calls: Calls) -> None:
     say(saver, "one")
     say(saver, "taken", "u")
@@ -414,6 +456,8 @@ async def test_a_fork_that_cannot_be_made_makes_nothing(saver: DeltaSaver, calls
         {"to": "u"},
         {"to": "t"},
         {"checkpoint_id": "a", "message_id": "b"},
+        {"message_id": 5},
+        {"checkpoint_id": b"x"},
     ):
         with pytest.raises(InvalidInput):
             await calls.call(threads, "fork", "t", **arguments)
