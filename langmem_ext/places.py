@@ -30,6 +30,9 @@ GZIP: Final = ".gz"
 """What ends so is compressed."""
 
 _SQLITE: Final = b"SQLite format 3\0"
+_BESIDE: Final = ("-wal", "-shm", "-journal")
+"""How the files end that SQLite keeps beside a database: what they hold is a part of it."""
+
 _OPEN_MODE: Final = 0o600
 
 
@@ -49,10 +52,21 @@ def written(place: Place) -> Iterator[Write]:
         yield _writer_of(sys.stdout)
         return
     try:
-        with _written_url(name) if _is_url(name) else _written_path(Path(name)) as raw, _compressing(raw, name) as file:
+        with _written_url(name) if _is_url(name) else _written_path(_path_of(name)) as raw, _compressing(raw, name) as file:
             yield file.write
     except OSError as error:
         raise InvalidInput(f"{name} cannot be written ({error.strerror or error}): give a path that can, or a URL") from error
+
+
+def _path_of(name: str) -> Path:
+    """The path that a name is.
+
+    Raises:
+        InvalidInput: It is none.
+    """
+    if not name or "\0" in name:
+        raise InvalidInput(f"{name!r} is no path: give that of a file")
+    return Path(name)
 
 
 @contextmanager
@@ -60,10 +74,14 @@ def _written_path(path: Path) -> Iterator[IO[bytes]]:
     """A new file beside the one that it takes the place of; conversations are nobody's business but their owner's."""
     if path.is_dir():
         raise InvalidInput(f"{path} is a folder: give the path of a file in it")
-    if path.is_file():
-        with path.open("rb") as there:
-            if there.read(len(_SQLITE)) == _SQLITE:
-                raise InvalidInput(f"{path} is a database: give the path of another file")
+    if _is_database(path) or any(path.name.endswith(end) and _is_database(path.with_name(path.name.removesuffix(end))) for end in _BESIDE):
+        raise InvalidInput(f"{path} is a database, or a part of one: give the path of another file")
+    if path.exists() and not path.is_file():
+        # A pipe or a device: there is nothing to take the place of, and it must stay what it is.
+        with path.open("wb") as opened:
+            yield opened
+        return
+    path = Path(os.path.realpath(path))  # a link stays one, and what it leads to is replaced
     beside = path.with_name(f".{path.name}.{uuid4().hex[:12]}")
     file = os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _OPEN_MODE), "wb")
     try:
@@ -76,6 +94,13 @@ def _written_path(path: Path) -> Iterator[IO[bytes]]:
         with suppress(OSError):
             beside.unlink()
         raise
+
+
+def _is_database(path: Path) -> bool:
+    if not path.is_file():
+        return False
+    with path.open("rb") as there:
+        return there.read(len(_SQLITE)) == _SQLITE
 
 
 @contextmanager
@@ -135,7 +160,7 @@ def read_lines(place: Place, *, max_bytes: int, max_line: int) -> Iterator[Itera
         yield _lines(getattr(sys.stdin, "buffer", sys.stdin), max_bytes, max_line)
         return
     try:
-        with _opened_url(name, "rb") if _is_url(name) else Path(name).open("rb") as raw, _expanding(raw, name) as file:
+        with _opened_url(name, "rb") if _is_url(name) else _path_of(name).open("rb") as raw, _expanding(raw, name) as file:
             yield _lines(file, max_bytes, max_line)
     except OSError as error:
         raise InvalidInput(f"{_without_secrets(name)} cannot be read ({error.strerror or error}): give the path of an export") from error

@@ -6,6 +6,7 @@ import asyncio
 import gzip
 import io
 import json
+import os
 import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -389,13 +390,41 @@ async def test_an_export_that_is_cancelled_leaves_no_file(saver: DeltaSaver, tmp
     assert list(folder.iterdir()) == []
 
 
+def test_a_pipe_and_a_link_stay_what_they_are(saver: DeltaSaver, other: DeltaSaver, tmp_path: Path) -> None:
+    say(saver, "one")
+    pipe, link, target = tmp_path / "pipe", tmp_path / "link", tmp_path / "target"
+    os.mkfifo(pipe)
+    link.symlink_to(target)
+    read: list[bytes] = []
+    reader = threading.Thread(target=lambda: read.append(pipe.read_bytes()), daemon=True)
+    reader.start()
+    Threads(saver).export_to(pipe)
+    reader.join(10)
+    assert pipe.is_fifo()
+    Threads(saver).export_to(link)
+    assert link.is_symlink() and not target.is_symlink()
+    assert read[0].splitlines()[1:] == target.read_bytes().splitlines()[1:]
+    assert Threads(other).import_from(link).messages == 1
+
+
 def test_an_export_takes_no_databases_place(saver: DeltaSaver, tmp_path: Path) -> None:
     say(saver, "one")
-    for place, why in ((saver.log.driver.path, "database"), (tmp_path, "folder"), (tmp_path / "no" / "where", "written")):  # type: ignore[attr-defined]
+    path = saver.log.driver.path  # type: ignore[attr-defined]
+    for place, why in (
+        (path, "database"),
+        (f"{path}-wal", "database"),
+        (tmp_path, "folder"),
+        (tmp_path / "no" / "where", "written"),
+        ("", "path"),
+        ("a\0b", "path"),
+    ):
         with pytest.raises(InvalidInput, match=why):
             Threads(saver).export_to(place)
+    assert [message.content for message in Threads(saver).messages("t")] == ["one"]
     with pytest.raises(InvalidInput, match="cannot be read"):
         Threads(saver).import_from(tmp_path / "missing")
+    with pytest.raises(InvalidInput, match="path"):
+        Threads(saver).import_from("a\0b")
     for nothing in (5, object()):
         with pytest.raises(InvalidInput):
             Threads(saver).export_to(nothing)  # type: ignore[arg-type]
