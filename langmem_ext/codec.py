@@ -156,6 +156,10 @@ class MessageCodec:
         """Whether a value is an empty list."""
         return bool(self.load_plain(body) == [])
 
+    def is_empty(self, body: bytes) -> bool:
+        """Whether a value is for certain an empty list or set."""
+        return body in (self.pack_plain([]), self.pack_plain(set()))
+
     def pack_messages(self, messages: Sequence[BaseMessage]) -> list[Snapshot]:
         """The exact bytes of each message, in order."""
         return snapshots(messages, default_of)

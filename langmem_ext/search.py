@@ -44,7 +44,8 @@ class SearchedThreads(LimitedThreads):
         Of scripts without spaces, any part of a sentence is found. Sensitive values are not: they are in no index.
 
         The first search of a database makes its index, which takes a while where there is much; writers get on meanwhile. From then on it
-        is kept with every message. A user's message that a graph has stored is found once it is answered.
+        is kept with every message. A user's message that a graph has stored is found once it is answered, or the graph is done. Threads
+        that have expired are searched until they are deleted.
 
         Args:
             text: What to look for; any text, none of it is a command.

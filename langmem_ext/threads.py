@@ -63,7 +63,7 @@ class Threads(SearchedThreads):
     # -- finding -------------------------------------------------------------------------------------------------------------------------
 
     def list(self, *, limit: int = PAGE, after: ThreadInfo | None = None, **wanted: Unpack[Wanted]) -> Page:
-        """A page of threads, the one that was written last first.
+        """A page of threads, the one that was written last first. Those that have expired are shown until they are deleted.
 
         Args:
             limit: At most so many.
@@ -80,7 +80,7 @@ class Threads(SearchedThreads):
         return await self.log.arun(self._list(limit, after, wanted), write=False)
 
     def each(self, **wanted: Unpack[Wanted]) -> Iterator[ThreadInfo]:
-        """All of them, read a page at a time: no lock is held while the caller works."""
+        """All of them, read a page at a time: no lock is held while the caller works, and what is written meanwhile may be passed over."""
         after: ThreadInfo | None = None
         while page := self.log.run(self._list(PAGE, after, wanted), write=False):
             yield from page
@@ -106,7 +106,8 @@ class Threads(SearchedThreads):
         """The messages of a thread as its newest checkpoint has them, oldest first; copies.
 
         Args:
-            thread_id: The thread. Of a graph with several lists of messages, the longest is meant.
+            thread_id: The thread; one that has expired can be read until it is deleted. Of a graph with several lists of messages, the
+                longest is meant.
             last: Only so many of the last; no others are read.
 
         Raises:
@@ -212,7 +213,7 @@ class Threads(SearchedThreads):
         asked again, a prompt is answered again.
 
         Args:
-            thread_id: The thread.
+            thread_id: The thread; of one that has expired the copy lives.
             checkpoint_id: The checkpoint that the copy ends with.
             message_id: Instead of it, the message that the copy's conversation ends with. Where it came in one step with later ones, these
                 are in the copy too.

@@ -171,6 +171,9 @@ class Codec(Protocol):
     def is_empty_list(self, body: bytes) -> bool:
         """Whether a value is an empty list."""
 
+    def is_empty(self, body: bytes) -> bool:
+        """Whether a value is for certain an empty list or set."""
+
     def text_key(self, packed: Snapshot) -> Snapshot | None:
         """The bytes that the message's text had before there was the message."""
 

@@ -25,8 +25,10 @@ from langmem_ext.storage.index import Indexes, ThreadIndex
 from langmem_ext.storage.lookup_ops import find_namespace, read_body, read_word
 from langmem_ext.storage.manifests import decode_runs, encode_runs, plan_row
 from langmem_ext.storage.message_ops import Writer, catch_up, resolve
+from langmem_ext.storage.rest import is_at_rest
 from langmem_ext.storage.search_ops import keep_indexed
-from langmem_ext.storage.thread_ops import ThreadRow, ensure_thread, title_of
+from langmem_ext.storage.thread_ops import ThreadRow, ensure_thread
+from langmem_ext.storage.title_ops import keep_title
 from langmem_ext.types import Codec, PackedCheckpoint, PackedValue, PackedWrite, ThreadKey
 
 INLINE_BYTES: Final = 64
@@ -68,9 +70,10 @@ def put_checkpoint(key: ThreadKey, namespace: str, packed: PackedCheckpoint, *, 
     checkpoint = encode_id(packed.id)
     parent = None if packed.parent is None else encode_id(packed.parent)
     newest = yield from store_header(writer, space, checkpoint, parent, header, step=packed.step, label=packed.label)
-    if writer.thread.untitled and newest and space == 0 and (packed.step or 0) > 0:
+    if newest and space == 0:
+        writer.final = header if is_at_rest(header, codec) else None
         # Not before the graph has looked at the first prompt: it may mark it as one that holds a sensitive value.
-        writer.title, writer.titled_by = title_of(writer.index, codec, refs)
+        yield from keep_title(writer, refs, ready=(packed.step or 0) > 0 or writer.final is not None)
     yield from close_writer(writer, (longest_list(refs), packed.waiting_for) if newest and space == 0 else None)
     indexes.account(writer.index)
 

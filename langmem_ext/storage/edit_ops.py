@@ -17,7 +17,8 @@ from langmem_ext.storage.header import Header, ValueRef, longest_list, next_vers
 from langmem_ext.storage.ids import encode_id, following_id
 from langmem_ext.storage.index import ThreadIndex
 from langmem_ext.storage.message_ops import Writer
-from langmem_ext.storage.thread_ops import title_of
+from langmem_ext.storage.rest import is_at_rest
+from langmem_ext.storage.title_ops import keep_title
 
 EDIT: Final = b'{"source":"update"}'
 """The metadata of an edit's checkpoint."""
@@ -94,9 +95,8 @@ def follow(
     )
     parent = head.id if head is not None else None
     yield from store_header(writer, 0, checkpoint, parent, following, step=None if step is None else step + 1, label=EDIT)
-    if writer.thread.untitled:
-        writer.title, writer.titled_by = title_of(writer.index, writer.codec, following.values)
+    yield from keep_title(writer, following.values, ready=True)
     [(shown,)] = yield from fetch(sql.SELECT_WAITING, thread=writer.thread.number)
-    writer.settled = True
+    writer.settled, writer.final = True, following if is_at_rest(following, writer.codec) else None
     waits = shown if isinstance(waiting_for, EllipsisType) else waiting_for
     yield from close_writer(writer, (longest_list(following.values), waits))

@@ -11,13 +11,13 @@ from typing import Final
 
 from langmem_ext.errors import DamagedRow, SearchUnavailable
 from langmem_ext.messages.identity import is_text
-from langmem_ext.messages.manifest import ranges_of
 from langmem_ext.storage import search_statements as sql
 from langmem_ext.storage.checkpoint_ops import header_of
 from langmem_ext.storage.edit_ops import EDIT
-from langmem_ext.storage.effects import PAUSE, Op, fetch, fetch_one
+from langmem_ext.storage.effects import PAUSE, Op, Row, fetch, fetch_one
 from langmem_ext.storage.index import ThreadIndex
 from langmem_ext.storage.lookup_ops import find_checkpoint, read_word
+from langmem_ext.storage.rest import has_item, is_at_rest, work_of
 from langmem_ext.storage.search_ops import FORMAT, NUMBER, Placing, drop_index, forget_thread, index_down, read_messages_of, read_state
 from langmem_ext.storage.statements import SELECT_LATEST_CHECKPOINT, row_key
 from langmem_ext.storage.steps import Steps
@@ -88,7 +88,7 @@ def begin_thread(thread: int, end: int, codec: Codec) -> Op[int]:
         if last is None or is_text(last[2]):
             continue
         shown = codec.shown_of(last[2])
-        if shown is not None and shown.open and not (yield from _is_edited(index, last[0])):
+        if shown is not None and shown.open and not (yield from _is_final(index, last[0], codec)):
             held = last[0]
             yield from Placing(thread).is_newest(held, last[1])
         break
@@ -120,30 +120,40 @@ def restore_earlier(thread: int, end: int, codec: Codec) -> Op[None]:
     if rows[0][0] == last:
         newest = next((yield from read_messages_of(index, rows[:1], codec)), None)
         shown = None if newest is None else codec.shown_of(newest[2])
-        if newest is not None and shown is not None and shown.open:
+        if newest is not None and shown is not None and shown.open and not (yield from _is_final(index, newest[0], codec)):
             yield from Placing(thread).is_newest(newest[0], newest[1])
             yield from fetch(sql.SET_INDEXED, thread=thread, indexed=newest[0])
             rows = rows[1:]
     yield from index_down(index, rows, codec)
 
 
-def _is_edited(index: ThreadIndex, number: int) -> Op[bool]:
-    """Whether a thread's last message came with an edit beside its graph, and stands as it is."""
+def _is_final(index: ThreadIndex, number: int, codec: Codec) -> Op[bool]:
+    """Whether a thread's last message stands as it is: its graph has nothing left to do, or an edit beside the graph has brought it."""
     row = yield from fetch_one(SELECT_LATEST_CHECKPOINT, thread=index.number, namespace=0)
-    edited = False
     try:
-        for _ in range(EDITS):
-            if row is None:
-                return False  # it is not known what was before: it has been pruned
-            header = yield from header_of(index, 0, row)
-            if not any(start <= number < end for ref in header.values.values() for start, end in ranges_of(ref.runs)):
-                return edited
-            if (yield from read_word(index, row[3])) != EDIT:
-                return False
-            if row[1] is None:
-                return True
-            edited = True
-            row = yield from find_checkpoint(index, 0, row[1])
+        header = None if row is None else (yield from header_of(index, 0, row))
+        if header is not None and has_item(header, number) and is_at_rest(header, codec):
+            return True
+        return (yield from _is_edited(index, number, row, codec))
     except DamagedRow:
         return False
+
+
+def _is_edited(index: ThreadIndex, number: int, row: Row | None, codec: Codec) -> Op[bool]:
+    """Whether a message came with an edit beside the graph, by the checkpoints from the newest (`row`) on."""
+    work: frozenset[str] | None = None
+    for _ in range(EDITS):
+        if row is None:
+            return False  # it is not known what was before: it has been pruned
+        header = yield from header_of(index, 0, row)
+        if work not in (None, work_of(header, codec)):
+            return False  # LangGraph's `update_state` is labelled like an edit, and can give a graph something to do
+        if not has_item(header, number):
+            return work is not None
+        if (yield from read_word(index, row[3])) != EDIT:
+            return False
+        work = work_of(header, codec)
+        if row[1] is None:
+            return not work
+        row = yield from find_checkpoint(index, 0, row[1])
     return False

@@ -198,22 +198,23 @@ def _match(terms: Sequence[Term]) -> str:
 def _load(best: Sequence[tuple[float, int]], terms: Sequence[Term], codec: Codec) -> Op[list[SearchHit]]:
     """The messages themselves; one that is damaged is passed over, and the doctor names it."""
     indexes: dict[int, ThreadIndex] = {}
-    titles: dict[int, tuple[str, str | None, int]] = {}
+    titles: dict[int, tuple[str, str | None, int] | None] = {}
     hits: list[SearchHit] = []
     for count, (worth, key) in enumerate(best, start=1):
         thread = key >> KEY_BITS
         if thread not in titles:
-            [titles[thread]] = yield from fetch(sql.SELECT_TITLE, thread=thread)
+            titles[thread] = yield from fetch_one(sql.SELECT_TITLE, thread=thread)
         row = yield from fetch_one(SELECT_ITEM, key=key)
         try:
             packed = b"" if row is None else (yield from read_packed_item(indexes.setdefault(thread, ThreadIndex(thread)), row, codec))
         except DamagedRow:
             continue
         shown = codec.shown_of(packed) if packed else None
-        if row is None or shown is None:
+        found = titles[thread]
+        if row is None or shown is None or found is None:
             continue
         snippet, highlights = cut_snippet(shown.text, terms)
-        thread_id, title, epoch = titles[thread]
+        thread_id, title, epoch = found
         hits.append(
             SearchHit(
                 thread_id=thread_id,

@@ -22,6 +22,7 @@ from langmem_ext.storage import checks
 from langmem_ext.storage import statements as sql
 from langmem_ext.storage.compression import shrink, shrink_text
 from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Batch, Op, Row, fetch, fetch_one
+from langmem_ext.storage.header import Header
 from langmem_ext.storage.ids import encode_id
 from langmem_ext.storage.index import KnownList, ThreadIndex
 from langmem_ext.storage.item_rows import damaged_item, decode_item, require_item
@@ -56,6 +57,7 @@ class Writer:
         tool: The tool that a new message says its turn is for.
         title, titled_by: What the thread is to be called, if it has no title, and the item that says so.
         settled: Whether the new messages stand as they are: a program has set them, and no node of a graph has yet to look at them.
+        final: The root's newest checkpoint, if it was stored with this and leaves its graph nothing to do (`rest`).
         began: The first number of a new item.
         named, completed: Items from earlier operations that have got an id, or have become a message.
     """
@@ -75,6 +77,7 @@ class Writer:
     title: str | None = None
     titled_by: int | None = None
     settled: bool = False
+    final: Header | None = None
     named: list[int] = field(default_factory=list)
     completed: list[int] = field(default_factory=list)
     began: int = field(init=False)
@@ -365,7 +368,8 @@ def read_messages(index: ThreadIndex, codec: Codec, runs: Runs, nameless: tuple[
         if end - first > CATCH_UP and end - 1 not in content:
             # Before its numbers are written out: a forged run may name more than memory holds.
             yield from load_items(index, codec, end - 1, end)
-            _present(index, end - 1)
+            if end - 1 not in content:
+                raise _missing(index, end - 1)
         missing = [number for number in range(first, end) if number not in content]
         if missing:
             yield from load_items(index, codec, missing[0], missing[-1] + 1)
@@ -375,18 +379,15 @@ def read_messages(index: ThreadIndex, codec: Codec, runs: Runs, nameless: tuple[
     try:
         packed = [content[number] for number in numbers]
     except KeyError as error:
-        raise DamagedRow(
-            f"message {error} of thread number {index.number} is missing: restore the thread from a copy, or delete it"
-        ) from None
+        raise _missing(index, error.args[0]) from None
     for position in nameless:
         if numbers[position] not in index.unnamed:
             packed[position] = codec.renamed(packed[position], None)
     return packed
 
 
-def _present(index: ThreadIndex, number: int) -> None:
-    if number not in index.content:
-        raise DamagedRow(f"message {number} of thread number {index.number} is missing: restore the thread from a copy, or delete it")
+def _missing(index: ThreadIndex, number: int) -> DamagedRow:
+    return DamagedRow(f"message {number} of thread number {index.number} is missing: restore the thread from a copy, or delete it")
 
 
 def _reload_named(index: ThreadIndex, codec: Codec, numbers: list[int], nameless: set[int]) -> Op[None]:

@@ -3,7 +3,8 @@
 Invariants:
 - The index holds what may be shown of a message (`Codec.shown_of`), by the item's key; a sensitive value was never in it.
 - Of items with one message id, the newest is in it. So a user's message that a graph has stored is indexed only when a later message is
-  there: a node may still replace it by a copy that says what of it is sensitive. For the same reason a thread is filled from its end.
+  there, or the graph has nothing left to do (`rest`): until then a node may replace it by a copy that says what of it is sensitive. For the
+  same reason a thread is filled from its end.
 - `thread.indexed` says up to where a thread's items are done; NULL: not at all, and its writers do nothing for it. Since it is read and
   written in the transaction of the items, whoever writes knows what is to be done, whichever process has made the index.
 - While `search_backfill` is set, threads are being filled: those that have NULL, and the one that it names, below the number in it.
@@ -24,6 +25,7 @@ from langmem_ext.storage.index import ThreadIndex
 from langmem_ext.storage.item_rows import decode_item, require_item
 from langmem_ext.storage.lookup_ops import read_word
 from langmem_ext.storage.message_ops import Writer, load_items
+from langmem_ext.storage.rest import has_item
 from langmem_ext.storage.statements import KEY_BITS, row_key
 from langmem_ext.types import Codec, Shown, Snapshot
 
@@ -77,6 +79,8 @@ def _held(writer: Writer, numbers: Iterable[int]) -> Op[int | None]:
     if last is None or (last < thread.indexed and last not in writer.completed):
         return None
     if writer.settled and (last >= writer.began or last in writer.completed):
+        return None
+    if writer.final is not None and has_item(writer.final, last):
         return None
     shown = writer.codec.shown_of(index.content[last])
     if shown is None or not shown.open:

@@ -20,7 +20,10 @@ def row_key(thread: int, number: int) -> int:
 
 # -- threads -----------------------------------------------------------------------------------------------------------------------------
 
-_COUNTERS: Final = "number, owner, generation, next_item, next_value, next_word, next_namespace, active_at, title IS NULL, epoch, indexed"
+_COUNTERS: Final = (
+    "number, owner, generation, next_item, next_value, next_word, next_namespace, active_at, title IS NULL, epoch,"
+    " coalesce(titled_by + 1, 0), indexed"
+)
 SELECT_THREAD = f"SELECT {_COUNTERS} FROM thread WHERE id = :id"
 SELECT_OWN_THREAD = f"{SELECT_THREAD} AND owner IS coalesce(:owner, owner)"
 INSERT_THREAD = (
@@ -45,6 +48,7 @@ DESCRIBE_THREAD = (
     "UPDATE thread SET active_at = :active_at, tool = coalesce(:tool, tool), title = coalesce(title, :title),"
     " titled_by = CASE WHEN title IS NULL THEN :titled_by ELSE titled_by END WHERE number = :thread"
 )
+RETITLE = "UPDATE thread SET title = :title, titled_by = :titled_by WHERE number = :thread AND titled_by = :before"
 SELECT_WAITING = "SELECT waiting_for FROM thread WHERE number = :thread"
 DELETE_THREAD = (
     "DELETE FROM item WHERE key >= :low AND key < :high",

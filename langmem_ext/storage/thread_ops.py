@@ -1,22 +1,14 @@
-"""Operations on a thread's own row: find it, make it at its first write; what it is called."""
+"""Operations on a thread's own row: find it, make it at its first write."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import chain, islice, starmap
-from typing import Final
 
 from langmem_ext.errors import DamagedRow, ThreadNotFound
-from langmem_ext.messages.manifest import NUMBERS, length_of, ranges_of
+from langmem_ext.messages.manifest import NUMBERS
 from langmem_ext.storage import statements as sql
 from langmem_ext.storage.effects import Op, Row, fetch, fetch_one
-from langmem_ext.storage.header import ValueRef
-from langmem_ext.storage.index import ThreadIndex
-from langmem_ext.types import Codec, ThreadKey
-
-FIRST: Final = 16
-"""Messages at the beginning of a list among which a thread's first prompt is looked for."""
+from langmem_ext.types import ThreadKey
 
 
 @dataclass(slots=True)
@@ -27,6 +19,7 @@ class ThreadRow:
         active_at: The minute in which it was last written, in Unix minutes.
         untitled: Whether it has no title yet.
         epoch: The Unix second from which its messages' times count.
+        titled: One more than the number of the item that gave the title; 0 where somebody gave it, or there is none.
         indexed: Items below it are in the search index; None: the thread is not.
     """
 
@@ -40,6 +33,7 @@ class ThreadRow:
     active_at: int
     untitled: int
     epoch: int
+    titled: int
     indexed: int | None
 
 
@@ -73,18 +67,3 @@ def ensure_thread(key: ThreadKey, *, now: int) -> Op[ThreadRow]:
     elif key.owner is not None and row[1] != key.owner:
         raise ThreadNotFound(f"there is no thread {key.id!r} for this owner: use an id of the owner's own")
     return _thread_of(row, key)
-
-
-def title_of(index: ThreadIndex, codec: Codec, values: Mapping[str, ValueRef]) -> tuple[str | None, int | None]:
-    """A title for a thread with these values, and the item that gives it: from the first prompt of its longest list of messages.
-
-    Only what this process knows is looked at: at the beginning of a conversation it knows it all, and the next checkpoint comes soon.
-    """
-    lists = [ref.runs for ref in values.values() if ref.body is None and ref.row is None]
-    numbers = chain.from_iterable(starmap(range, ranges_of(max(lists, key=length_of, default=()))))
-    for number in islice(numbers, FIRST):
-        packed = index.content.get(number)
-        title = None if packed is None else codec.title_of(packed)
-        if title is not None:
-            return title, number
-    return None, None

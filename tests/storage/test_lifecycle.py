@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import logging
 import sqlite3
 import threading
@@ -192,6 +193,32 @@ async def test_a_thread_that_waits_does_not_expire(log: MessageLog, clock: Clock
     assert (await calls.call(threads, "get", "asked")).tool == "desk"
     assert await calls.call(threads, "sweep") == Pruned()
     assert await calls.call(threads, "prune") == Pruned()
+
+
+async def test_an_expired_thread_can_be_looked_at_and_put_away_until_it_is_deleted(log: MessageLog, clock: Clock, calls: Calls) -> None:
+    say(log, "t", "some words", tool="debug")
+    threads = Threads(log)
+    clock.now += 3 * HOUR
+    assert [thread.id for thread in await calls.call(threads, "list")] == ["t"]
+    assert [message.text for message in await calls.call(threads, "messages", "t")] == ["some words"]
+    assert [hit.thread_id for hit in await calls.call(threads, "search", "words", thread="t")] == ["t"]
+    assert (await calls.call(threads, "usage", "t")).total.messages == 0
+    assert (await calls.call(threads, "rename", "t", "old")).title == "old"
+    assert (await calls.call(threads, "tag", "t", "kept")).tags == ("kept",)
+    assert (await calls.call(threads, "archive", "t")).status == "archived"
+    fork = await calls.call(threads, "fork", "t")
+    assert (await calls.call(threads, "get", fork.id)).tool == "debug", "the copy lives"
+    for name in ("get", "turns", "continue_"):
+        with pytest.raises(ThreadExpired):
+            await calls.call(threads, name, "t")
+    elsewhere = Threads(":memory:")
+    lines = io.StringIO("".join(await calls.collect(threads, "export_lines", "t")))
+    await calls.call(elsewhere, "import_from", lines, keep_ids=True)
+    with pytest.raises(ThreadExpired):
+        await calls.call(elsewhere, "get", "t")
+    await elsewhere.aclose()
+    assert await calls.call(threads, "clear", "t") == 1
+    assert (await calls.call(threads, "get", "t")).messages == 0, "what is written lives"
 
 
 async def test_what_was_not_written_for_a_month_is_pruned(log: MessageLog, clock: Clock, calls: Calls) -> None:

@@ -17,6 +17,7 @@ from forgotten import assert_sound, rows
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.types import Send
 from savers import Calls, Mode
 from searched import assert_found
 
@@ -148,6 +149,74 @@ def test_a_marked_value_is_masked_and_the_rest_found(saver: DeltaSaver) -> None:
     assert hit.snippet == f"my card is {HIDDEN} ok"
     assert threads.search("4711") == []
     assert rows(saver, "SELECT count(*) FROM search WHERE instr(words, '4711')") == [(0,)]
+
+
+def joining(saver: Any) -> Any:
+    """A graph of two nodes that a third waits for."""
+    builder = StateGraph(MessagesState)
+    for name in ("left", "right", "both"):
+        builder.add_node(name, lambda state: {"messages": [AIMessage("so")]})
+    return builder.add_edge(START, "left").add_edge(START, "right").add_edge(["left", "right"], "both").compile(checkpointer=saver)
+
+
+def sending(saver: Any) -> Any:
+    """A graph whose node is sent its tasks."""
+    builder = StateGraph(MessagesState).add_node("answer", lambda state: {"messages": [AIMessage("so")]})
+    return builder.add_conditional_edges(START, lambda state: [Send("answer", state)] * 2, ["answer"]).compile(checkpointer=saver)
+
+
+@pytest.mark.parametrize("make", [joining, sending], ids=["join", "send"])
+def test_a_message_that_is_put_by_hand_where_a_graph_is_done_is_found_at_once(saver: DeltaSaver, make: Any) -> None:
+    graph, config, threads = make(saver), {"configurable": {"thread_id": "t"}}, Threads(saver)
+    threads.enable_search()
+    graph.invoke({"messages": [HumanMessage("one")]}, config)
+    last = max(graph.nodes, key=["__start__", "left", "right", "answer", "both"].index)
+    graph.update_state(config, {"messages": [HumanMessage("word")]}, as_node=last)
+    assert not graph.get_state(config).next
+    assert len(threads.search("word")) == 1
+    threads.rebuild_search()
+    assert len(threads.search("word")) == 1
+    graph.update_state(config, {"messages": [HumanMessage("secret word")]}, as_node="__start__")
+    assert graph.get_state(config).next
+    assert len(threads.search("word")) == 1  # a node may yet say what of it is sensitive
+    threads.rebuild_search()
+    assert len(threads.search("word")) == 1
+    graph.invoke(None, config)
+    assert len(threads.search("word")) == 2
+
+
+def test_what_a_graph_has_not_answered_is_found_when_it_is_done(saver: DeltaSaver) -> None:
+    threads, seen = Threads(saver), []
+    threads.enable_search()
+
+    def look(state: MessagesState) -> dict[str, Any]:
+        seen.append(len(threads.search("word")))
+        return {}
+
+    graph = StateGraph(MessagesState).add_node("look", look).add_edge(START, "look").compile(checkpointer=saver)
+    graph.invoke({"messages": [HumanMessage("word")]}, {"configurable": {"thread_id": "t"}}, durability="sync")
+    assert seen == [0]
+    assert len(threads.search("word")) == 1
+
+
+def test_what_is_last_is_found_after_pruning_and_in_an_index_made_anew(saver: DeltaSaver) -> None:
+    history, threads = ThreadChatMessageHistory("t", saver), Threads(saver)
+    for text in ("one word", "other words", "last word"):
+        history.add_messages([HumanMessage(text)])
+    before = found(threads, "word")
+    saver.prune(["t"])
+    threads.rebuild_search()
+    assert found(threads, "word") == before == [("t", 0), ("t", 1), ("t", 2)]
+    assert_sound(saver)
+
+
+def test_words_of_no_thread_are_passed_over(saver: DeltaSaver) -> None:
+    chat(saver, "t1", "word")
+    chat(saver, "t2", "word")
+    threads = Threads(saver)
+    assert len(threads.search("word")) == 4
+    saver.log.driver._connection.execute("DELETE FROM thread WHERE id = 't1'")  # type: ignore[attr-defined]
+    assert {hit.thread_id for hit in threads.search("word")} == {"t2"}
 
 
 def test_a_database_that_nobody_searches_runs_no_statement_more(path: str, monkeypatch: pytest.MonkeyPatch) -> None:

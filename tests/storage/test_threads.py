@@ -154,6 +154,47 @@ def test_a_prompt_that_a_graph_marks_is_in_no_column_unmarked(saver: DeltaSaver)
     assert Threads(saver).get("t").title == HIDDEN
 
 
+@pytest.mark.parametrize("anew", [False, True], ids=["warm", "cold"])
+def test_a_prompt_that_is_marked_late_leaves_nothing_in_the_title(tmp_path: Path, anew: bool) -> None:
+    def mark(state: MessagesState) -> dict[str, Any]:
+        notes = {"langmem_ext": {"sensitive": ["pin"], "spans": [[10, 14]]}}
+        return {"messages": [message.model_copy(update={"additional_kwargs": notes}) for message in state["messages"][:1]]}
+
+    def graph(saver: DeltaSaver) -> Any:
+        builder = StateGraph(MessagesState).add_node("answer", lambda state: {"messages": [AIMessage("fine")]}).add_node("mark", mark)
+        builder.add_edge(START, "answer").add_edge("answer", "mark")
+        return builder.compile(checkpointer=saver, interrupt_before=["mark"])
+
+    saver = DeltaSaver.open(str(tmp_path / "a.db"))
+    graph(saver).invoke({"messages": [HumanMessage("my pin is 1234 ok")]}, config("t"))
+    assert Threads(saver).get("t").title == "my pin is 1234 ok"
+    if anew:
+        saver.close()
+        saver = DeltaSaver.open(str(tmp_path / "a.db"))
+    graph(saver).invoke(None, config("t"))
+    assert Threads(saver).get("t").title == f"my pin is {HIDDEN} ok"
+    # Somebody goes back to where it was not marked yet, and on from there.
+    [early] = [state for state in graph(saver).get_state_history(config("t")) if state.metadata["step"] == 0]
+    graph(saver).invoke(None, early.config)
+    assert Threads(saver).get("t").title == f"my pin is {HIDDEN} ok"
+    saver.close()
+
+
+def test_a_title_follows_its_prompt_unless_somebody_gave_it(saver: DeltaSaver) -> None:
+    history, threads = ThreadChatMessageHistory("t", saver), Threads(saver)
+    history.add_messages([SystemMessage("be kind"), HumanMessage("first words", id="m"), AIMessage("well")])
+    history.add_messages([HumanMessage("other words", id="m")])
+    assert threads.get("t").title == "other words"
+    threads.rename("t", "mine")
+    history.add_messages([HumanMessage("last words", id="m")])
+    assert threads.get("t").title == "mine"
+
+
+def test_a_graph_that_is_done_at_once_leaves_a_title(saver: DeltaSaver) -> None:
+    counting(saver).update_state(config("t"), {"messages": [HumanMessage("put by hand")]}, as_node="answer")
+    assert Threads(saver).get("t").title == "put by hand"
+
+
 def test_a_list_reads_threads_rows_and_nothing_else(saver: DeltaSaver, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(3):
         say(saver, f"prompt {number}", f"t{number}")

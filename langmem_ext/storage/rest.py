@@ -1,0 +1,40 @@
+"""Whether a graph has come to rest: at a checkpoint after which no node has anything left to do.
+
+LangGraph says by its channels what is to be done next: the input, a branch to a node, tasks that were sent, nodes that wait for several
+others. A name that is not known here means nothing to be done, and a value that cannot be read means something.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from langmem_ext.messages.manifest import ranges_of
+from langmem_ext.storage.header import Header, ValueRef
+from langmem_ext.types import Codec
+
+_WORK: Final = ("__start__", "branch:to:")
+"""How the channels begin whose value is work."""
+
+_QUEUES: Final = ("__pregel_tasks", "join:")
+"""How the channels begin whose value is work unless it is empty."""
+
+
+def is_at_rest(header: Header, codec: Codec) -> bool:
+    """Whether nothing is left to be done after a checkpoint."""
+    return not work_of(header, codec)
+
+
+def work_of(header: Header, codec: Codec) -> frozenset[str]:
+    """The channels that say what is to be done after a checkpoint."""
+    return frozenset(channel for channel, ref in header.values.items() if _is_work(channel, ref, codec))
+
+
+def _is_work(channel: str, ref: ValueRef, codec: Codec) -> bool:
+    if not channel.startswith(_QUEUES):
+        return channel.startswith(_WORK)
+    return ref.body is None or bool(ref.runs) or not codec.is_empty(ref.body)
+
+
+def has_item(header: Header, number: int) -> bool:
+    """Whether one of a checkpoint's values has a message."""
+    return any(start <= number < end for ref in header.values.values() for start, end in ranges_of(ref.runs))

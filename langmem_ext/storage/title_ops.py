@@ -1,0 +1,69 @@
+"""Operations that give a thread its title: its first prompt, as that stands now."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import chain, islice, starmap
+from typing import Final
+
+from langmem_ext.messages.manifest import Runs, ranges_of
+from langmem_ext.storage import statements as sql
+from langmem_ext.storage.effects import Op, fetch
+from langmem_ext.storage.header import ValueRef, longest_runs
+from langmem_ext.storage.message_ops import Writer, load_items
+
+FIRST: Final = 16
+"""Messages at the beginning of a list among which a thread's first prompt is looked for."""
+
+
+def keep_title(writer: Writer, values: Mapping[str, ValueRef], *, ready: bool) -> Op[None]:
+    """Give a thread a title if it has none; where its prompt was replaced by a later message, that one gives it from now on.
+
+    So a prompt that is marked late, or redacted, leaves nothing in the title.
+
+    Args:
+        writer: Writes to the thread.
+        values: Where the values of the root's newest checkpoint stand.
+        ready: Whether the prompt may be shown: a node that has yet to look at it may mark it.
+    """
+    runs, thread = longest_runs(values), writer.thread
+    if thread.titled:
+        yield from _follow_prompt(writer, runs, thread.titled - 1)
+    elif thread.untitled and ready:
+        writer.title, writer.titled_by = _title_in(writer, runs)
+
+
+def _title_in(writer: Writer, runs: Runs) -> tuple[str | None, int | None]:
+    """A title from the first prompt of a list, and the item that gives it.
+
+    Only what this process knows is looked at: at the beginning of a conversation it knows it all, and the next checkpoint comes soon.
+    """
+    for number in _beginning(runs):
+        packed = writer.index.content.get(number)
+        title = None if packed is None else writer.codec.title_of(packed)
+        if title is not None:
+            return title, number
+    return None, None
+
+
+def _follow_prompt(writer: Writer, runs: Runs, titled: int) -> Op[None]:
+    """Have the later message give the title that stands where the one stood that gave it."""
+    if any(start <= titled < end for start, end in ranges_of(runs)):
+        return
+    index, codec = writer.index, writer.codec
+    if titled not in index.content:
+        yield from load_items(index, codec, titled, titled + 1, damaged=True)
+    before = index.content.get(titled)
+    message_id = None if before is None else codec.id_of(before)
+    for number in _beginning(runs) if message_id is not None else ():
+        packed = index.content.get(number)
+        # An earlier one stands there again where somebody has gone back: nobody has looked at that one yet.
+        if number > titled and packed is not None and codec.id_of(packed) == message_id:
+            title = codec.title_of(packed)
+            params = {"title": title, "titled_by": None if title is None else number}
+            yield from fetch(sql.RETITLE, thread=writer.thread.number, before=titled, **params)
+            return
+
+
+def _beginning(runs: Runs) -> islice[int]:
+    return islice(chain.from_iterable(starmap(range, ranges_of(runs))), FIRST)
