@@ -21,12 +21,12 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from dying import DyingDriver
+
 from graphs.shop import TOOLS
 from graphs.support import SUMMARIZE_ABOVE, catalog
 from langmem_ext.checkpoint import DeltaSaver
 from langmem_ext.log import MessageLog
-from langmem_ext.storage.effects import Effect, Rows
-from langmem_ext.storage.sqlite import SqliteDriver
 from langmem_ext.telemetry import Event
 from langmem_ext.waiting.converse import converse
 from langmem_ext.waiting.graph import build_waiting_graph
@@ -35,27 +35,6 @@ SAID = ("hello, I want to cancel my order", "it's O-12345", "yes", "and where is
 
 MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
 """Files that survive a process and need no disk: a kill is not a power cut."""
-
-
-class DyingDriver(SqliteDriver):
-    """Kills its process at one of its steps: before a statement runs, before a COMMIT, or after it."""
-
-    dies_at: int | None = None
-    steps = 0
-
-    def _step(self) -> None:
-        if self.steps == self.dies_at:
-            os.kill(os.getpid(), signal.SIGKILL)
-        self.steps += 1
-
-    def execute(self, effect: Effect) -> Rows:
-        self._step()
-        return super().execute(effect)
-
-    def commit(self) -> None:
-        self._step()
-        super().commit()
-        self._step()
 
 
 class Noting:

@@ -16,37 +16,16 @@ import traceback
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from dying import DyingDriver
+
 from langmem_ext import DeltaSaver, Event, MessageLog, Retention, Threads
 from langmem_ext.retention import STEP
 from langmem_ext.storage import fill_ops
-from langmem_ext.storage.effects import Effect, Rows
-from langmem_ext.storage.sqlite import SqliteDriver
 
 THREADS = [f"t{number}" for number in range(6)]
 RETENTION = Retention(keep_last=4)
 EXPIRY = Retention(ttl=60)
 fill_ops.AT_ONCE = 16  # type: ignore[misc]  # so that a small database takes many steps
-
-
-class DyingDriver(SqliteDriver):
-    """Kills its process at one of its steps: before a statement runs, before a COMMIT, or after it."""
-
-    dies_at: int | None = None
-    steps = 0
-
-    def _step(self) -> None:
-        if self.steps == self.dies_at:
-            os.kill(os.getpid(), signal.SIGKILL)
-        self.steps += 1
-
-    def execute(self, effect: Effect) -> Rows:
-        self._step()
-        return super().execute(effect)
-
-    def commit(self) -> None:
-        self._step()
-        super().commit()
-        self._step()
 
 
 class Told:

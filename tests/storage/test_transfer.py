@@ -21,6 +21,7 @@ from uuid import uuid4
 import ormsgpack
 import pytest
 from comparison import Names, assert_same
+from dying import DyingDriver
 from forged import reseal
 from hypothesis import given, settings
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, RemoveMessage, ToolMessage
@@ -54,8 +55,6 @@ from langmem_ext import (
     moving,
 )
 from langmem_ext.storage.compression import MARK
-from langmem_ext.storage.effects import Effect, Rows
-from langmem_ext.storage.sqlite import SqliteDriver
 
 
 def config(thread: str = "t") -> RunnableConfig:
@@ -396,27 +395,6 @@ def test_a_thread_that_went_on_in_the_target_stays_as_it_is(source: Path, target
     import_checkpoints(source, target)
     with DeltaSaver.open(target) as new:
         assert everything(new) == before
-
-
-class DyingDriver(SqliteDriver):
-    """Kills its process at one of its steps: before a statement runs, before a COMMIT, or after it."""
-
-    dies_at = -1
-    steps = 0
-
-    def _step(self) -> None:
-        if self.steps == self.dies_at:
-            os.kill(os.getpid(), signal.SIGKILL)
-        self.steps += 1
-
-    def execute(self, effect: Effect) -> Rows:
-        self._step()
-        return super().execute(effect)
-
-    def commit(self) -> None:
-        self._step()
-        super().commit()
-        self._step()
 
 
 def import_until(source: Path, target: str, step: int) -> bool:
