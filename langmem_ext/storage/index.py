@@ -83,6 +83,7 @@ class ThreadIndex:
         lists: Lists of messages lately stored or read, by namespace and channel; their bytes are those of `content`.
         compounds: Large dicts and lists lately stored or read, by namespace and channel.
         manifests: Beginnings of fragmented lists lately stored or read, by namespace and channel: row and runs.
+        passed: The item that gave the thread its title, and those that were looked at lately for one that has taken its place; none has.
         size: Bytes held, about; `accounted` is the part that the bound knows of.
         forgotten: Whether whoever still works with the index is the last to do so.
     """
@@ -105,6 +106,7 @@ class ThreadIndex:
     lists: OrderedDict[tuple[int, str], KnownList] = field(default_factory=OrderedDict)
     compounds: OrderedDict[tuple[int, str], Compound] = field(default_factory=OrderedDict)
     manifests: OrderedDict[tuple[int, str], tuple[int, Runs]] = field(default_factory=OrderedDict)
+    passed: tuple[int, ...] = ()
     size: int = INDEX_BYTES
     accounted: int = 0
     forgotten: bool = False

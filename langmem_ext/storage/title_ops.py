@@ -50,15 +50,17 @@ def _follow_prompt(writer: Writer, runs: Runs, titled: int) -> Op[None]:
     """Have the later message give the title that stands where the one stood that gave it."""
     if any(start <= titled < end for start, end in ranges_of(runs)):
         return
-    index, codec = writer.index, writer.codec
-    if titled not in index.content:
+    index, codec, numbers = writer.index, writer.codec, tuple(_beginning(runs))
+    passed, index.passed = index.passed, (titled, *numbers)
+    # An earlier one stands there again where somebody has gone back: nobody has looked at that one yet.
+    later = [number for number in numbers if number > titled and (passed[:1] != (titled,) or number not in passed)]
+    if later and titled not in index.content:
         yield from load_items(index, codec, titled, titled + 1, damaged=True)
     before = index.content.get(titled)
     message_id = None if before is None else codec.id_of(before)
-    for number in _beginning(runs) if message_id is not None else ():
+    for number in later if message_id is not None else ():
         packed = index.content.get(number)
-        # An earlier one stands there again where somebody has gone back: nobody has looked at that one yet.
-        if number > titled and packed is not None and codec.id_of(packed) == message_id:
+        if packed is not None and codec.id_of(packed) == message_id:
             title = codec.title_of(packed)
             params = {"title": title, "titled_by": None if title is None else number}
             yield from fetch(sql.RETITLE, thread=writer.thread.number, before=titled, **params)
