@@ -48,6 +48,9 @@ KINDS: Final = {"namespace": NAMESPACE, "word": WORD, "message": ITEM, "value": 
 """Kinds of lines by the table whose rows they are, in the order in which they stand."""
 
 _KIND_OF: Final = {table.name: kind for kind, table in KINDS.items()}
+_TEXTS: Final = ("id", "owner", "title", "status", "waiting_for", "tool", "forked_from")
+"""Columns of a thread's row that are texts, or nothing."""
+
 _TYPES: Final = tuple(str(cls.model_fields["type"].default) for cls in CLASSES)
 
 # -- threads -----------------------------------------------------------------------------------------------------------------------------
@@ -60,6 +63,8 @@ def thread_line(thread: Mapping[str, Any]) -> Line:
         DamagedRow: It says what cannot be.
     """
     try:
+        if not all(isinstance(thread[name], str | None) for name in _TEXTS):
+            raise ValueError("a text is none")
         metadata = json.loads(thread["metadata"]) if thread["metadata"] else {}
         return {
             "kind": "thread",

@@ -23,6 +23,11 @@ def unix_ms(moment: datetime) -> int:
     return (moment - _EPOCH) // timedelta(milliseconds=1)
 
 
+FIRST_MS: Final = unix_ms(datetime.min.replace(tzinfo=UTC))
+LAST_MS: Final = unix_ms(datetime.max.replace(tzinfo=UTC))
+"""The first and the last moment that there is a name for, in Unix milliseconds."""
+
+
 def moment_of(milliseconds: int) -> datetime:
     """The moment of a Unix time in milliseconds, exactly."""
     return _EPOCH + timedelta(milliseconds=milliseconds)

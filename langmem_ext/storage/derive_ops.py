@@ -6,8 +6,9 @@ remembered of the thread is void then.
 
 from __future__ import annotations
 
+import json
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from langmem_ext.errors import DamagedRow
@@ -17,13 +18,14 @@ from langmem_ext.messages.tokens import implied_tokens
 from langmem_ext.storage import checks
 from langmem_ext.storage import inspect_statements as sql
 from langmem_ext.storage.checkpoint_ops import header_of
-from langmem_ext.storage.clock import MINUTE_MS
+from langmem_ext.storage.clock import FIRST_MS, LAST_MS, MINUTE_MS
 from langmem_ext.storage.compression import expand_text, shrink_text
 from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Op, fetch, fetch_one
 from langmem_ext.storage.header import Header, longest_list
 from langmem_ext.storage.ids import readable
 from langmem_ext.storage.index import ThreadIndex
 from langmem_ext.storage.inspect_ops import NEXT_STEP, Contents, Examined, read_item
+from langmem_ext.storage.listing_ops import STATUSES
 from langmem_ext.storage.lookup_ops import read_value
 from langmem_ext.storage.reach import merged
 from langmem_ext.storage.statements import DELETE_THREAD, KEY_BITS, SELECT_LATEST_CHECKPOINT, row_key
@@ -103,6 +105,29 @@ def _derive_head(number: int, stored: Mapping[str, Any], contents: Contents, wai
     return {"head_messages": head_messages, "waiting_for": waiting_for}
 
 
+def _senseless(stored: Mapping[str, Any]) -> Iterator[str]:
+    """The columns of a thread's row that follow from no other row, and say what cannot be. What they say is told to nobody."""
+    if not isinstance(stored["id"], str) or not stored["id"]:
+        yield "id"
+    if stored["status"] not in STATUSES:
+        yield "status"
+    for name, unit in (("created_at", 1), ("updated_at", 1), ("epoch", 1000)):
+        if not isinstance(stored[name], int) or not FIRST_MS <= stored[name] * unit <= LAST_MS:
+            yield name
+    for name in ("owner", "title", "tags", "metadata", "tool", "forked_from"):
+        if not isinstance(stored[name], str | None):
+            yield name
+    if isinstance(stored["metadata"], str) and not _is_object(stored["metadata"]):
+        yield "metadata"
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
 def compare_thread(thread: Examined, contents: Contents, waiting_channel: str) -> Op[int | None]:
     """Compare a thread's row with its other rows; its generation now, or None where it has gone."""
     both = yield from derive(thread.number, contents, waiting_channel)
@@ -110,8 +135,8 @@ def compare_thread(thread: Examined, contents: Contents, waiting_channel: str) -
         return None
     stored, right = both
     place = f"thread {thread.number}"
-    if not isinstance(stored["id"], str) or not stored["id"]:
-        thread.findings.add("thread", "damaged", place, f"its id is none: {NEXT_STEP}")
+    for name in _senseless(stored):
+        thread.findings.add("thread", "damaged", place, f"{name} says what cannot be: {NEXT_STEP}")
     for name in _DERIVED:
         if stored[name] != right[name]:
             kind = "counter" if name in _COUNTERS else "head" if name in ("head_messages", "waiting_for") else "total"

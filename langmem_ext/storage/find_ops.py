@@ -215,6 +215,10 @@ def _load(best: Sequence[tuple[float, int]], terms: Sequence[Term], codec: Codec
             continue
         snippet, highlights = cut_snippet(shown.text, terms)
         thread_id, title, epoch = found
+        try:
+            created_at = moment_of((epoch + row[6]) * 1000)
+        except (TypeError, OverflowError):
+            continue
         hits.append(
             SearchHit(
                 thread_id=thread_id,
@@ -222,7 +226,7 @@ def _load(best: Sequence[tuple[float, int]], terms: Sequence[Term], codec: Codec
                 message_id=None if row[1] is None else decode_id(row[1]),
                 number=key & (1 << KEY_BITS) - 1,
                 role=shown.role,
-                created_at=moment_of((epoch + row[6]) * 1000),
+                created_at=created_at,
                 snippet=snippet,
                 highlights=highlights,
                 rank=worth,

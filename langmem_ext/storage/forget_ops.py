@@ -23,7 +23,7 @@ from langmem_ext.storage.index import Indexes
 from langmem_ext.storage.lookup_ops import read_body
 from langmem_ext.storage.reach import Meaning, Place, Ranges, Reach, WriteRow, gaps, merged, newest_of
 from langmem_ext.storage.statements import DELETE_THREAD, row_key
-from langmem_ext.storage.thread_ops import ThreadRow, find_thread
+from langmem_ext.storage.thread_ops import ThreadRow, find_number, find_thread
 from langmem_ext.types import Pruned, ThreadKey
 
 
@@ -134,11 +134,10 @@ def cut_thread(key: ThreadKey, checkpoint: bytes, *, meaning: Meaning, indexes: 
 
 
 def drop_thread(key: ThreadKey, *, indexes: Indexes, dry_run: bool) -> Op[Pruned]:
-    """Delete a thread with everything it has."""
-    thread = yield from find_thread(key)
-    if thread is None:
+    """Delete a thread with everything it has, whatever is damaged of it."""
+    number = yield from find_number(key)
+    if number is None:
         return Pruned()
-    number = thread.number
     low, high = row_key(number, 0), row_key(number + 1, 0)
     [(checkpoints, checkpoint_bytes)] = yield from fetch(sql.MEASURE_CHECKPOINTS, thread=number)
     [(writes, write_bytes)] = yield from fetch(sql.MEASURE_WRITES, thread=number)

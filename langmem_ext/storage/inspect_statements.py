@@ -28,6 +28,15 @@ THREAD_COLUMNS: Final = (
     "next_word",
     "next_namespace",
     "generation",
+    "status",
+    "created_at",
+    "epoch",
+    "owner",
+    "title",
+    "tags",
+    "metadata",
+    "tool",
+    "forked_from",
 )
 SELECT_THREAD_ROW = f"SELECT {', '.join(THREAD_COLUMNS)} FROM thread WHERE number = :thread"
 REPAIR_THREAD = (

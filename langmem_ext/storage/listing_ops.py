@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Final
 
-from langmem_ext.errors import InvalidInput, ThreadNotFound
+from langmem_ext.errors import DamagedRow, InvalidInput, ThreadNotFound, cause, told
 from langmem_ext.storage import thread_statements as sql
 from langmem_ext.storage.clock import MINUTE_MS, moment_of, unix_ms
 from langmem_ext.storage.effects import Op, Row, fetch, fetch_one
@@ -74,6 +74,7 @@ def list_threads(wanted: ThreadFilter, after: ThreadInfo | None, limit: int) -> 
         limit: At most so many.
     """
     conditions, params = wanted.conditions()
+    conditions.append(sql.SOUND)
     conditions.append(sql.STATUS_OF_FEW if {"waiting_for", "waiting", "tool"} & params.keys() else sql.STATUS)
     statuses = STATUSES if wanted.status is None else (wanted.status,)
     found: list[Row] = []
@@ -133,11 +134,15 @@ def read_info(key: ThreadKey) -> Op[ThreadInfo]:
 
     Raises:
         ThreadNotFound: There is none, or it is another owner's.
+        DamagedRow: It says what cannot be.
     """
     row = yield from fetch_one(sql.SELECT_LISTED, id=key.id, owner=key.owner)
     if row is None:
         raise ThreadNotFound(f"there is no thread {key.id!r}: list those that there are")
-    return _info(row)
+    try:
+        return _info(row)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise DamagedRow(f"the row of thread {key.id!r} is damaged ({told(error)}): `langmem-ext doctor` says more") from cause(error)
 
 
 def describe_thread(key: ThreadKey, changes: Mapping[str, Any]) -> Op[ThreadInfo]:

@@ -22,7 +22,7 @@ def row_key(thread: int, number: int) -> int:
 
 _COUNTERS: Final = (
     "number, owner, generation, next_item, next_value, next_word, next_namespace, active_at, title IS NULL, epoch,"
-    " coalesce(titled_by + 1, 0), indexed"
+    " CASE WHEN titled_by BETWEEN 0 AND 4294967294 THEN titled_by + 1 ELSE 0 END, indexed"
 )
 SELECT_THREAD = f"SELECT {_COUNTERS} FROM thread WHERE id = :id"
 SELECT_OWN_THREAD = f"{SELECT_THREAD} AND owner IS coalesce(:owner, owner)"

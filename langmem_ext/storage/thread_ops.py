@@ -55,6 +55,12 @@ def find_thread(key: ThreadKey) -> Op[ThreadRow | None]:
     return None if row is None else _thread_of(row, key)
 
 
+def find_number(key: ThreadKey) -> Op[int | None]:
+    """A thread's number, also where the rest of its row is damaged; None where there is none, or it is not the caller's."""
+    row = yield from fetch_one(sql.SELECT_OWN_THREAD, id=key.id, owner=key.owner)
+    return None if row is None else int(row[0])
+
+
 def ensure_thread(key: ThreadKey, *, now: int) -> Op[ThreadRow]:
     """The thread, made if there is none.
 

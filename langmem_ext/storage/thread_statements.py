@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
+from langmem_ext.storage.clock import FIRST_MS, LAST_MS
+
 LISTED: Final = (
     "number, id, owner, title, status, created_at, updated_at, head_messages, items, tokens, waiting_for, tool, tags, metadata, forked_from"
 )
 SELECT_LISTED = f"SELECT {LISTED} FROM thread WHERE id = :id AND owner IS coalesce(:owner, owner)"
+# A damaged row may say a time that is none: lists go on without it, and the doctor names it.
+SOUND: Final = f"created_at BETWEEN {FIRST_MS} AND {LAST_MS} AND updated_at BETWEEN {FIRST_MS} AND {LAST_MS} AND typeof(tags) <> 'blob'"
 STATUS: Final = "status = :status"
 STATUS_OF_FEW: Final = "+status = :status"
 """The same, where another condition leaves fewer threads: not by the index of this one."""

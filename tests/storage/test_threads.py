@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,17 @@ from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command, interrupt
 from savers import Calls, Mode
 
-from langmem_ext import DeltaSaver, InvalidInput, InvalidThreadId, StorageUnavailable, ThreadChatMessageHistory, ThreadNotFound, Threads
+from langmem_ext import (
+    DamagedRow,
+    DeltaSaver,
+    InvalidInput,
+    InvalidThreadId,
+    StorageUnavailable,
+    ThreadChatMessageHistory,
+    ThreadNotFound,
+    Threads,
+    examine,
+)
 from langmem_ext.messages.annotations import HIDDEN, TITLE_LENGTH, shown_text, title_of
 from langmem_ext.storage import sqlite
 from langmem_ext.storage.effects import Statement
@@ -435,6 +446,39 @@ def test_the_tool_of_a_thread_is_that_of_its_newest_turn_that_names_one(saver: D
     say(saver, "three")
     assert Threads(saver).get("t").tool == "debug"
     assert Threads(saver).get("t").title == "one"
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "updated_at = 'never'",
+        "updated_at = 1 << 62",
+        "created_at = -(1 << 62)",
+        "epoch = 1 << 62",
+        "tags = x'00ff'",
+        "title = x'ff'",
+        "tool = x'ff'",
+        "status = 'gone'",
+        "metadata = '['",
+        "next_item = -1",
+    ],
+)
+def test_a_damaged_row_keeps_no_other_from_being_listed_and_the_doctor_names_it(saver: DeltaSaver, damage: str) -> None:
+    say(saver, "one word", "good")
+    say(saver, "other words", "bad")
+    threads = Threads(saver)
+    threads.enable_search()
+    saver.log.driver._connection.execute(f"UPDATE thread SET {damage} WHERE id = 'bad'")  # type: ignore[attr-defined]
+    assert "good" in [thread.id for thread in threads.list(status=None)]
+    assert "good" in [hit.thread_id for hit in threads.search("word")]
+    for look in (threads.get, threads.turns, lambda thread: "".join(threads.export_lines(thread)), lambda thread: threads.tag(thread)):
+        with suppress(DamagedRow):
+            look("bad")
+    [finding, *_] = [finding for finding in examine(saver).findings if finding.severity != "note"]
+    assert finding.thread == "bad"
+    assert damage.split()[0] in finding.message
+    assert threads.delete("bad").threads == 1
+    assert_sound(saver)
 
 
 # -- copying and deleting ----------------------------------------------------------------------------------------------------------------
