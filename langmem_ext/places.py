@@ -33,6 +33,9 @@ _SQLITE: Final = b"SQLite format 3\0"
 _BESIDE: Final = ("-wal", "-shm", "-journal")
 """How the files end that SQLite keeps beside a database: what they hold is a part of it."""
 
+_FILE_URL: Final = "file://"
+"""A path, too, that is to be whole or not there, and no database: fsspec would write to it as it is."""
+
 _OPEN_MODE: Final = 0o600
 
 
@@ -66,7 +69,7 @@ def _path_of(name: str) -> Path:
     """
     if not name or "\0" in name:
         raise InvalidInput(f"{name!r} is no path: give that of a file")
-    return Path(name)
+    return Path(name.removeprefix(_FILE_URL))
 
 
 @contextmanager
@@ -201,7 +204,7 @@ def _lines(file: Any, max_bytes: int, max_line: int) -> Iterator[bytes]:
 
 
 def _is_url(name: str) -> bool:
-    return "://" in name or "::" in name
+    return "::" in name or ("://" in name and not name.startswith(_FILE_URL))
 
 
 def _opened_url(url: str, mode: str) -> Any:

@@ -405,7 +405,7 @@ def test_a_pipe_and_a_link_stay_what_they_are(saver: DeltaSaver, other: DeltaSav
     assert link.is_symlink()
     assert not target.is_symlink()
     assert read[0].splitlines()[1:] == target.read_bytes().splitlines()[1:]
-    assert Threads(other).import_from(link).messages == 1
+    assert Threads(other).import_from(f"file://{link}").messages == 1
 
 
 def test_an_export_takes_no_databases_place(saver: DeltaSaver, tmp_path: Path) -> None:
@@ -413,6 +413,7 @@ def test_an_export_takes_no_databases_place(saver: DeltaSaver, tmp_path: Path) -
     path = saver.log.driver.path  # type: ignore[attr-defined]
     for place, why in (
         (path, "database"),
+        (f"file://{path}", "database"),
         (f"{path}-wal", "database"),
         (tmp_path, "folder"),
         (tmp_path / "no" / "where", "written"),
