@@ -16,6 +16,8 @@ from langchain_core.messages import BaseMessage, HumanMessage, RemoveMessage, me
 from langmem_ext.errors import InvalidInput
 from langmem_ext.log import MessageLog
 from langmem_ext.messages.annotations import NAMESPACE, is_marked, notes_of
+from langmem_ext.messages.tokens import ApproximateCounter, TokenCounter
+from langmem_ext.messages.turns import first_whole_turn
 from langmem_ext.packing import MESSAGES_CHANNEL
 from langmem_ext.source import Source
 from langmem_ext.storage import history_ops
@@ -56,6 +58,38 @@ class ThreadChatMessageHistory(BaseChatMessageHistory):
     async def aget_messages(self) -> list[BaseMessage]:
         """Async twin of `messages`."""
         return await self.log.driver.acall(lambda: self.messages)
+
+    def window(self, max_tokens: int, *, counter: TokenCounter | None = None) -> list[BaseMessage]:
+        """The newest whole turns that are within some tokens, oldest first; copies.
+
+        Only the end of the thread is read, however long it is. A turn begins where the user speaks, and no tool call is parted from its
+        result; with all of the thread within the tokens, all of it is given. Empty where the newest turn alone is too long.
+
+        Args:
+            max_tokens: Tokens of the messages together, at most.
+            counter: Counts them; without one, the approximation (`ApproximateCounter`).
+
+        Raises:
+            InvalidInput: `max_tokens` is no whole number of at least 1, or the channel holds no list of messages.
+        """
+        if isinstance(max_tokens, bool) or not isinstance(max_tokens, int) or max_tokens < 1:
+            raise InvalidInput(f"max_tokens is how many tokens the messages may have, at least 1, not {max_tokens!r}")
+        count, load = (counter or ApproximateCounter()).count, self._source.codec.load_message
+        newest: list[BaseMessage] = []
+
+        def weigh(packed: Snapshot) -> int:
+            newest.append(load(packed))
+            return max(1, count(newest[-1]))
+
+        everything = self.log.run(history_ops.read_back(self._key, self._channel, max_tokens, weigh, **self._source.tools), write=False)
+        if everything:
+            return newest[::-1]
+        tail = newest[-2::-1]  # the last one that was weighed is too much
+        return tail[first_whole_turn(tail) :]
+
+    async def awindow(self, max_tokens: int, *, counter: TokenCounter | None = None) -> list[BaseMessage]:
+        """Async twin of `window`."""
+        return await self.log.driver.acall(lambda: self.window(max_tokens, counter=counter))
 
     def add_messages(self, messages: Sequence[BaseMessage]) -> None:
         """Append messages, all of them or none; they are stored when this returns.

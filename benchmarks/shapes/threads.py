@@ -36,7 +36,7 @@ def listing(contender: str, folder: Path, *, count: int, samples: int) -> Work:
 
 
 def tail(contender: str, folder: Path, *, messages: int, samples: int) -> Work:
-    """The last 50 messages of a long thread, by a program that has just started."""
+    """The end of a long thread, by messages and by tokens, by a program that has just started."""
     with CONTENDERS[contender](folder) as opened:
         history = ThreadChatMessageHistory("long", opened.saver)
         said: list[BaseMessage] = dialogue(min(BATCH, messages), rich=False)
@@ -46,6 +46,8 @@ def tail(contender: str, folder: Path, *, messages: int, samples: int) -> Work:
         for _ in range(samples):
             opened.saver.log.indexes.forget()
             yield Step("last_50", lambda: threads.messages("long", last=50))
+            opened.saver.log.indexes.forget()
+            yield Step("last_4000_tokens", lambda: history.window(4_000))
         return {}
 
 
@@ -65,12 +67,15 @@ SHAPES = (
     ),
     Shape(
         "tail",
-        "the last 50 of 1,000,000 messages",
+        "the end of 1,000,000 messages",
         tail,
         ("delta",),
         {"messages": 1_000_000, "samples": 10},
         {"messages": 100, "samples": 1},
-        (Aim("CPU in ms, the last 50 of 1,000,000 messages", "last_50_cpu_ms", at_most=10),),
+        (
+            Aim("CPU in ms, the last 50 of 1,000,000 messages", "last_50_cpu_ms", at_most=10),
+            Aim("CPU in ms, the last 4,000 tokens of 1,000,000 messages, cold", "last_4000_tokens_cpu_ms", at_most=1),
+        ),
         slow=True,
     ),
 )

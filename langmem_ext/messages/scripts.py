@@ -17,9 +17,9 @@ from typing import Final
 _ASCII: Final = [chr(code) if code < 128 else "." for code in range(256)]
 
 
-def _table(**kinds: str) -> bytes:
-    """A translation of bytes to kinds of character: the first kind whose characters hold it, else a point."""
-    return bytes(ord(next((kind for kind, chars in kinds.items() if char in chars), ".")) for char in _ASCII)
+def _table(other: str = ".", **kinds: str) -> bytes:
+    """A translation of bytes to kinds of character: the first kind whose characters hold it, else `other`."""
+    return bytes(ord(next((kind for kind, chars in kinds.items() if char in chars), other)) for char in _ASCII)
 
 
 _LOWER: Final = "abcdefghijklmnopqrstuvwxyz"
@@ -28,12 +28,15 @@ _VOWELS: Final = "aeiouyAEIOUY"
 
 _KINDS: Final = _table(a=_LOWER, A=_LOWER.upper(), **{"0": _DIGITS, " ": " \t", "\n": "\r\n"})
 _WORDS: Final = _table(a=_LOWER + _LOWER.upper())
-_NUMBERS: Final = _table(a=_DIGITS)
-_MARKS: Final = _table(a="".join(chr(code) for code in range(33, 127) if not chr(code).isalnum()))
+_NUMBERS: Final = _table(" ", a=_DIGITS)
+_MARKS: Final = _table(" ", a="".join(chr(code) for code in range(33, 127) if not chr(code).isalnum()))
 _SOUNDS: Final = _table(v=_VOWELS, c=_LOWER + _LOWER.upper())
 
-_ENGLISH: Final = (b"th", b"ing", b"and", b" to ", b" of ", b" you", b" is ", b" a ", b" in ")
-"""What hardly three words of English prose in a row are without; prose of most other languages is."""
+_ENGLISH: Final = (b"th", b" to ", b"ing", b" you")
+"""What hardly four words of English prose in a row are without; prose of most other languages is."""
+
+_RARE: Final = 12
+"""Of how many characters one must be of a kind for its runs to be found faster by counting than by splitting."""
 
 _DEAREST: Final = 3.0
 """Tokens of a character that is not merged with any other: its bytes."""
@@ -53,7 +56,7 @@ _SCRIPTS: Final = _weights()
 _STEPS: Final = 20
 _SCALED: Final = bytes(0 if high == 0 else round(_SCRIPTS.get(high, _DEAREST) * _STEPS) for high in range(256))
 
-_WEIGHTS: Final = (0.052, 0.1, 0.29, 0.55, 0.72, 0.8, 0.86, 0.25, 0.52, 0.44, 3.4, 0.25)
+_WEIGHTS: Final = (0.061, 0.105, 0.265, 0.575, 0.75, 0.75, 0.96, 0.2, 0.49, 0.555, 3.1, 0.25)
 """Tokens of each thing that `_features` counts, in its order."""
 
 
@@ -75,7 +78,7 @@ def _features(text: str) -> tuple[float, ...]:
     kinds = plain.translate(_KINDS)
     small, digits, marks, spoken = kinds.count(b"a"), kinds.count(b"0"), kinds.count(b"."), kinds.count(b"a a")
     words = plain.translate(_WORDS).count(b".a")
-    foreign = spoken - 3 * sum(map(plain.count, _ENGLISH)) if spoken else 0
+    foreign = spoken - 4.5 * sum(map(plain.count, _ENGLISH)) if spoken else 0
     return (
         small,
         kinds.count(b"A"),
@@ -83,13 +86,20 @@ def _features(text: str) -> tuple[float, ...]:
         marks,
         kinds.count(b"\n"),
         words,
-        plain.translate(_NUMBERS).count(b".a") if digits else 0,
-        plain.translate(_MARKS).count(b".a") if marks else 0,
+        _runs(plain.translate(_NUMBERS), digits),
+        _runs(plain.translate(_MARKS), marks),
         kinds.count(b"aA"),
         kinds.count(b"Aa"),
         plain.translate(_SOUNDS).count(b"cccc"),
         foreign * small / words if foreign > 0 else 0,
     )
+
+
+def _runs(chars: bytes, count: int) -> int:
+    """How many runs some characters stand in, of which there are so many; all others are spaces."""
+    if count * _RARE < len(chars):
+        return len(chars.split()) if count else 0
+    return chars.count(b" a")
 
 
 def _of_other_scripts(text: str) -> float:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
 from langmem_ext.messages.annotations import FileReference, files_of, tool_of, without_files
-from langmem_ext.messages.pairing import safe_boundaries
+from langmem_ext.messages.pairing import call_ids, safe_boundaries
 from langmem_ext.messages.text import text_of
 
 
@@ -62,6 +62,22 @@ def cut_turns(messages: Sequence[BaseMessage], left_out: int = 0) -> tuple[tuple
 def _starts(spoken: Sequence[BaseMessage]) -> list[int]:
     """Where a turn may begin: at a user's message that stands between no call and its result."""
     return [at for at in safe_boundaries(spoken)[:-1] if isinstance(spoken[at], HumanMessage)]
+
+
+def first_whole_turn(tail: Sequence[BaseMessage]) -> int:
+    """Where the first turn begins that is whole in the end of a conversation; the number of messages if none is.
+
+    Args:
+        tail: The end of a conversation, or all of it, from anywhere on.
+    """
+    asked: set[str] = set()
+    whole = 0
+    for at, message in enumerate(tail):
+        if isinstance(message, ToolMessage):
+            whole = whole if message.tool_call_id in asked else at + 1  # its call stands before the end, if anywhere
+        else:
+            asked.update(call_ids(message))
+    return next((at for at in _starts(tail) if at >= whole), len(tail))
 
 
 def _turn(number: int, messages: Sequence[BaseMessage]) -> ConversationTurn:

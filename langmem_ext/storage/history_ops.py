@@ -30,6 +30,15 @@ LATEST: Final = 16
 IDS: Final = 64
 """Ids that are looked for at a time."""
 
+FIRST: Final = 16
+"""Messages of the end of a list that are read before it is known how large they are."""
+
+SPARE: Final = 4
+"""Messages that are read beyond those."""
+
+MOST: Final = 512
+"""Messages that are read at a time, at most, where only some of the end may be needed."""
+
 
 def read_history(key: ThreadKey, channel: str, *, indexes: Indexes, codec: Codec) -> Op[list[Snapshot]]:
     """The messages of the newest checkpoint, oldest first; empty where there are none.
@@ -76,12 +85,54 @@ def read_conversation(key: ThreadKey, last: int | None, *, indexes: Indexes, cod
         InvalidInput: Its graph keeps messages in a `DeltaChannel`.
     """
     index, ref = yield from list_of_conversation(key, indexes=indexes, codec=codec)
-    runs = ref.runs if last is None else tail_of(ref.runs, last)
-    left_out = length_of(ref.runs) - length_of(runs)
-    nameless = tuple(position - left_out for position in ref.nameless if position >= left_out)
-    messages = yield from read_messages(index, codec, runs, nameless)
+    messages = yield from _read_last(index, codec, ref, length_of(ref.runs) if last is None else last)
     indexes.account(index)
     return messages
+
+
+def _read_last(index: ThreadIndex, codec: Codec, ref: ValueRef, count: int) -> Op[list[Snapshot]]:
+    """The last messages of a list; no others are read."""
+    runs = tail_of(ref.runs, count)
+    left_out = length_of(ref.runs) - length_of(runs)
+    nameless = tuple(position - left_out for position in ref.nameless if position >= left_out)
+    return (yield from read_messages(index, codec, runs, nameless))
+
+
+def read_back(key: ThreadKey, channel: str, limit: int, weigh: Callable[[Snapshot], int], *, indexes: Indexes, codec: Codec) -> Op[bool]:
+    """Weigh the messages of the newest checkpoint from the last one on, until they are heavier than `limit`; hardly any others are read.
+
+    Args:
+        key: The thread.
+        channel: The channel that holds the list.
+        limit: What they may weigh together.
+        weigh: Takes a message and says its weight, which is more than 0.
+        indexes: What this process knows.
+        codec: Reads items.
+
+    Returns:
+        Whether all of them were weighed and are within the limit.
+
+    Raises:
+        InvalidInput: The channel holds something else.
+    """
+    thread = yield from find_thread(key)
+    if thread is None:
+        return True
+    index = indexes.of(thread.number, thread.generation, codec)
+    head = yield from find_head(index)
+    ref = (yield from list_of(index, codec, head.header, channel)) if head is not None else ValueRef()
+    length, weighed, weight = length_of(ref.runs), 0, 0
+    while weighed < length and weight <= limit:
+        # As many as will do if they are about as heavy as those before: each time that more must be read costs as much as some messages.
+        more = min(MOST, (limit - weight) * weighed * 9 // (weight * 8) + SPARE) if weighed else FIRST
+        messages = yield from _read_last(index, codec, ref, min(length, weighed + more))
+        for packed in reversed(messages[: len(messages) - weighed]):
+            weight += weigh(packed)
+            if weight > limit:
+                break
+        weighed = len(messages)
+    indexes.account(index)
+    return weight <= limit
 
 
 def list_of_conversation(key: ThreadKey, *, indexes: Indexes, codec: Codec) -> Op[tuple[ThreadIndex, ValueRef]]:

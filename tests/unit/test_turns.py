@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
 from langmem_ext.messages.annotations import FileReference
-from langmem_ext.messages.turns import cut_turns
+from langmem_ext.messages.turns import cut_turns, first_whole_turn
 
 
 def call(*ids: str) -> AIMessage:
@@ -94,3 +94,15 @@ def test_a_turn_knows_its_tool_and_its_files() -> None:
     assert (first.tool, first.said) == ("debug", "look")
     assert first.files == (FileReference("a.py", "00"), FileReference("b.py"), FileReference("d.py"))
     assert (second.tool, second.files) == (None, ())
+
+
+@given(st.lists(SPOKEN, max_size=30), st.integers(0, 30))
+def test_the_first_whole_turn_of_an_end_begins_where_nothing_is_parted(messages: list[BaseMessage], begin: int) -> None:
+    tail = messages[begin:]
+    start = first_whole_turn(tail)
+    assert start == len(tail) or isinstance(tail[start], HumanMessage)
+    starts = [at for at, message in enumerate(tail) if isinstance(message, HumanMessage)]
+    answered = {result: asked for asked, result in pairs(tail)}
+    results = [at for at, message in enumerate(tail) if isinstance(message, ToolMessage)]
+    whole = [at for at in starts if all(result < at or answered.get(result, -1) >= at for result in results)]
+    assert start == next(iter(whole), len(tail))
