@@ -11,7 +11,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # Two: the tests start processes of their own.
 WORKERS ?= 2
 
-COMMANDS := $(addprefix tests/integration/,test_cli.py test_config_command.py test_doctor_command.py test_import_command.py)
+COMMANDS := tests/integration/test_cli.py $(wildcard tests/integration/test_*_command*.py)
 
 .DEFAULT_GOAL := help
 .PHONY: help demo chat test lowest check fix bench soak clean
