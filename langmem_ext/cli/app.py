@@ -1,18 +1,20 @@
 """The commands and their options.
 
-Exit codes: 0 done; 1 the database, the thread or the graph refused; 2 an argument or a setting cannot be used, or an extra is missing; 130
-stopped by Ctrl-C. What goes wrong is one message on stderr.
+Exit codes: 0 done; 1 the database, the thread, the graph or a person refused; 2 an argument or a setting cannot be used, or an extra is
+missing; 130 stopped by Ctrl-C; 141 the reader of the output went away. What goes wrong is one message on stderr.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from typing import Annotated
+from typing import Annotated, Any, Final
 
 import typer
+from typer.core import TyperGroup
 
 from langmem_ext import __version__
+from langmem_ext.cli.examples import examples_of
 from langmem_ext.cli.outcome import clear_errors
 from langmem_ext.cli.threads import threads
 
@@ -24,9 +26,22 @@ _COMPRESS = typer.Option(
     show_default=False,
 )
 
+
+class _Usual(TyperGroup):
+    """The commands, those first that people use every day."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Their names."""
+        return sorted(super().list_commands(ctx), key=lambda name: name not in _USUAL)
+
+
+_USUAL: Final = ("chat", "threads")
+
 app = typer.Typer(
+    cls=_Usual,
     help="Conversation memory for LangGraph and LangChain.",
-    epilog="Exit codes: 0 done, 1 the database, thread or graph refused, 2 an argument or setting cannot be used, 130 stopped by Ctrl-C.",
+    epilog=f"{examples_of('')}\n\nExit codes: 0 done; 1 the database, the thread, the graph or a person refused; 2 an argument or a "
+    "setting cannot be used, or an extra is missing; 130 stopped by Ctrl-C; 141 the reader of the output went away.",
     no_args_is_help=True,
     # Both cost a tenth of a second of imports before the first line of help.
     rich_markup_mode=None,
@@ -35,7 +50,7 @@ app = typer.Typer(
 )
 
 
-app.add_typer(threads, name="threads")
+app.add_typer(threads, name="threads", short_help="Find, show, name, copy, export and delete conversations.")
 
 
 def _show_version(asked: bool) -> None:
@@ -51,12 +66,18 @@ def _options(
     """Conversation memory for LangGraph and LangChain."""
 
 
-@app.command()
+@app.command(short_help="Talk to a graph; the conversation is kept.", epilog=examples_of("chat"))
 def chat(
     thread: Annotated[
-        str | None, typer.Option("--thread", "-t", help="The conversation to begin or to go on with. Default: default.", metavar="ID")
+        str | None,
+        typer.Option(
+            "--thread", "-t", help="The conversation of this id, which is begun if it is not there. Default: default.", metavar="ID"
+        ),
     ] = None,
-    latest: Annotated[bool, typer.Option("--continue", "-c", help="Go on with the conversation that was used last.")] = False,
+    new: Annotated[bool, typer.Option("--new", "-n", help="Begin a new conversation, with an id of its own.")] = False,
+    latest: Annotated[
+        bool, typer.Option("--continue", "-c", help="Go on with the conversation that was used last, whichever that is.")
+    ] = False,
     resume: Annotated[
         str | None,
         typer.Option("--resume", "-r", help="Go on with this one: its id or title, or the beginning of its id.", metavar="ID"),
@@ -80,24 +101,31 @@ def chat(
             metavar="FILE.py:NAME|MODULE:NAME",
         ),
     ] = None,
+    owner: Annotated[
+        str | None, typer.Option(help="Whose conversations; those of others are not there. Default: the setting owner.", metavar="NAME")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print every reply as one line of JSON.")] = False,
 ) -> None:
     """Talk to a graph in the terminal; the conversation is stored and goes on where it stopped.
 
-    At a terminal, /help shows what else can be typed. With a pipe, each line of input is a message and each line of output its reply.
+    At a terminal, /help shows what else can be typed. With a pipe, each line of input is a message and each line of output its reply; the
+    first that is refused ends the chat.
     """
     with clear_errors():
         # Imported here: LangGraph takes a second, and help must not wait for it.
         from langmem_ext.cli.chat import chat_with  # noqa: PLC0415 - see above
         from langmem_ext.cli.config import settings_with  # noqa: PLC0415 - see above
+        from langmem_ext.log import owner_key  # noqa: PLC0415 - see above
 
-        settings = settings_with(storage_path=db, compress=compress, model=model)
+        settings = settings_with(storage_path=db, compress=compress, model=model, owner=owner_key(owner))
         interactive = sys.stdin.isatty() and sys.stdout.isatty() and not as_json
-        failed = chat_with(thread, resume=resume, latest=latest, settings=settings, graph=graph, as_json=as_json, interactive=interactive)
+        failed = chat_with(
+            thread, resume=resume, latest=latest, new=new, settings=settings, graph=graph, as_json=as_json, interactive=interactive
+        )
     raise typer.Exit(failed)
 
 
-@app.command("import-checkpoints")
+@app.command("import-checkpoints", short_help="Bring in the threads of a SqliteSaver's database.")
 def import_checkpoints(
     source: Annotated[str, typer.Argument(help="The database of a SqliteSaver; it is only read.", metavar="OLD.sqlite")],
     target: Annotated[
@@ -137,11 +165,14 @@ def import_checkpoints(
 
 _DB = typer.Argument(help=f"The database: a path or sqlite:///path; it must be there. {_DEFAULT_DB}", metavar="DB")
 
+_SAME_DB = typer.Option(help="The same, as the other commands have it.", metavar="URL")
 
-@app.command()
+
+@app.command(short_help="Examine a database, and put it right.")
 def doctor(
-    db: Annotated[str | None, _DB] = None,
+    path: Annotated[str | None, _DB] = None,
     fix: Annotated[bool, typer.Option("--fix", help="Put right what follows from other rows; never a word of a conversation.")] = False,
+    db: Annotated[str | None, _SAME_DB] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print what was found as one line of JSON.")] = False,
 ) -> None:
     """Examine a database: compute again all that is derived, decode every row, follow every reference.
@@ -152,13 +183,14 @@ def doctor(
         from langmem_ext.cli.config import database  # noqa: PLC0415 - as in `chat`
         from langmem_ext.cli.inspection import examine_with  # noqa: PLC0415 - as in `chat`
 
-        well = examine_with(database(db), fix=fix, as_json=as_json, interactive=sys.stdout.isatty())
+        well = examine_with(database(path, db), fix=fix, as_json=as_json, interactive=sys.stdout.isatty())
     raise typer.Exit(0 if well else 1)
 
 
-@app.command()
+@app.command(short_help="Show what takes how much space in a database.")
 def stats(
-    db: Annotated[str | None, _DB] = None,
+    path: Annotated[str | None, _DB] = None,
+    db: Annotated[str | None, _SAME_DB] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the statistics as one line of JSON.")] = False,
 ) -> None:
     """Show what a database holds, by kind and by thread, and what a SqliteSaver would have needed for it."""
@@ -166,7 +198,7 @@ def stats(
         from langmem_ext.cli.config import database  # noqa: PLC0415 - as in `chat`
         from langmem_ext.cli.inspection import count_with  # noqa: PLC0415 - as in `chat`
 
-        count_with(database(db), as_json=as_json, interactive=sys.stdout.isatty())
+        count_with(database(path, db), as_json=as_json, interactive=sys.stdout.isatty())
 
 
 _HERE = typer.Option(help=f"The database: a path or sqlite:///path; it must be there. {_DEFAULT_DB}", metavar="URL")
@@ -175,11 +207,13 @@ _DRY_RUN = typer.Option("--dry-run", help="Only say what would be deleted.")
 _COUNTS = typer.Option("--json", help="Print what was deleted as one line of JSON.")
 
 
-@app.command()
+@app.command(short_help="Delete the conversations that have expired.", epilog=examples_of("sweep"))
 def sweep(
     ttl: Annotated[
         float | None,
-        typer.Option(help="How long a conversation lives; 0: for ever. Default: the setting auto_prune_days.", min=0, metavar="HOURS"),
+        typer.Option(
+            help="How long a conversation lives; 0: for ever. Default: the setting auto_prune_days, in days.", min=0, metavar="HOURS"
+        ),
     ] = None,
     tool_ttl: Annotated[
         float | None, typer.Option(help="The same for those of tools; 0: as --ttl. Default: the setting ttl_hours.", min=0, metavar="HOURS")
@@ -196,7 +230,7 @@ def sweep(
         sweep_with(db, owner, ttl=ttl, tool_ttl=tool_ttl, dry_run=dry_run, as_json=as_json)
 
 
-@app.command()
+@app.command(short_help="Delete old conversations and old checkpoints.", epilog=examples_of("prune"))
 def prune(
     older_than: Annotated[
         float | None,
@@ -227,8 +261,11 @@ config = typer.Typer(help="Show the settings, and where each comes from.", no_ar
 app.add_typer(config, name="config")
 
 
-@config.command("show")
+@config.command("show", short_help="Show settings: values, and where they come from.", epilog=examples_of("show"))
 def config_show(
+    names: Annotated[
+        list[str] | None, typer.Argument(help="These settings only, each with what it takes and governs.", metavar="NAME")
+    ] = None,
     assigned: Annotated[
         list[str] | None, typer.Option("--set", help="Try a value as if it were an argument; may be given again.", metavar="NAME=VALUE")
     ] = None,
@@ -238,10 +275,10 @@ def config_show(
     with clear_errors():
         from langmem_ext.cli.config import show_with  # noqa: PLC0415 - as in `chat`
 
-        show_with(assigned or (), as_json=as_json, interactive=sys.stdout.isatty())
+        show_with(names or (), assigned or (), as_json=as_json, interactive=sys.stdout.isatty())
 
 
-@config.command("path")
+@config.command("path", short_help="Show the files that settings are read from.")
 def config_path(as_json: Annotated[bool, typer.Option("--json", help="Print the files as one line of JSON.")] = False) -> None:
     """Show where settings are read from: the project's file and the user's, whether they are there or not."""
     with clear_errors():

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Final
+from uuid import uuid4
 
 from langmem_ext.checkpoint import DeltaSaver
 from langmem_ext.cli.chat_commands import COMMANDS, run_command
@@ -18,12 +20,15 @@ from langmem_ext.settings.model import Settings
 from langmem_ext.settings.origin import masked
 from langmem_ext.waiting.turn import Turn
 
+_LONGEST_ERROR: Final = 200
+
 
 def chat_with(
     thread_id: str | None,
     *,
     resume: str | None,
     latest: bool,
+    new: bool,
     settings: Settings,
     graph: str | None,
     as_json: bool,
@@ -35,6 +40,7 @@ def chat_with(
         thread_id: The thread to begin or to go on with.
         resume: Instead of it, one that is there: its id or title, or the beginning of its id.
         latest: Instead of it, the one that was used last.
+        new: Instead of it, one that is not there yet.
         settings: The settings.
         graph: The name of a graph of the user's.
         as_json: Print JSON.
@@ -43,9 +49,10 @@ def chat_with(
     Raises:
         LangmemExtError: The thread has no name or is not there, or the graph or the database cannot be opened. No database was made.
     """
-    if (thread_id is not None) + (resume is not None) + latest > 1:
-        raise InvalidInput("--thread, --resume and --continue each say which conversation: give one of them")
-    key, compiled_with = thread_key("default" if thread_id is None else thread_id), choose_graph(graph, settings.model or None)
+    if (thread_id is not None) + (resume is not None) + latest + new > 1:
+        raise InvalidInput("--thread, --resume, --continue and --new each say which conversation: give one of them")
+    named = str(uuid4()) if new else "default" if thread_id is None else thread_id
+    key, compiled_with = thread_key(named), choose_graph(graph, settings.model or None)
     kept = settings.enabled or settings.origins["storage_path"].layer == "argument"
     db = settings.storage_path if kept else ":memory:"
     if resume is not None or latest:
@@ -57,7 +64,9 @@ def chat_with(
         told = desk.open(key)
         threads = partial(desk.threads.list, status=None)
         screen: Screen = Terminal(COMMANDS, desk.thread.prompts(), threads) if interactive else Pipe(as_json=as_json)
-        screen.note(f"thread {desk.thread.id} {f'in {masked(db)}' if kept else 'is not kept'}; /help shows what you can type")
+        screen.note(
+            f"thread {desk.thread.id} {f'in {masked(db)}' if kept else 'is not kept'} ({desk.told()}); /help shows what you can type"
+        )
         if told is not None:
             screen.note(told)
         with desk.sweeping():
@@ -123,10 +132,32 @@ def _deliver(desk: Desk, screen: Screen, text: str, *, left: bool = False) -> bo
         screen.note(str(error))
         return False
     except Exception as error:  # whatever a node of somebody's graph raises: no traceback, and the chat can go on
-        screen.note(f"the graph failed with {type(error).__name__}: {error}. Your message is kept; an empty line tries again")
+        screen.note(f"the graph failed with {in_a_line(error)}{_kept(thread, screen)}")
         return False
     show(turn)
     return True
+
+
+def in_a_line(error: Exception) -> str:
+    r"""What somebody else's code raised: its kind, and the beginning of its first line. The rest may be a page, or a whole request.
+
+    >>> in_a_line(ValueError("no connection.\nTried again 3 times."))
+    'ValueError: no connection'
+    """
+    try:
+        line = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
+    except Exception:  # an error that cannot be said
+        line = ""
+    short = line if len(line) <= _LONGEST_ERROR else f"{line[:_LONGEST_ERROR]}…"
+    return f"{type(error).__name__}: {short.rstrip('.')}" if short else type(error).__name__
+
+
+def _kept(thread: ChatThread, screen: Screen) -> str:
+    """What became of a message whose turn failed."""
+    if not thread.unsent():
+        return ". Your message is kept; an empty line tries again"
+    there = " and is on the next line" if screen.interactive else ""
+    return f" as it finished an earlier turn. Your message was not stored yet{there}; /new begins another conversation"
 
 
 def _stopped(thread: ChatThread) -> str:

@@ -4,25 +4,31 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
+from uuid import uuid4
 
+from rich.table import Table
 from rich.text import Text
 
 from langmem_ext.cli.desk import Desk
-from langmem_ext.cli.listing import as_data, columns_of, table_of
+from langmem_ext.cli.listing import as_data, columns_of, counted, table_of
 from langmem_ext.cli.screen import Screen
 from langmem_ext.cli.search import hit_columns, hit_data, shown
 from langmem_ext.cli.terminal import printable
 from langmem_ext.cli.thread import Line, line_of
+from langmem_ext.cli.transit import format_for
 from langmem_ext.errors import InvalidInput, LangmemExtError, ThreadNotFound
+from langmem_ext.log import thread_key
 from langmem_ext.messages.turns import cut_turns
 
 COMMANDS: Final[Mapping[str, str]] = {
-    "/help": "what can be typed here",
+    "/help": "what can be typed here; of a command, what it is for",
     "/sessions": "the conversations: title, messages, age",
+    "/new": "begin a new conversation",
     "/load": "go on with another one: its id or title, or the beginning of its id",
     "/save": "nothing is left to save; with a path, write a copy there",
     "/history": "the conversation so far",
@@ -41,32 +47,63 @@ COMMANDS: Final[Mapping[str, str]] = {
 }
 """What can be typed besides messages, and what it is for."""
 
-MARKDOWN: Final = (".md", ".md.gz", ".markdown")
+TAKES: Final[Mapping[str, str]] = {
+    "/help": "[COMMAND]",
+    "/new": "[ID]",
+    "/load": "ID",
+    "/save": "[PATH]",
+    "/search": "TEXT",
+    "/title": "[TEXT]",
+    "/fork": "[ID]",
+    "/export": "[PATH]",
+    "/forget": "[ID]",
+    "/delete": "[ID]",
+}
+"""What follows a command; in brackets what may be left out."""
 
 
 def run_command(desk: Desk, screen: Screen, word: str) -> bool:
     """Do what a line says that begins with a slash; whether the thread that is open is another one now, or looks different.
 
-    What goes wrong is a note.
+    What goes wrong is a note to a person.
+
+    Raises:
+        LangmemExtError: It went wrong in a pipe, where what follows may be meant for another conversation than the one that is open.
     """
     name, _, rest = word.partition(" ")
-    command = _COMMANDS.get(name)
-    if command is None:
-        screen.note(f"there is no {name}: /help shows what there is; a message that begins with a slash is typed with two")
-        return False
     try:
-        return command(desk, screen, rest.strip())
+        return _command(name)(desk, screen, rest.strip())
     except LangmemExtError as error:
+        if not screen.interactive:
+            raise
         screen.note(str(error))
         return False
+
+
+def _command(name: str) -> Callable[[Desk, Screen, str], bool]:
+    if name not in _COMMANDS:
+        raise InvalidInput(f"there is no {name}: /help shows what there is; a message that begins with a slash is typed with two")
+    return _COMMANDS[name]
 
 
 # -- looking -----------------------------------------------------------------------------------------------------------------------------
 
 
 def _help(desk: Desk, screen: Screen, rest: str) -> bool:
-    for name, purpose in COMMANDS.items():
-        screen.note(f"{name:10} {purpose}")
+    name = f"/{rest.removeprefix('/')}"
+    if rest:
+        _command(name)
+    told = {f"{name} {TAKES.get(name, '')}".rstrip(): COMMANDS[name] for name in ([name] if rest else COMMANDS)}
+    if screen.interactive:
+        page = Table.grid(padding=(0, 2))
+        for words, purpose in told.items():
+            page.add_row(Text(words, no_wrap=True), Text(purpose))
+        screen.rows([page], (), ())
+    else:
+        for words, purpose in told.items():
+            screen.note(f"{words:15} {purpose}")
+    if rest:
+        return False
     screen.note("A message that begins with a slash is typed with two. Ctrl-C stops a turn, Ctrl-D ends the chat.")
     return False
 
@@ -89,7 +126,17 @@ def _history(desk: Desk, screen: Screen, rest: str) -> bool:
     if len(turns) > most:
         screen.note(f"{len(turns) - most:,} earlier turns are not shown: /export shows all (the setting max_turns)")
     screen.history(lines)
+    if not lines:
+        screen.note("nothing has been said since /clear" if _stored(desk) else "nothing has been said yet")
     return False
+
+
+def _stored(desk: Desk) -> int:
+    """How many messages the thread holds, those that were set aside, too."""
+    try:
+        return desk.stored.get(desk.thread.id).stored_messages
+    except ThreadNotFound:
+        return 0
 
 
 def _search(desk: Desk, screen: Screen, rest: str) -> bool:
@@ -137,8 +184,9 @@ def _export(desk: Desk, screen: Screen, rest: str) -> bool:
         screen.rows([Text(printable(page))], page.splitlines(), [{"markdown": page}])
         return False
     target = rest if "://" in rest else str(Path(rest).expanduser())
-    done = desk.threads.export_to(target, key, format="markdown" if rest.endswith(MARKDOWN) else "jsonl")
-    screen.note(f"written to {rest}: {done.messages:,} messages")
+    form = format_for(rest)
+    done = desk.threads.export_to(target, key, format=form)
+    screen.note(f"written to {rest} as {'Markdown' if form == 'markdown' else 'JSON lines'}: {counted(done.messages, 'message')}")
     return False
 
 
@@ -156,6 +204,14 @@ def _compact(desk: Desk, screen: Screen, rest: str) -> bool:
 # -- moving ------------------------------------------------------------------------------------------------------------------------------
 
 
+def _new(desk: Desk, screen: Screen, rest: str) -> bool:
+    key = thread_key(rest or str(uuid4()))
+    with suppress(ThreadNotFound):
+        desk.stored.get(key)
+        raise InvalidInput(f"there is a thread {key!r} already: /load {key} goes on with it")
+    return _move(desk, screen, key)
+
+
 def _load(desk: Desk, screen: Screen, rest: str) -> bool:
     if not rest:
         raise InvalidInput("say which conversation: /sessions shows those that there are, /load ID opens one")
@@ -168,7 +224,7 @@ def _fork(desk: Desk, screen: Screen, rest: str) -> bool:
 
 def _move(desk: Desk, screen: Screen, key: str) -> bool:
     told = desk.open(key)
-    screen.note(told or f"thread {desk.thread.id}: {len(desk.thread.messages()):,} messages")
+    screen.note(told or f"thread {desk.thread.id} ({desk.told()})")
     screen.recall(desk.thread.prompts())
     return True
 
@@ -202,13 +258,13 @@ def _forget(desk: Desk, screen: Screen, rest: str) -> bool:
     if "--yes" not in words:
         if not screen.interactive:
             raise InvalidInput("deleting is for good and nobody can be asked here: type /forget --yes")
-        if not screen.confirm(f"Delete {found.title or found.id!r}, {found.messages:,} messages, for good?"):
+        if not screen.confirm(f"Delete {found.title or found.id!r}, {counted(found.stored_messages, 'message')}, for good?"):
             screen.note("nothing was deleted")
             return False
     with desk.saver.lease(found.id):
         pruned = desk.threads.delete(found.id)
     desk.saver.compact()
-    screen.note(f"deleted {found.id}: {pruned.items:,} messages, {pruned.bytes:,} bytes")
+    screen.note(f"deleted {found.id}: {counted(pruned.items, 'message')}, {pruned.bytes:,} bytes")
     if found.id != desk.thread.id:
         return False
     desk.open(found.id)
@@ -218,6 +274,7 @@ def _forget(desk: Desk, screen: Screen, rest: str) -> bool:
 _COMMANDS: Final[Mapping[str, Callable[[Desk, Screen, str], bool]]] = {
     "/help": _help,
     "/sessions": _sessions,
+    "/new": _new,
     "/load": _load,
     "/save": _save,
     "/history": _history,

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import typer
+from pydantic.fields import FieldInfo
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from langmem_ext.errors import InvalidInput
-from langmem_ext.settings.field import about, written
+from langmem_ext.names import closest
+from langmem_ext.settings.field import about, allowed, written
 from langmem_ext.settings.model import Settings
 from langmem_ext.settings.origin import masked
 from langmem_ext.settings.sources import project_file, user_file
+
+Fields: TypeAlias = Mapping[str, FieldInfo]
 
 
 def settings_with(**arguments: str | bool | None) -> Settings:
@@ -28,34 +32,55 @@ def settings_with(**arguments: str | bool | None) -> Settings:
     return Settings(**given)
 
 
-def database(named: str | None) -> str:
+def database(named: str | None, option: str | None = None) -> str:
     """The database of a command: the one it is given, or that of the settings, which are read only then.
 
+    Args:
+        named: Its argument.
+        option: The same as an option.
+
     Raises:
+        InvalidInput: It is given two.
         SettingsError: The settings are needed and have mistakes.
     """
-    return named if named is not None else Settings().storage_path
+    if named is not None and option is not None:
+        raise InvalidInput(f"{named} and --db {option} each name a database: give one of them")
+    given = option if named is None else named
+    return given if given is not None else Settings().storage_path
 
 
-def show_with(assigned: Sequence[str], *, as_json: bool, interactive: bool) -> None:
-    """Print every setting, and where its value comes from.
+def show_with(names: Sequence[str], assigned: Sequence[str], *, as_json: bool, interactive: bool) -> None:
+    """Print settings, and where their values come from.
 
     Args:
+        names: Only these, with what each takes and governs; all, if none is named.
         assigned: `name=value`, to be taken as arguments.
         as_json: Print JSON.
         interactive: Whether a person reads it.
 
     Raises:
-        InvalidInput: Something is assigned to nothing.
+        InvalidInput: Something is assigned to nothing, or a name is no setting's.
         SettingsError: The settings have mistakes.
     """
     settings = settings_with(**dict(map(_parts, assigned)))
+    _check_names(names)
+    shown = {name: field for name, field in type(settings).model_fields.items() if not names or name in names}
     if as_json:
-        typer.echo(json.dumps(dict(_described(settings))))
-    elif interactive:
-        _print_table(settings)
+        typer.echo(json.dumps(dict(_described(settings, shown))))
+    elif not interactive:
+        typer.echo("\n".join("\t".join(row) for row in _rows(settings, shown)))
+    elif names:
+        _print_pages(settings, shown)
     else:
-        typer.echo("\n".join("\t".join(row) for row in _rows(settings)))
+        _print_table(settings, shown)
+
+
+def _check_names(names: Sequence[str]) -> None:
+    for name in names:
+        if name not in Settings.model_fields:
+            raise InvalidInput(
+                f"{_plain(name)} is no setting; the nearest is {closest(name.lower().replace('-', '_'), Settings.model_fields)}"
+            )
 
 
 def paths_with(*, as_json: bool) -> None:
@@ -74,14 +99,17 @@ def _parts(assignment: str) -> tuple[str, str]:
     return name.strip(), value
 
 
-def _described(settings: Settings) -> Iterator[tuple[str, dict[str, object]]]:
-    for name, field in type(settings).model_fields.items():
+def _described(settings: Settings, shown: Fields) -> Iterator[tuple[str, dict[str, object]]]:
+    for name, field in shown.items():
         value, origin, special = getattr(settings, name), settings.origins[name], about(field)
         yield (
             name,
             {
                 "value": masked(value) if isinstance(value, str) else value,
                 "unit": special.unit or None,
+                "off": special.off,
+                "takes": allowed(field),
+                "governs": _words(field),
                 "from": origin.layer,
                 "name": origin.name or None,
                 "line": origin.line,
@@ -90,22 +118,42 @@ def _described(settings: Settings) -> Iterator[tuple[str, dict[str, object]]]:
         )
 
 
-def _rows(settings: Settings) -> Iterator[tuple[str, str, str, str]]:
+def _rows(settings: Settings, shown: Fields) -> Iterator[tuple[str, str, str, str]]:
     """Name, value, where from, and whether anything heeds it."""
-    for name, field in type(settings).model_fields.items():
+    for name, field in shown.items():
         value, special = masked(written(getattr(settings, name))), about(field)
         yield name, _plain(value), _plain(str(settings.origins[name])), "yes" if special.in_effect else "not yet"
 
 
-def _print_table(settings: Settings) -> None:
+def _print_table(settings: Settings, shown: Fields) -> None:
     table = Table(box=None, pad_edge=False, header_style="dim")
     table.add_column("setting", no_wrap=True)
     table.add_column("value", overflow="fold")
     table.add_column("from", overflow="fold")
     table.add_column("in effect", no_wrap=True, style="dim")
-    for name, value, origin, heeded in _rows(settings):
-        table.add_row(name, Text(value), Text(origin, style="dim" if origin == "default" else "bold"), heeded)
+    for (name, value, origin, heeded), field in zip(_rows(settings, shown), shown.values(), strict=True):
+        off = about(field).off is not None and value == str(about(field).off)
+        said = Text.assemble(value, (" (off)" if off else f" {about(field).unit}", "dim"))
+        table.add_row(name, said, Text(origin, style="dim" if origin == "default" else "bold"), heeded)
+    console = Console(highlight=False)
+    console.print(table)
+    console.print(
+        Text("`langmem-ext config show NAME` says what a setting takes; `not yet`: nothing in this release heeds it.", style="dim")
+    )
+
+
+def _print_pages(settings: Settings, shown: Fields) -> None:
+    table = Table.grid(padding=(0, 2))
+    for (name, value, origin, heeded), field in zip(_rows(settings, shown), shown.values(), strict=True):
+        table.add_row(Text(name, style="bold"), Text(value))
+        rows = (("from", origin), ("takes", allowed(field)), ("governs", _words(field)), ("in effect", heeded))
+        for title, text in rows:
+            table.add_row(Text(f"  {title}", style="dim"), Text(text))
     Console(highlight=False).print(table)
+
+
+def _words(field: FieldInfo) -> str:
+    return " ".join((field.description or "").split()).replace("`", "")
 
 
 def _plain(text: str) -> str:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext, suppress
-from datetime import timedelta
-from typing import Any
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
 from uuid import uuid4
 
 from langgraph.pregel import Pregel
 
 from langmem_ext.checkpoint import DeltaSaver
-from langmem_ext.cli.listing import find
+from langmem_ext.cli.listing import NOW, age, counted, find, title_of
 from langmem_ext.cli.thread import ChatThread
 from langmem_ext.errors import DamagedRow, ThreadExpired, ThreadNotFound
 from langmem_ext.settings.model import Settings
@@ -18,6 +18,7 @@ from langmem_ext.threads import Threads
 from langmem_ext.types import ThreadInfo
 
 _LONGEST_PAUSE = timedelta(days=30)
+_TITLE_TOLD: Final = 40
 
 
 class Desk:
@@ -67,6 +68,15 @@ class Desk:
             return f"thread {key} is damaged, so a new one is begun ({error})"
         self.thread = thread
         return None
+
+    def told(self) -> str:
+        """What there is of the thread that is open, so that nobody goes on with another one unawares."""
+        try:
+            info = self.stored.get(self.thread.id)
+        except ThreadNotFound:
+            return "new"
+        when, title = age(info.updated_at, datetime.now(UTC)), title_of(info, _TITLE_TOLD)
+        return f"{counted(info.messages, 'message')}, {'just now' if when == NOW else f'{when} ago'}{f': {title}' if title else ''}"
 
     def latest(self) -> ThreadInfo:
         """The thread that was used last.

@@ -4,27 +4,34 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from itertools import islice
+from shutil import get_terminal_size
 from typing import Any, Final
 
 import typer
-from langchain_core.messages import BaseMessage, ToolMessage
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from langmem_ext.cli.config import settings_with
+from langmem_ext.cli.outcome import require_yes
 from langmem_ext.cli.terminal import COLOURS, printable
-from langmem_ext.cli.thread import Line, line_of
+from langmem_ext.cli.thread import line_of
 from langmem_ext.errors import InvalidInput, ThreadNotFound
 from langmem_ext.log import MessageLog, existing, owner_key
 from langmem_ext.settings.model import Settings
 from langmem_ext.threads import Threads
 from langmem_ext.types import ThreadInfo
 
+NOW: Final = "now"
+_MADE: Final = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
+_GAP, _COUNT_WIDE, _AGE_WIDE, _TITLES_WIDE, _IDS_WIDE = 2, 10, 8, 24, 10
+"""Columns of a table of threads, each with the gap after it; of titles and ids, what they need at least, if there is room."""
+_NO_SUCH: Final = "no such threads: `langmem-ext threads list --all` without other options lists all that there are"
 _SPANS: Final = ((timedelta(days=365), "y"), (timedelta(days=1), "d"), (timedelta(hours=1), "h"), (timedelta(minutes=1), "min"))
 
 
@@ -46,7 +53,7 @@ def opened(settings: Settings, *, read_only: bool) -> Iterator[Threads]:
 
 
 def find(threads: Threads, name: str) -> ThreadInfo:
-    """The thread of an id, or the only one whose id begins so.
+    """The thread of an id, or the only one whose id begins so, or the only one of that title.
 
     Raises:
         ThreadNotFound: There is none.
@@ -56,9 +63,13 @@ def find(threads: Threads, name: str) -> ThreadInfo:
         return threads.get(name)
     except ThreadNotFound:
         found = threads.list(status=None, begins=name, limit=3)
+    how = "begin with"
+    if not found:
+        how = "are called"
+        found = list(islice((thread for thread in threads.each(status=None, title=name) if thread.title == name), 3))
     if len(found) > 1:
-        names = ", ".join(thread.id for thread in found)
-        raise InvalidInput(f"several threads begin with {name!r}: {names}, …: type more of the id")
+        names = ", ".join(thread.id for thread in found[:2])
+        raise InvalidInput(f"several threads {how} {name!r}: {names}{', …' if len(found) > 2 else ''}: type more of the id")
     if not found:
         raise ThreadNotFound(f"there is no thread {name!r}: `langmem-ext threads list` shows those that there are")
     return found[0]
@@ -87,7 +98,8 @@ def list_with(
     elif found:
         Console(highlight=False).print(table_of(found, datetime.now(UTC), settings.title_length))
     if not found:
-        typer.echo("langmem-ext: no threads: a thread is made by its first message", err=True)
+        asks = bool(wanted.keys() - {"status"}) or status is not None or bool(settings.owner)
+        typer.echo(f"langmem-ext: {_NO_SUCH if asks else 'no threads: a thread is made by its first message'}", err=True)
     if left_out > 0:
         typer.echo(f"langmem-ext: {left_out:,} more: --limit 0 lists all", err=True)
 
@@ -119,21 +131,43 @@ def columns_of(thread: ThreadInfo, length: int) -> str:
 
 def table_of(found: Sequence[ThreadInfo], now: datetime, length: int) -> Table:
     """Threads as a person reads them."""
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    table.add_column("id", no_wrap=True, style="cyan")
-    table.add_column("title", overflow="ellipsis", no_wrap=True, ratio=1)
-    table.add_column("messages", justify="right")
-    table.add_column("age", justify="right")
-    table.add_column("", overflow="fold")
-    for thread in found:
-        flags = [f"waits for {thread.waiting_for}"] if thread.waiting_for else []
-        flags += ["archived"] if thread.status == "archived" else []
-        flags += [thread.tool] if thread.tool else []
-        flags += [f"#{tag}" for tag in thread.tags]
+    table = Table(box=None, padding=(0, _GAP, 0, 0), header_style="dim")
+    shortened = short_ids([thread.id for thread in found])
+    # Widths are dealt out here: left alone, a narrow window takes them from the ids, by which everything is named.
+    left = get_terminal_size().columns - _COUNT_WIDE - _AGE_WIDE
+    longest = max((len(shown) + _GAP for shown in shortened), default=0)
+    ids_wide = min(longest, max(left - _TITLES_WIDE, _IDS_WIDE))
+    table.add_column("id", overflow="fold", width=ids_wide, style="cyan")
+    table.add_column("title", overflow="ellipsis", no_wrap=True, width=max(left - ids_wide, 1))
+    table.add_column("messages", justify="right", no_wrap=True, width=_COUNT_WIDE)
+    table.add_column("age", justify="right", no_wrap=True, width=_AGE_WIDE)
+    for thread, shown in zip(found, shortened, strict=True):
         title = Text(title_of(thread, length))
-        noted = Text(printable(", ".join(flags)), style="yellow")
-        table.add_row(printable(thread.id), title, f"{thread.messages:,}", age(thread.updated_at, now), noted)
+        if noted := printable(", ".join(_noted(thread))):
+            # On a line of its own: beside the rest, nothing of the title would be left in a narrow window.
+            title = Text.assemble(title, *("\n" if title else ""), (noted, "yellow"))
+        table.add_row(printable(shown), title, f"{thread.messages:,}", age(thread.updated_at, now))
     return table
+
+
+def _noted(thread: ThreadInfo) -> list[str]:
+    """What is special about a thread."""
+    noted = [f"waits for {thread.waiting_for}"] if thread.waiting_for else []
+    noted += ["archived"] if thread.status == "archived" else []
+    noted += [thread.tool] if thread.tool else []
+    noted += [f"of {thread.owner}"] if thread.owner else []
+    return noted + [f"#{tag}" for tag in thread.tags]
+
+
+def short_ids(ids: Sequence[str]) -> list[str]:
+    """Ids as a person types them: of the long ones that nobody has chosen, as much as tells them from the others.
+
+    >>> short_ids(["order-17", "0b3c1d6e-52d3-4b6f-a0a3-61a4a5d3c0de"])
+    ['order-17', '0b3c1d6e']
+    """
+    made = [key for key in ids if _MADE.fullmatch(key)]
+    length = next((size for size in (8, 13, 18) if len({key[:size] for key in made}) == len(made)), 36)
+    return [key[:length] if _MADE.fullmatch(key) else key for key in ids]
 
 
 def age(moment: datetime, now: datetime) -> str:
@@ -145,7 +179,16 @@ def age(moment: datetime, now: datetime) -> str:
     for span, unit in _SPANS:
         if now - moment >= span:
             return f"{(now - moment) // span} {unit}"
-    return "now"
+    return NOW
+
+
+def counted(count: int, noun: str) -> str:
+    """A number of things.
+
+    >>> counted(1, "thread"), counted(1200, "message")
+    ('1 thread', '1,200 messages')
+    """
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def count_with(db: str | None, owner: str | None, *, as_json: bool) -> None:
@@ -202,28 +245,31 @@ def history_with(db: str | None, owner: str | None, name: str, *, last: int | No
     with opened(settings_for(db, owner), read_only=True) as threads:
         messages = threads.messages(find(threads, name).id, last=last)
     console = Console(highlight=False)
+    if not messages:
+        typer.echo("langmem-ext: nothing is in its context: what was set aside stays stored", err=True)
     for message in messages:
         line = line_of(message)
         if as_json:
-            typer.echo(json.dumps(_said(message, line), ensure_ascii=False))
+            typer.echo(json.dumps(line.data(), ensure_ascii=False))
         elif interactive:
             console.print(Text.assemble((f"{line.role} ", COLOURS.get(line.role, "bold")), ("› ", "dim"), printable(line.text)))
         else:
             typer.echo(f"{line.role}: {' '.join(printable(line.text).splitlines())}")
 
 
-def _said(message: BaseMessage, line: Line) -> dict[str, Any]:
-    call = {"tool_call_id": message.tool_call_id} if isinstance(message, ToolMessage) else {}
-    return {"id": message.id, "role": line.role, "text": line.text, **call}
-
-
 # -- changes -----------------------------------------------------------------------------------------------------------------------------
 
 
 def change_with(
-    db: str | None, owner: str | None, names: Sequence[str], change: Callable[[Threads, str], ThreadInfo], *, as_json: bool
+    db: str | None,
+    owner: str | None,
+    names: Sequence[str],
+    change: Callable[[Threads, str], ThreadInfo],
+    *,
+    as_json: bool,
+    told: Callable[[ThreadInfo], str] | None = None,
 ) -> None:
-    """Change threads, all of which are there, and print what they are then; in a pipe and at a terminal their ids.
+    """Change threads, all of which are there, and print what they are then: their ids, and as a note what has become of each.
 
     Raises:
         LangmemExtError: As `find` and the change have it.
@@ -232,6 +278,8 @@ def change_with(
         for found in [find(threads, name) for name in names]:
             changed = change(threads, found.id)
             typer.echo(json.dumps(as_data(changed), ensure_ascii=False) if as_json else printable(changed.id))
+            if told is not None and not as_json:
+                typer.echo(f"langmem-ext: {printable(told(changed))}", err=True)
 
 
 def delete_with(db: str | None, owner: str | None, names: Sequence[str], *, yes: bool, as_json: bool, interactive: bool) -> None:
@@ -247,11 +295,14 @@ def delete_with(db: str | None, owner: str | None, names: Sequence[str], *, yes:
             if not interactive:
                 raise InvalidInput("deleting is for good and nobody can be asked here: say --yes")
             for thread in found:
-                typer.echo(f"{printable(thread.id)}  {printable(thread.title or '')}  {thread.messages:,} messages", err=True)
-            typer.confirm(f"Delete {'it' if len(found) == 1 else f'these {len(found)}'} for good?", abort=True, err=True)
+                typer.echo(
+                    f"{printable(thread.id)}  {printable(thread.title or '')}  {counted(thread.stored_messages, 'message')}", err=True
+                )
+            require_yes(f"Delete {'it' if len(found) == 1 else f'these {len(found)}'} for good?")
         pruned = threads.delete(*(thread.id for thread in found))
         threads.log.compact()
     if as_json:
         typer.echo(json.dumps(dataclasses.asdict(pruned)))
     else:
-        typer.echo(f"deleted {pruned.threads:,} threads, {pruned.items:,} messages, {pruned.bytes:,} bytes", err=True)
+        told = f"{counted(pruned.threads, 'thread')}, {counted(pruned.items, 'message')}, {pruned.bytes:,} bytes"
+        typer.echo(f"langmem-ext: deleted {told}", err=True)

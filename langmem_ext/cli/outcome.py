@@ -1,13 +1,21 @@
-"""How a command ends when the package refuses: a message on stderr and an exit code."""
+"""How a command ends when the package, a person or the reader of its output refuses: a message on stderr and an exit code."""
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from typing import Final
 
 import typer
 
 from langmem_ext.errors import InvalidInput, LangmemExtError, MissingExtra, SettingsError
+
+READER_GONE: Final = 141
+"""What a shell calls a program that was stopped because nobody reads on (128 and the number of SIGPIPE)."""
+
+STOPPED: Final = 130
 
 
 @contextmanager
@@ -15,6 +23,32 @@ def clear_errors() -> Iterator[None]:
     """Turn what the package refuses into a message and an exit code."""
     try:
         yield
+        sys.stdout.flush()  # what cannot be written is said here, and not by the interpreter when it ends
     except LangmemExtError as error:
         typer.echo(f"langmem-ext: {error}", err=True)
         raise typer.Exit(2 if isinstance(error, InvalidInput | MissingExtra | SettingsError) else 1) from error
+    except BrokenPipeError as error:
+        _write_no_more()
+        raise typer.Exit(READER_GONE) from error
+    except OSError as error:
+        _write_no_more()
+        typer.echo(f"langmem-ext: {error.filename or 'the output'} cannot be used: {error.strerror or error}", err=True)
+        raise typer.Exit(1) from error
+
+
+def _write_no_more() -> None:
+    """Let what is left in the buffer of standard output go nowhere."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def require_yes(question: str) -> None:
+    """Ask a person, and end the command unless the answer is yes: with 1, and with 130 where Ctrl-C is the answer."""
+    try:
+        meant = typer.confirm(question, err=True)
+    except typer.Abort as error:
+        typer.echo("\nlangmem-ext: stopped; nothing was deleted", err=True)
+        raise typer.Exit(STOPPED) from error
+    if not meant:
+        typer.echo("langmem-ext: nothing was deleted", err=True)
+        raise typer.Exit(1)

@@ -6,7 +6,6 @@ import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
 from io import TextIOWrapper
 
 from langchain_core.callbacks import BaseCallbackHandler
@@ -66,7 +65,7 @@ class Pipe:
         """Print the conversation, a message a line."""
         for line in lines:
             if self._as_json:
-                self._print_json(asdict(line))
+                self._print_json(line.data())
             else:
                 print(f"{line.role}: {' '.join(printable(line.text).splitlines())}", flush=True)
 

@@ -8,15 +8,20 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from typing import Final
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
 from langmem_ext.cli.listing import age, find, opened, settings_for
+from langmem_ext.cli.moments import moment_of
 from langmem_ext.cli.terminal import printable
-from langmem_ext.errors import InvalidInput
+from langmem_ext.errors import InvalidInput, StorageUnavailable
 from langmem_ext.types import SearchHit
+
+ROLES: Final = {"user": "human", "you": "human", "agent": "ai", "assistant": "ai"}
+"""What those who speak are called elsewhere."""
 
 
 def search_with(
@@ -36,11 +41,20 @@ def search_with(
     Raises:
         LangmemExtError: As `Threads.search` has it.
     """
-    moment = None if since is None else _moment(since)
-    # Opened for writing: the first search makes the index.
-    with opened(settings_for(db, owner), read_only=False) as threads, _told():
-        within = None if thread is None else find(threads, thread).id
-        hits = threads.search(text, thread=within, role=role, since=moment, limit=limit)
+    if not text.strip():
+        raise InvalidInput("say what to look for: langmem-ext threads search 'broken lamp'")
+    moment, settings = None if since is None else moment_of(since, "--since"), settings_for(db, owner)
+    heard = None if role is None else ROLES.get(role.lower(), role)
+
+    def look(*, read_only: bool) -> list[SearchHit]:
+        with opened(settings, read_only=read_only) as threads, _told():
+            within = None if thread is None else find(threads, thread).id
+            return threads.search(text, thread=within, role=heard, since=moment, limit=limit)
+
+    try:
+        hits = look(read_only=False)  # the first search makes the index
+    except StorageUnavailable:
+        hits = look(read_only=True)
     if as_json or not interactive:
         for hit in hits:
             typer.echo(json.dumps(hit_data(hit), ensure_ascii=False) if as_json else hit_columns(hit))
@@ -60,15 +74,6 @@ def _told() -> Iterator[None]:
         yield
     for warning in caught:
         typer.echo(f"langmem-ext: {warning.message}", err=True)
-
-
-def _moment(text: str) -> datetime:
-    """A day or a moment; without a time zone, of the machine's."""
-    try:
-        moment = datetime.fromisoformat(text)
-        return moment if moment.tzinfo is not None else moment.astimezone()
-    except (ValueError, OverflowError, OSError) as error:
-        raise InvalidInput(f"--since {text!r} is no date: write 2026-01-31 or 2026-01-31T09:30") from error
 
 
 def hit_data(hit: SearchHit) -> dict[str, object]:

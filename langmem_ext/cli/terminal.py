@@ -25,7 +25,8 @@ from langmem_ext.waiting.turn import Turn
 
 NAMING_THREADS: Final = frozenset({"/load", "/forget", "/delete"})
 NAMING_PATHS: Final = frozenset({"/save", "/export"})
-"""Commands of a chat that are given a thread, and those that are given a path."""
+NAMING_COMMANDS: Final = frozenset({"/help"})
+"""Commands of a chat that are given a thread, those that are given a path, and those that are given a command."""
 
 COLOURS = {"you": "bold cyan", "agent": "bold green"}
 
@@ -68,6 +69,7 @@ class Terminal:
         try:
             return self._console.input(Text(f"{printable(question)} [y/N] ")).strip().lower() in ("y", "yes")
         except (KeyboardInterrupt, EOFError):
+            self._console.print()  # what follows is not said on the line of the question
             return False
 
     def recall(self, prompts: Sequence[str]) -> None:
@@ -141,9 +143,15 @@ class CommandCompleter(Completer):
         if not space:
             for command, purpose in self._commands.items():
                 if command.startswith(name):
-                    yield Completion(command, -len(name), display_meta=purpose)
+                    typed = f"{command} " if command in NAMING_THREADS | NAMING_PATHS | NAMING_COMMANDS else command
+                    yield Completion(typed, -len(name), display=command, display_meta=purpose)
         elif name in NAMING_THREADS:
             yield from self._named(rest.lstrip())
+        elif name in NAMING_COMMANDS:
+            begun = rest.lstrip().removeprefix("/")
+            for command, purpose in self._commands.items():
+                if command.startswith(f"/{begun}"):
+                    yield Completion(command.removeprefix("/"), -len(begun), display_meta=purpose)
         elif name in NAMING_PATHS:
             yield from self._paths.get_completions(Document(rest.lstrip()), complete_event)
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 from uuid import uuid4
 
 from langchain_core.callbacks import BaseCallbackHandler
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.pregel import Pregel
 from langgraph.types import StateSnapshot
@@ -22,13 +22,33 @@ from langmem_ext.waiting.playbook import Playbook
 from langmem_ext.waiting.session import read_session, read_summary
 from langmem_ext.waiting.turn import Turn, asked_by, messages_of, pending_interrupts
 
+_ROLES: Final[Mapping[str, type[BaseMessage]]] = {"human": HumanMessage, "ai": AIMessage, "system": SystemMessage, "tool": ToolMessage}
+
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One message as it is shown: who said it, and what, with what is sensitive hidden."""
+    """One message as it is shown, with what is sensitive hidden.
+
+    Attributes:
+        role: Who said it, as a person reads it.
+        text: What was said; of an assistant that only calls tools, which.
+        message: The message.
+    """
 
     role: str
     text: str
+    message: BaseMessage
+
+    def data(self) -> dict[str, JsonValue]:
+        """The message as JSON says it, in the words of the search and of the export."""
+        message = self.message
+        role = next((name for name, kind in _ROLES.items() if isinstance(message, kind)), message.type)
+        said: dict[str, JsonValue] = {"id": message.id, "role": role, "text": self.text}
+        if isinstance(message, AIMessage) and message.tool_calls:
+            said |= {"text": self.text if message.text else "", "calls": [call["name"] for call in message.tool_calls]}
+        if isinstance(message, ToolMessage):
+            said |= {"name": message.name, "tool_call_id": message.tool_call_id}
+        return said
 
 
 class ChatThread:
@@ -45,6 +65,8 @@ class ChatThread:
         self._config: RunnableConfig = {"configurable": {"thread_id": self.id}}
         self._said: tuple[str, str] | None = None
         """Text and id of the message whose turn has not ended."""
+        self._unrecorded = False
+        """Whether it was an answer, and the graph does not say whether it has arrived."""
 
     def say(self, text: str, callbacks: Sequence[BaseCallbackHandler] = ()) -> Turn:
         """Deliver a message, or with an empty one finish what was left unfinished and show the question that waits.
@@ -53,6 +75,7 @@ class ChatThread:
         """
         if self._said is None or self._said[0] != text:
             self._said = (text, str(uuid4()))
+        self._unrecorded = not self.waits and bool(pending_interrupts(self._state()))
         turn = converse(self._graph, text, thread_id=self.id, message_id=self._said[1], config={"callbacks": list(callbacks)})
         self._said = None
         return turn
@@ -60,9 +83,9 @@ class ChatThread:
     def unsent(self) -> str:
         """The text of a message that was stopped before the thread recorded it; empty if there is none.
 
-        A graph that keeps no record of answers cannot tell, and the user is not asked to say them twice.
+        A graph of somebody else's keeps no record of answers, and the user is not asked to say them twice.
         """
-        if self._said is None or not self.waits:
+        if self._said is None or self._unrecorded:
             return ""
         text, message_id = self._said
         return "" if any(message.id == message_id for message in self.messages()) else text
@@ -126,7 +149,7 @@ def line_of(message: BaseMessage) -> Line:
         role = "you"
     if hidden := sensitive_names(message):
         text = f"{shown_text(vars(message)) or HIDDEN} (holds {', '.join(sorted(hidden))})"
-    return Line(role, text)
+    return Line(role, text, message)
 
 
 def _playbook(graph: Pregel[Any, Any, Any, Any]) -> Playbook | None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from langmem_ext.cli.examples import examples_of
 from langmem_ext.cli.outcome import clear_errors
 
 if TYPE_CHECKING:
@@ -14,7 +15,10 @@ if TYPE_CHECKING:
     from langmem_ext.types import ThreadInfo
 
 threads = typer.Typer(
-    help="List, search, show, name, fork, export, import and delete conversations.", no_args_is_help=True, rich_markup_mode=None
+    help="List, search, show, name, fork, export, import and delete conversations.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    epilog=examples_of("threads"),
 )
 
 _Db = Annotated[
@@ -27,12 +31,14 @@ _Db = Annotated[
 _Owner = Annotated[
     str | None, typer.Option(help="Whose threads; those of others are not there. Default: the setting owner.", metavar="NAME")
 ]
-_Id = Annotated[str, typer.Argument(help="The thread: its id, or so much of its beginning that no other has.", metavar="ID")]
-_Ids = Annotated[list[str], typer.Argument(help="The threads: their ids, or enough of their beginnings.", metavar="ID...")]
-_Json = Annotated[bool, typer.Option("--json", help="Print JSON, a line for each thread or message.")]
+_Id = Annotated[str, typer.Argument(help="The thread: its id, or so much of its beginning that no other has, or its title.", metavar="ID")]
+_Ids = Annotated[list[str], typer.Argument(help="The threads: their ids, or enough of their beginnings, or their titles.", metavar="ID")]
+_Json = Annotated[bool, typer.Option("--json", help="Print the thread as one line of JSON.")]
+_JsonLines = Annotated[bool, typer.Option("--json", help="Print JSON, a line for each.")]
+_TIME = "2026-01-31, 2026-01-31T09:30, today or yesterday"
 
 
-@threads.command("list")
+@threads.command("list", epilog=examples_of("list"))
 def list_(
     db: _Db = None,
     owner: _Owner = None,
@@ -43,21 +49,31 @@ def list_(
     tool: Annotated[str | None, typer.Option(help="Those whose newest turn is for this tool.", metavar="NAME")] = None,
     tag: Annotated[str | None, typer.Option(help="Those with this tag.", metavar="TAG")] = None,
     title: Annotated[str | None, typer.Option(help="Those with this in their title.", metavar="TEXT")] = None,
+    since: Annotated[str | None, typer.Option(help=f"Those last used then or later: {_TIME}.", metavar="TIME")] = None,
+    until: Annotated[str | None, typer.Option(help="Those last used before then.", metavar="TIME")] = None,
     limit: Annotated[
         int | None, typer.Option("--limit", "-n", help="At most so many; 0 for all. Default: the setting list_limit.", min=0, metavar="N")
     ] = None,
-    as_json: _Json = False,
+    as_json: _JsonLines = False,
 ) -> None:
     """List conversations, the one used last first."""
     with clear_errors():
         from langmem_ext.cli.listing import list_with  # noqa: PLC0415 - help must not wait for it
+        from langmem_ext.cli.moments import moment_of  # noqa: PLC0415 - help must not wait for it
 
         status = None if everything else "archived" if archived else "active"
-        asked = {"tool": tool, "tag": tag, "title": title, "waiting_for": waiting_for or (True if waiting else None)}
+        asked = {
+            "tool": tool,
+            "tag": tag,
+            "title": title,
+            "waiting_for": waiting_for or (True if waiting else None),
+            "since": None if since is None else moment_of(since, "--since"),
+            "until": None if until is None else moment_of(until, "--until"),
+        }
         list_with(db, owner, limit=limit, status=status, asked=asked, as_json=as_json, interactive=sys.stdout.isatty())
 
 
-@threads.command()
+@threads.command(short_help="Show what there is to know of a conversation.")
 def show(thread: _Id, db: _Db = None, owner: _Owner = None, as_json: _Json = False) -> None:
     """Show what there is to know of a conversation without reading it."""
     with clear_errors():
@@ -66,13 +82,13 @@ def show(thread: _Id, db: _Db = None, owner: _Owner = None, as_json: _Json = Fal
         show_with(db, owner, thread, as_json=as_json)
 
 
-@threads.command()
+@threads.command(short_help="Print what was said in a conversation.")
 def history(
     thread: _Id,
     db: _Db = None,
     owner: _Owner = None,
     last: Annotated[int | None, typer.Option("--last", "-n", help="Only so many of the last messages.", min=1, metavar="N")] = None,
-    as_json: _Json = False,
+    as_json: _JsonLines = False,
 ) -> None:
     """Print what was said, oldest first; sensitive values are hidden."""
     with clear_errors():
@@ -84,7 +100,7 @@ def history(
 @threads.command()
 def rename(
     thread: _Id,
-    title: Annotated[str, typer.Argument(help="What to call it; empty: by its first prompt again.")],
+    title: Annotated[str, typer.Argument(help="What to call it; empty: its next message gives it a title again.", metavar="TITLE")],
     db: _Db = None,
     owner: _Owner = None,
     as_json: _Json = False,
@@ -93,13 +109,16 @@ def rename(
     with clear_errors():
         from langmem_ext.cli.listing import change_with  # noqa: PLC0415 - help must not wait for it
 
-        change_with(db, owner, [thread], lambda threads, key: threads.rename(key, title), as_json=as_json)
+        def told(changed: ThreadInfo) -> str:
+            return f"this conversation is called {changed.title!r}" if changed.title else "its next message gives it a title"
+
+        change_with(db, owner, [thread], lambda threads, key: threads.rename(key, title), as_json=as_json, told=told)
 
 
-@threads.command()
+@threads.command(epilog=examples_of("tag"))
 def tag(
     thread: _Id,
-    tags: Annotated[list[str] | None, typer.Argument(help="Tags to give it.", metavar="[TAG]...")] = None,
+    tags: Annotated[list[str] | None, typer.Argument(help="Tags to give it.", metavar="TAG")] = None,
     remove: Annotated[
         list[str] | None, typer.Option("--remove", "-r", help="A tag to take away; may be given again.", metavar="TAG")
     ] = None,
@@ -111,16 +130,26 @@ def tag(
     with clear_errors():
         from langmem_ext.cli.listing import change_with  # noqa: PLC0415 - help must not wait for it
 
-        change_with(db, owner, [thread], lambda threads, key: threads.tag(key, *(tags or ()), remove=remove or ()), as_json=as_json)
+        def told(changed: ThreadInfo) -> str:
+            return f"its tags are {', '.join(changed.tags)}" if changed.tags else "it has no tags"
+
+        change_with(
+            db,
+            owner,
+            [thread],
+            lambda threads, key: threads.tag(key, *(tags or ()), remove=remove or ()),
+            as_json=as_json,
+            told=told,
+        )
 
 
 @threads.command()
 def archive(
     conversations: _Ids,
-    undo: Annotated[bool, typer.Option("--undo", help="Take them back into the lists.")] = False,
+    undo: Annotated[bool, typer.Option("--undo", help="Take them back into the lists, as `unarchive` does.")] = False,
     db: _Db = None,
     owner: _Owner = None,
-    as_json: _Json = False,
+    as_json: _JsonLines = False,
 ) -> None:
     """Put conversations away: lists leave them out. They can be continued as before."""
     with clear_errors():
@@ -133,9 +162,20 @@ def archive(
 
 
 @threads.command()
+def unarchive(conversations: _Ids, db: _Db = None, owner: _Owner = None, as_json: _JsonLines = False) -> None:
+    """Take conversations back into the lists."""
+    with clear_errors():
+        from langmem_ext.cli.listing import change_with  # noqa: PLC0415 - help must not wait for it
+
+        change_with(db, owner, conversations, lambda threads, key: threads.unarchive(key), as_json=as_json)
+
+
+@threads.command(short_help="Copy a conversation, whole or up to a place in it.", epilog=examples_of("fork"))
 def fork(
     thread: _Id,
-    at: Annotated[str | None, typer.Option(help="End the copy with this message.", metavar="MESSAGE-ID")] = None,
+    at: Annotated[
+        str | None, typer.Option(help="End the copy with this message; `history --json` has the ids.", metavar="MESSAGE-ID")
+    ] = None,
     checkpoint: Annotated[str | None, typer.Option(help="End the copy at this checkpoint.", metavar="CHECKPOINT-ID")] = None,
     to: Annotated[str | None, typer.Option(help="The copy's id; a new one by default.", metavar="ID")] = None,
     db: _Db = None,
@@ -161,7 +201,7 @@ def delete(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     db: _Db = None,
     owner: _Owner = None,
-    as_json: _Json = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print what was deleted as one line of JSON.")] = False,
 ) -> None:
     """Delete conversations with everything that they have, for good."""
     with clear_errors():
@@ -170,14 +210,20 @@ def delete(
         delete_with(db, owner, conversations, yes=yes, as_json=as_json, interactive=sys.stdin.isatty() and sys.stderr.isatty())
 
 
-@threads.command()
+@threads.command(short_help="Find messages by their words.", epilog=examples_of("search"))
 def search(
-    text: Annotated[str, typer.Argument(help="What to look for: words, the last of which may be a beginning; words in double quotes.")],
+    text: Annotated[
+        str,
+        typer.Argument(
+            help="What to look for: words in any order, the last of which may be a beginning; in double quotes, words that stand together.",
+            metavar="TEXT",
+        ),
+    ],
     db: _Db = None,
     owner: _Owner = None,
     thread: Annotated[str | None, typer.Option("--thread", "-t", help="In this conversation only.", metavar="ID")] = None,
     role: Annotated[str | None, typer.Option(help="Only what these said.", metavar="human|ai|system|tool")] = None,
-    since: Annotated[str | None, typer.Option(help="Only what was stored then or later.", metavar="DATE|TIME")] = None,
+    since: Annotated[str | None, typer.Option(help=f"Only what was stored then or later: {_TIME}.", metavar="TIME")] = None,
     limit: Annotated[int, typer.Option("--limit", "-n", help="At most so many messages.", min=1, metavar="N")] = 20,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, a line for each message.")] = False,
 ) -> None:
@@ -188,16 +234,22 @@ def search(
         search_with(db, owner, text, thread=thread, role=role, since=since, limit=limit, as_json=as_json, interactive=sys.stdout.isatty())
 
 
-@threads.command()
+@threads.command(short_help="Write conversations to a file: JSON lines or Markdown.", epilog=examples_of("export"))
 def export(
     conversations: Annotated[
-        list[str] | None, typer.Argument(help="The threads: their ids, or enough of their beginnings.", metavar="[ID]...")
+        list[str] | None, typer.Argument(help="The threads: their ids, or enough of their beginnings, or their titles.", metavar="ID")
     ] = None,
     everything: Annotated[bool, typer.Option("--all", "-a", help="All of them; those that were put away, too.")] = False,
     to: Annotated[str, typer.Option(help="Where to: a path, a URL, or - for standard output; .gz compresses.", metavar="PATH")] = "-",
     form: Annotated[
-        str, typer.Option("--format", "-f", help="JSON lines, which can be imported, or Markdown to read.", metavar="jsonl|markdown")
-    ] = "jsonl",
+        str | None,
+        typer.Option(
+            "--format",
+            "-f",
+            help="JSON lines, which can be imported, or Markdown to read. Default: markdown for a path that ends in .md, else jsonl.",
+            metavar="jsonl|markdown",
+        ),
+    ] = None,
     sensitive: Annotated[
         bool, typer.Option("--include-sensitive", help="Show sensitive values in Markdown. JSON lines always hold all there is.")
     ] = False,
@@ -213,7 +265,7 @@ def export(
         export_with(db, owner, names, everything=everything, to=to, form=form, sensitive=sensitive, as_json=as_json)
 
 
-@threads.command("import")
+@threads.command("import", short_help="Bring in conversations that were exported.", epilog=examples_of("import"))
 def import_(
     source: Annotated[str, typer.Argument(help="What `threads export` wrote: a path, a URL, or - for standard input.", metavar="FILE")],
     keep_ids: Annotated[
@@ -236,7 +288,7 @@ def import_(
         import_with(db, owner, source, keep_ids=keep_ids, keep_owners=keep_owners, as_json=as_json)
 
 
-@threads.command()
+@threads.command(short_help="Count conversations, turns, messages and tokens.")
 def stats(
     db: _Db = None,
     owner: _Owner = None,

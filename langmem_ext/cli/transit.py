@@ -9,16 +9,19 @@ from collections.abc import Sequence
 from contextlib import closing
 from io import StringIO
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, Final, TextIO
 
 import typer
 
-from langmem_ext.cli.listing import find, opened, settings_for
+from langmem_ext.cli.listing import counted, find, opened, settings_for
 from langmem_ext.cli.terminal import printable
 from langmem_ext.errors import InvalidInput, LangmemExtError
 from langmem_ext.log import MessageLog, sqlite_path
 from langmem_ext.places import Place
+from langmem_ext.thread_export import Format
 from langmem_ext.threads import Threads
+
+_MARKDOWN: Final = (".md", ".md.gz", ".markdown")
 
 
 def export_with(
@@ -28,7 +31,7 @@ def export_with(
     *,
     everything: bool,
     to: str,
-    form: str,
+    form: str | None,
     sensitive: bool,
     as_json: bool,
 ) -> None:
@@ -39,19 +42,24 @@ def export_with(
         LangmemExtError: As `Threads.export_to` has it.
     """
     if everything == bool(names):
-        raise InvalidInput("name the threads to export, or say --all")
+        raise InvalidInput("name the threads to export or say --all, not both" if names else "name the threads to export, or say --all")
     if as_json and to == "-":
         raise InvalidInput("with --json, standard output tells what was exported: name a file for the export itself (--to PATH)")
-    wanted: Any = form
+    wanted: Any = format_for(to) if form is None else form
     with opened(settings_for(db, owner), read_only=True) as threads:
         ids = [find(threads, name).id for name in names]
         # JSON lines have no control characters; Markdown has the words as they were said.
-        target: Place = Shown(sys.stdout) if (to, form) == ("-", "markdown") else to
+        target: Place = Shown(sys.stdout) if (to, wanted) == ("-", "markdown") else to
         done = threads.export_to(target, *dict.fromkeys(ids), format=wanted, include_sensitive=sensitive)
     if as_json:
         typer.echo(json.dumps(dataclasses.asdict(done)))
     else:
-        typer.echo(f"langmem-ext: exported {done.threads:,} threads, {done.messages:,} messages", err=True)
+        typer.echo(f"langmem-ext: exported {counted(done.threads, 'thread')}, {counted(done.messages, 'message')}", err=True)
+
+
+def format_for(path: str) -> Format:
+    """The format that a path's ending asks for: Markdown for `.md`, else JSON lines."""
+    return "markdown" if path.lower().endswith(_MARKDOWN) else "jsonl"
 
 
 class Shown(StringIO):
@@ -96,7 +104,7 @@ def import_with(db: str | None, owner: str | None, source: str, *, keep_ids: boo
     for was, became in done.ids.items():
         typer.echo(printable(became) if was == became else f"{printable(was)}\t{printable(became)}")
     left = f"; {len(done.skipped):,} were there already" if done.skipped else ""
-    typer.echo(f"langmem-ext: imported {len(done.ids):,} threads, {done.messages:,} messages{left}", err=True)
+    typer.echo(f"langmem-ext: imported {counted(len(done.ids), 'thread')}, {counted(done.messages, 'message')}{left}", err=True)
 
 
 def _remove_empty(path: str) -> None:

@@ -11,7 +11,8 @@ from datetime import timedelta
 import typer
 
 from langmem_ext.checkpoint import DeltaSaver
-from langmem_ext.cli.listing import settings_for
+from langmem_ext.cli.listing import counted, settings_for
+from langmem_ext.cli.outcome import require_yes
 from langmem_ext.errors import InvalidInput
 from langmem_ext.log import MessageLog, existing
 from langmem_ext.retention import Retention
@@ -70,6 +71,8 @@ def prune_with(
         InvalidInput: It is not said what to delete, or nobody is there to say that it is meant.
         LangmemExtError: The database cannot be opened or written.
     """
+    if older_than == 0:
+        raise InvalidInput("--older-than 0 is no age: give a number of days above 0, like 0.5 for twelve hours")
     if not (yes or dry_run or interactive):
         raise InvalidInput("pruning is for good and nobody can be asked here: say --yes, or --dry-run to see what would go")
     settings = settings_for(db, owner)
@@ -87,7 +90,7 @@ def _prune(saver: DeltaSaver, *, asks: bool, dry_run: bool) -> tuple[Pruned, int
         return pruned, 0
     if asks:
         typer.echo(_in_words(pruned), err=True)
-        typer.confirm("Delete them for good?", abort=True, err=True)
+        require_yes("Delete them for good?")
         pruned = saver.sweep()
     return pruned, saver.compact()
 
@@ -116,9 +119,12 @@ def _say(pruned: Pruned, given_back: int, *, dry_run: bool, as_json: bool) -> No
     if as_json:
         typer.echo(json.dumps(dataclasses.asdict(pruned) | {"given_back": given_back, "dry_run": dry_run}))
         return
-    verb = "would delete" if dry_run else "deleted"
-    typer.echo(f"langmem-ext: {verb} {_in_words(pruned)}; the file is {given_back:,} bytes smaller", err=True)
+    if dry_run:
+        typer.echo(f"langmem-ext: would delete {_in_words(pruned)}", err=True)
+    else:
+        typer.echo(f"langmem-ext: deleted {_in_words(pruned)}; the file is {given_back:,} bytes smaller", err=True)
 
 
 def _in_words(pruned: Pruned) -> str:
-    return f"{pruned.threads:,} threads, {pruned.checkpoints:,} checkpoints, {pruned.items:,} messages, {pruned.bytes:,} bytes"
+    rows = ((pruned.threads, "thread"), (pruned.checkpoints, "checkpoint"), (pruned.items, "message"))
+    return f"{', '.join(counted(count, noun) for count, noun in rows)}, {pruned.bytes:,} bytes"

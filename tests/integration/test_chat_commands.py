@@ -19,9 +19,10 @@ from typer.testing import CliRunner, Result
 
 from langmem_ext import DeltaSaver, Threads, examine
 from langmem_ext.cli.app import app
+from langmem_ext.cli.chat_commands import COMMANDS, TAKES
 from langmem_ext.storage.clear_ops import ASIDE
 
-COMMAND = [sys.executable, "-m", "langmem_ext.cli"]
+PROGRAM = [sys.executable, "-m", "langmem_ext.cli"]
 PROMPT = "you [^ ]*›"
 
 
@@ -97,13 +98,61 @@ def test_conversations_are_listed_loaded_copied_named_and_searched() -> None:
     assert done.stderr.count("What's your order ID?") == 2
     assert answer["reply"].startswith("Order O-12345 is")
     assert sorted(threads()) == ["copy", "order-1", "t2"]
-    found = chat("--continue", lines=["/search check my order", "/sessions", "/load lamp", "/load nowhere", "/load", "/search"])
+    found = chat("--continue", lines=["/search check my order", "/sessions", "/load lamp"])
     assert "thread copy" in found.stderr
     assert "thread t2" in found.stderr
     assert {line.split("\t")[0] for line in found.stdout.splitlines()} == {"copy", "order-1", "t2"}
-    assert "no thread 'nowhere'" in found.stderr
-    assert "say which conversation" in found.stderr
-    assert "say what to look for" in found.stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "message"),
+    [
+        ("/load nowhere", 1, "no thread 'nowhere'"),
+        ("/load", 2, "say which conversation"),
+        ("/search", 2, "say what to look for"),
+        ("/nothing", 2, "there is no /nothing"),
+        ("/help nothing", 2, "there is no /nothing"),
+        ("/new other", 2, "there is a thread 'other' already"),
+        ("/forget", 2, "nobody can be asked here"),
+        ("/export memory.db", 2, "is a database"),
+    ],
+)
+def test_in_a_pipe_what_is_refused_ends_the_chat_before_the_next_message_goes_astray(line: str, code: int, message: str) -> None:
+    chat("--thread", "other", lines=["a broken lamp"])
+    done = chat("--thread", "t", lines=["hello", line, "this is for another conversation"], code=code)
+    assert message in done.stderr
+    assert len(done.stdout.splitlines()) == 1
+    assert "another conversation" not in chat("--thread", "t", lines=["/history"]).stdout
+
+
+def test_a_new_conversation_is_begun_beside_the_others() -> None:
+    chat(lines=["I want to check my order"])
+    first = chat("--new", lines=["hello", "/new", "hello again", "/new lamp", "a broken lamp"])
+    assert "(new); /help" in first.stderr
+    assert "What's your order ID?" not in first.stderr
+    found = threads()
+    assert (len(found), found[0], found[-1]) == (4, "lamp", "default")
+    assert [line for line in chat("-t", "lamp", lines=["/history"]).stdout.splitlines() if line.startswith("you: ")] == [
+        "you: a broken lamp"
+    ]
+    going_on = chat(lines=[])
+    assert "thread default in memory.db (2 messages, just now: I want to check my order); /help" in going_on.stderr
+
+
+def test_the_owner_of_a_chat_is_named_as_with_the_other_commands() -> None:
+    chat("--thread", "t", "--owner", "ann", lines=["hello"])
+    assert "no thread 't'" in chat("--resume", "t", "--owner", "bob", lines=["hello"], code=1).stderr
+    chat("--thread", "t", "--owner", "bob", lines=["hello"], code=1)
+    assert "an owner" in chat("--owner", "", lines=[], code=2).stderr
+    with closing(DeltaSaver.open("memory.db", owner="ann")) as saver:
+        assert [(thread.id, thread.messages) for thread in Threads(saver).each()] == [("t", 2)]
+
+
+def test_help_says_what_a_command_takes() -> None:
+    done = chat(lines=["/help", "/help load"])
+    told = done.stderr.splitlines()
+    assert told.count("langmem-ext: /load ID        go on with another one: its id or title, or the beginning of its id") == 2
+    assert set(TAKES) <= set(COMMANDS)
 
 
 def test_a_cleared_conversation_still_waits_and_keeps_what_was_said() -> None:
@@ -115,7 +164,7 @@ def test_a_cleared_conversation_still_waits_and_keeps_what_was_said() -> None:
     assert "you: O-12345" in done.stdout
     said = messages_aside("t")
     assert (said[0], "O-12345" in said) == ("I want a refund", True)
-    pruned = subprocess.run([*COMMAND, "prune", "--keep-last", "1", "--yes"], capture_output=True, text=True, check=True)
+    pruned = subprocess.run([*PROGRAM, "prune", "--keep-last", "1", "--yes"], capture_output=True, text=True, check=True)
     assert "deleted 0 threads" in pruned.stderr
     assert messages_aside("t") == said
     assert examine("memory.db").ok
@@ -137,10 +186,10 @@ asking = StateGraph(MessagesState).add_node("ask", ask).add_edge(START, "ask")
 
 def test_the_question_of_another_graph_is_answered_before_its_conversation_is_cleared(folder: Path) -> None:
     (folder / "asking.py").write_text(ASKING_GRAPH)
-    done = chat(
-        "--graph", "asking.py:asking", lines=["lamps", "/clear", "/title Lamps", "/fork copy", "3", "/history", "/clear", "/history"]
-    )
-    assert "answer it first" in done.stderr
+    graph = ["--graph", "asking.py:asking"]
+    assert "answer it first" in chat(*graph, lines=["lamps", "/clear", "3"], code=2).stderr
+    done = chat(*graph, lines=["/title Lamps", "/fork copy", "3", "/history", "/clear", "/history"])
+    assert "nothing has been said since /clear" in done.stderr
     assert "agent: lamps: 3" in done.stdout
     assert done.stdout.count("agent: ") == 1
     assert messages_aside("copy") == ["lamps", "lamps: 3"]
@@ -154,8 +203,9 @@ def test_parameters_are_shown_but_for_those_that_are_sensitive() -> None:
 
 
 def test_a_conversation_is_written_to_a_file_or_shown(folder: Path) -> None:
-    done = chat(lines=["hello", "/save", "/save kept.jsonl.gz", "/export page.md", "/export", "/export memory.db", "/compact"])
+    done = chat(lines=["hello", "/save", "/save kept.jsonl.gz", "/export page.md", "/export", "/compact"])
     assert "every turn is stored" in done.stderr
+    assert "written to kept.jsonl.gz as JSON lines: 2 messages" in done.stderr
     assert "bytes smaller" in done.stderr
     assert (folder / "page.md").read_text(encoding="utf-8").startswith("# hello")
     assert "# hello" in done.stdout
@@ -166,8 +216,8 @@ def test_a_conversation_is_written_to_a_file_or_shown(folder: Path) -> None:
 
 def test_deleting_is_for_those_who_mean_it(folder: Path) -> None:
     chat("--thread", "other", lines=["a broken lamp"])
-    done = chat(lines=["a green chair", "/forget", "/history", "/forget --yes", "/history", "/delete oth --yes", "/delete zzz --yes"])
-    assert "nobody can be asked here" in done.stderr
+    done = chat(lines=["a green chair", "/history", "/forget --yes", "/history", "/delete oth --yes", "/delete zzz --yes"], code=1)
+    assert "nothing has been said yet" in done.stderr
     assert [line for line in done.stdout.splitlines() if line.startswith("you: ")] == ["you: a green chair"]
     assert "no thread 'zzz'" in done.stderr
     assert threads() == []
@@ -200,10 +250,11 @@ def test_expired_conversations_are_deleted_while_a_chat_runs_if_the_settings_say
     monkeypatch.setenv("LANGMEM_EXT_AUTO_PRUNE_DAYS", "1")
     monkeypatch.setenv("LANGMEM_EXT_SWEEP_INTERVAL_MINUTES", "0")
     assert "has expired" in chat("--resume", "old", lines=[], code=1).stderr
-    assert "has expired" in chat("--thread", "new", lines=["/load older", "/delete older --yes"]).stderr
+    assert "has expired" in chat("--thread", "new", lines=["/load older"], code=1).stderr
+    chat("--thread", "new", lines=["/delete older --yes"])
     assert sorted(threads()) == ["new", "old", "waits"]
     monkeypatch.setenv("LANGMEM_EXT_SWEEP_INTERVAL_MINUTES", "15")
-    child = pexpect.spawn(COMMAND[0], [*COMMAND[1:], "chat", "--thread", "new"], encoding="utf-8", timeout=60)
+    child = pexpect.spawn(PROGRAM[0], [*PROGRAM[1:], "chat", "--thread", "new"], encoding="utf-8", timeout=60)
     child.expect(PROMPT)
     deadline = time.monotonic() + 60
     while "old" in threads():
@@ -231,7 +282,7 @@ def terminal() -> Iterator[pexpect.spawn]:
     """A chat at a terminal, beside an earlier conversation."""
     chat("--thread", "lamp-1", lines=["where is my lamp"])
     environment: Any = {**os.environ, "TERM": "xterm", "PROMPT_TOOLKIT_NO_CPR": "1", "COLUMNS": "120", "LINES": "40"}
-    child = pexpect.spawn(COMMAND[0], [*COMMAND[1:], "chat"], env=environment, encoding="utf-8", timeout=60, dimensions=(40, 120))
+    child = pexpect.spawn(PROGRAM[0], [*PROGRAM[1:], "chat"], env=environment, encoding="utf-8", timeout=60, dimensions=(40, 120))
     child.expect(PROMPT)
     yield child
     child.close(force=True)
@@ -272,8 +323,8 @@ def test_at_a_terminal_conversations_are_completed_loaded_and_deleted(terminal: 
 
 
 def test_a_shell_completes_commands() -> None:
-    script = subprocess.run([*COMMAND, "--show-completion", "bash"], capture_output=True, text=True, check=True)
+    script = subprocess.run([*PROGRAM, "--show-completion", "bash"], capture_output=True, text=True, check=True)
     assert "_LANGMEM_EXT_COMPLETE" in script.stdout
     asked = {"_LANGMEM_EXT_COMPLETE": "complete_bash", "COMP_WORDS": "langmem-ext threads se", "COMP_CWORD": "2"}
-    done = subprocess.run(COMMAND, env=os.environ | asked, capture_output=True, text=True, check=False)
+    done = subprocess.run(PROGRAM, env=os.environ | asked, capture_output=True, text=True, check=False)
     assert done.stdout.split() == ["search"]

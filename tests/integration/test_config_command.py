@@ -83,9 +83,18 @@ def test_json_says_the_same(project: Path) -> None:
     shown = json.loads(done.stdout)
     assert set(shown) == set(Settings.model_fields)
     place = {"from": "project file", "name": f"{project}/langmem.yaml", "line": 2}
-    assert shown["memory_keys"] == {"value": ["action"], "unit": None, "in_effect": False, **place}
+    said = shown["memory_keys"]
+    assert {name: said[name] for name in ("value", "unit", "in_effect", *place)} == {
+        "value": ["action"],
+        "unit": None,
+        "in_effect": False,
+        **place,
+    }
     assert (shown["storage_path"]["value"], shown["storage_path"]["name"]) == ("postgresql://ann:***@host/db", "LANGMEM_EXT_DB")
-    assert shown["ttl_hours"] == {"value": 3, "unit": "hours", "in_effect": True, "from": "default", "name": None, "line": None}
+    said = shown["ttl_hours"]
+    assert (said["value"], said["unit"], said["off"], said["from"], said["line"]) == (3, "hours", 0, "default", None)
+    assert said["takes"] == "a number of hours, 0 to 876,000; 0 turns it off"
+    assert all(setting["takes"] and setting["governs"] for setting in shown.values())
     assert "SECRET" not in call("config", "show", LANGMEM_EXT_DB="postgresql://ann:SECRET@host/db").stdout
 
 

@@ -7,15 +7,20 @@ import os
 import sqlite3
 import subprocess
 import sys
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pexpect
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from rich.console import Console
 
-from langmem_ext import DeltaSaver, ThreadChatMessageHistory, Threads
+from langmem_ext import DeltaSaver, ThreadChatMessageHistory, ThreadInfo, Threads
+from langmem_ext.cli.listing import table_of
 
 COMMAND = [sys.executable, "-m", "langmem_ext.cli", "threads"]
 
@@ -71,6 +76,25 @@ def test_a_thread_is_named_by_the_beginning_of_its_id_if_no_other_begins_so(db: 
     assert "no thread 'zzz'" in run(db, "show", "zzz", code=1).stderr
 
 
+def test_a_thread_is_named_by_its_title_if_no_other_is_called_so(db: Path) -> None:
+    assert data(db, "show", "Where is my order?")[0]["id"] == "aaa-order"
+    run(db, "rename", "bbb", "Where is my order?")
+    assert (
+        "several threads are called 'Where is my order?': bbb-joke, aaa-order: type" in run(db, "show", "Where is my order?", code=2).stderr
+    )
+    assert "no thread 'is my order'" in run(db, "delete", "is my order", "--yes", code=1).stderr
+
+
+def test_yesterdays_conversations_are_found(db: Path) -> None:
+    with closing(sqlite3.connect(db)) as connection, connection:
+        noon = int(datetime.combine(date.today() - timedelta(days=1), time(12)).timestamp())
+        connection.execute("UPDATE thread SET updated_at = ? * 1000, active_at = ? / 60 WHERE id = 'aaa-order'", (noon, noon))
+    assert [thread["id"] for thread in data(db, "list", "--since", "yesterday", "--until", "today")] == ["aaa-order"]
+    assert [thread["id"] for thread in data(db, "list", "--since", "2100-01-01")] == []
+    assert "no such threads" in run(db, "list", "--until", "2000-01-01").stderr
+    assert "--until 'soon' is no date: write 2026-01-31" in run(db, "list", "--until", "soon", code=2).stderr
+
+
 def test_a_history_is_read_without_what_is_sensitive(db: Path) -> None:
     assert run(db, "history", "aaa").stdout.splitlines() == [
         "you: Where is my order?",
@@ -80,7 +104,8 @@ def test_a_history_is_read_without_what_is_sensitive(db: Path) -> None:
     ]
     said = data(db, "history", "aab")
     assert "1234" not in json.dumps(said)
-    assert [message["role"] for message in said] == ["you", "agent", "tool", "agent"]
+    assert [message["role"] for message in said] == ["human", "ai", "tool", "ai"]
+    assert (said[1]["text"], said[1]["calls"], said[2]["tool_call_id"]) == ("", ["look_up"], "c1")
     assert [message["text"] for message in data(db, "history", "b", "--last", "1")] == ["answer to bbb-joke"]
 
 
@@ -93,9 +118,12 @@ def test_threads_are_named_tagged_put_away_and_taken_back(db: Path) -> None:
     assert [thread["id"] for thread in data(db, "list")] == ["aab-pin"]
     assert {thread["id"] for thread in data(db, "list", "--archived")} == {"aaa-order", "bbb-joke"}
     assert data(db, "archive", "--undo", "aaa")[0]["status"] == "active"
+    assert data(db, "unarchive", "bbb")[0]["status"] == "active"
+    run(db, "archive", "bbb")
     assert len(data(db, "list", "--all")) == 3
     run(db, "archive", "bbb", "nobody", code=1)
     assert data(db, "rename", "aaa", "")[0]["title"] is None
+    assert "next message" in run(db, "rename", "aaa", "").stderr
 
 
 def test_a_fork_prints_the_id_of_the_copy(db: Path) -> None:
@@ -119,15 +147,59 @@ def test_at_a_terminal_a_table_is_shown_and_deleting_asks(db: Path) -> None:
     listing = pexpect.run(" ".join([*COMMAND, "list"]), env=environment, encoding="utf-8")
     assert "Where is my order?" in listing
     assert "now" in listing
-    for answer, left in (("n", 3), ("y", 2)):
+    for answer, told, code, left in (("\x03", "stopped", 130, 3), ("n\n", "nothing was deleted", 1, 3), ("y\n", "deleted 1 thread", 0, 2)):
         asking = pexpect.spawn(COMMAND[0], [*COMMAND[1:], "delete", "aaa"], env=environment, encoding="utf-8", timeout=60)
         asking.expect("for good")
-        asking.sendline(answer)
+        asking.send(answer)
+        asking.expect(told)
         asking.expect(pexpect.EOF)
         asking.close()
-        assert asking.exitstatus == (1 if answer == "n" else 0)
+        assert asking.exitstatus == code
         with closing(DeltaSaver.open(str(db))) as saver:
             assert Threads(saver).count(status=None) == left
+
+
+def test_in_a_narrow_window_ids_are_whole_and_can_be_typed() -> None:
+    made, now = str(uuid4()), datetime.now(UTC)
+    common: Any = {"created_at": now, "updated_at": now, "messages": 3, "stored_messages": 3, "tokens": 9, "number": 1, "metadata": {}}
+    rest: Any = common | {"owner": None, "status": "active", "tool": None, "forked_from": None, "tags": ("vip",), "waiting_for": "order_id"}
+    threads = [ThreadInfo(id=made, title="Where is my order?", **rest), ThreadInfo(id="order-17", title="A long title " * 9, **rest)]
+    for columns in (40, 80, 120):
+        console = Console(width=columns, highlight=False)
+        with console.capture() as captured, mock_columns(columns):
+            console.print(table_of(threads, now, 0))
+        lines = captured.get().splitlines()
+        assert max(map(len, lines)) <= columns
+        assert [line.split()[0] for line in lines if line[0] != " "] == ["id", made[:8], "order-17"]
+        assert sum("waits for" in line for line in lines) == 2
+
+
+@contextmanager
+def mock_columns(columns: int) -> Iterator[None]:
+    """A window of so many columns."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COLUMNS", str(columns))
+        yield
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_output_that_cannot_be_written_is_one_message(db: Path) -> None:
+    environment = os.environ | {"LANGMEM_EXT_DB": str(db)}
+    with Path("/dev/full").open("w") as full:
+        for words in (["list"], ["export", "--all"]):
+            done = subprocess.run([*COMMAND, *words], env=environment, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+            assert (done.returncode, done.stderr) == (1, "langmem-ext: the output cannot be used: No space left on device\n")
+
+
+def test_a_reader_that_goes_away_ends_the_command_quietly(db: Path) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    try:
+        environment = os.environ | {"LANGMEM_EXT_DB": str(db)}
+        done = subprocess.run([*COMMAND, "list"], env=environment, stdout=write, stderr=subprocess.PIPE, text=True, check=False)
+    finally:
+        os.close(write)
+    assert (done.returncode, done.stderr) == (141, "")
 
 
 def test_a_database_that_is_not_there_is_not_made(tmp_path: Path) -> None:

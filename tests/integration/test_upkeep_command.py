@@ -94,7 +94,7 @@ def test_an_export_goes_through_a_pipe(db: Path, tmp_path: Path) -> None:
     assert sorted(line.split("\t")[0] for line in imported) == ["new", "old-chat"]
     page = run(db, "threads", "export", "old-c", "--format", "markdown")
     assert page.stdout.startswith("# Where is the lamp?")
-    assert "exported 1 threads" in page.stderr
+    assert "exported 1 thread, 6 messages" in page.stderr
     assert "1234" not in run(db, "threads", "export", "new", "-f", "markdown").stdout.replace("12345", "")
     assert "1234" in run(db, "threads", "export", "new", "-f", "markdown", "--include-sensitive").stdout
 
@@ -126,7 +126,7 @@ def test_a_sweep_deletes_what_has_expired_by_the_settings_or_by_its_options(db: 
     [would] = data(db, "sweep", "--dry-run")
     assert (would["threads"], would["dry_run"], threads_of(db)) == (1, True, ["new", *OLD])
     assert data(db, "sweep", ttl_hours="0") == [dict.fromkeys(would, 0) | {"dry_run": False}]
-    assert "deleted 1 threads" in run(db, "sweep").stderr
+    assert "deleted 1 thread," in run(db, "sweep").stderr
     assert threads_of(db) == ["new", "old-chat"]
     assert data(db, "sweep", auto_prune_days="30")[0]["threads"] == 1
     assert threads_of(db) == ["new"]
@@ -168,6 +168,7 @@ def test_at_a_terminal_pruning_asks_first_and_searching_shows_where(db: Path) ->
     ("words", "code", "message"),
     [
         (["threads", "search", "x", "--role", "king"], 2, "role is one of"),
+        (["threads", "search", " "], 2, "say what to look for"),
         (["threads", "search", "x", "--since", "tomorrow"], 2, "no date"),
         (["threads", "search", "x", "--thread", "zzz"], 1, "no thread 'zzz'"),
         (["threads", "export"], 2, "--all"),
@@ -181,6 +182,9 @@ def test_at_a_terminal_pruning_asks_first_and_searching_shows_where(db: Path) ->
         (["threads", "list", "--owner", ""], 2, "an owner"),
         (["sweep", "--ttl", "1e300"], 2, "--ttl"),
         (["prune", "--older-than", "1e300", "--yes"], 2, "--older-than"),
+        (["prune", "--older-than", "0", "--dry-run"], 2, "--older-than 0 is no age"),
+        (["stats", "a.db", "--db", "b.db"], 2, "give one of them"),
+        (["config", "show", "ttl_hour"], 2, "the nearest is ttl_hours"),
     ],
 )
 def test_bad_input_is_one_message_and_changes_nothing(db: Path, words: list[str], code: int, message: str) -> None:

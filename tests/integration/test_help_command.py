@@ -1,0 +1,99 @@
+"""Promise: who reads nothing but the help finds yesterday's conversation, reads it, goes on with it, copies it and takes it elsewhere."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from datetime import date, datetime, time, timedelta
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from langmem_ext import DeltaSaver, Threads
+from langmem_ext.cli.app import app
+from langmem_ext.cli.examples import COMMANDS, examples_of
+
+COMMAND = [sys.executable, "-m", "langmem_ext.cli"]
+WIDTH = 80
+
+GRAPH = """
+from langgraph.graph import START, MessagesState, StateGraph
+
+graph = StateGraph(MessagesState).add_node("answer", lambda state: {"messages": [("ai", "hello")]}).add_edge(START, "answer")
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder; nothing of the machine's settings leaks in."""
+    monkeypatch.chdir(tmp_path)
+    for name in [name for name in os.environ if name.startswith("LANGMEM_EXT_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("LANGMEM_EXT_SHOP_DB", str(tmp_path / "shop.db"))
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    return tmp_path
+
+
+def typed_in(command: str) -> list[list[str]]:
+    """The examples of a command, as a shell reads them."""
+    lines = [line.strip().partition("  ")[0] for line in examples_of(command).splitlines()]
+    return [shlex.split(line)[1:] for line in lines if line.startswith("langmem-ext ")]
+
+
+def call(*words: str, given: str = "") -> str:
+    done = CliRunner().invoke(app, list(words), input=given)
+    assert done.exit_code == 0, f"{words}: {done.output}"
+    return done.stdout
+
+
+def test_every_example_of_the_help_works(folder: Path) -> None:
+    (folder / "app.py").write_text(GRAPH)
+    call("chat", "--thread", "order-17", given="I want to check my order of a broken lamp\n/title My order\n")
+    call("threads", "export", "order-17", "--to", "all.jsonl.gz")
+    tried = 0
+    for command in COMMANDS:
+        for words in typed_in(command):
+            asks = ["--yes"] if words[0] == "prune" and "--dry-run" not in words else []
+            call(*(["order-17" if word == "ID" else word for word in words] + asks), given="hello\n" if words[0] == "chat" else "")
+            tried += 1
+    assert tried > len(COMMANDS)
+    assert (folder / "order.md").read_text(encoding="utf-8").startswith("# My order")
+
+
+@pytest.mark.parametrize("words", [[], ["threads"], ["config"], ["chat"], ["threads", "export"], ["threads", "list"]])
+def test_help_fits_a_terminal_and_leaves_nothing_out(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(WIDTH))
+    lines = call(*words, "--help").splitlines()
+    assert max(map(len, lines)) <= WIDTH
+    assert not [line for line in lines if line.endswith("...") and "Usage" not in line]
+    assert not [line for line in lines if "[[" in line or "......" in line]
+
+
+def test_yesterdays_conversation_is_found_and_goes_on_from_the_help_alone(folder: Path) -> None:
+    def run(*words: str, given: str = "") -> str:
+        done = subprocess.run([*COMMAND, *words], input=given, capture_output=True, text=True, check=True)
+        assert "Traceback" not in done.stderr
+        return done.stdout
+
+    run(*typed_in("")[0], given="I want to check my order\n")
+    noon = int(datetime.combine(date.today() - timedelta(days=1), time(12)).timestamp())
+    with closing(sqlite3.connect("memory.db")) as connection, connection:
+        connection.execute("UPDATE thread SET updated_at = ? * 1000, active_at = ? / 60", (noon, noon))
+    call("chat", "--thread", "today", given="hello\n")
+
+    [found] = run(*typed_in("list")[0]).splitlines()
+    key = found.split("\t")[0]
+    assert found.endswith("I want to check my order")
+    assert call("threads", "search", "check order").split("\t")[0] == key
+    assert run(*[key[:8] if word == "ID" else word for word in typed_in("")[3]], given="O-12345\n").startswith("Order O-12345 is")
+    copy = call("threads", "fork", key[:8]).strip()
+    call("threads", "export", copy, "--to", "copy.md")
+    assert "> O-12345" in (folder / "copy.md").read_text(encoding="utf-8")
+    with closing(DeltaSaver.open("memory.db")) as saver:
+        assert {thread.id for thread in Threads(saver).each()} == {key, copy, "today"}
