@@ -108,10 +108,10 @@ def say(row: Row, way: str, thread: str, saver: DeltaSaver, kept: _Kept) -> None
         ThreadChatMessageHistory(thread, saver).add_messages([mark_sensitive(HumanMessage(row.text), values)])
         return
     graph = graph_for(row, saver, kept)
-    if way == "asked":
-        converse(graph, OPENING, thread_id=thread)
-    converse(graph, f"{OPENING}: {row.text}" if way == "at once" else row.text, thread_id=thread)
-    converse(graph, "cancel that", thread_id=thread)
+    said = {"opened": OPENING} if way == "asked" else {}
+    said |= {"said": f"{OPENING}: {row.text}" if way == "at once" else row.text, "cancelled": "cancel that"}
+    for turn, text in said.items():
+        converse(graph, text, thread_id=thread, message_id=turn)  # events tell it, and four digits of a random one may be those of a secret
 
 
 def read(path: Path, threads: Threads) -> Iterator[tuple[str, set[str]]]:
@@ -166,7 +166,8 @@ def _lasting(text: str) -> set[str]:
 
 def _own(row: Row) -> set[str]:
     """Words that the conversation holds whatever a user says: they tell nothing."""
-    texts = [OPENING, "cancel that user assistant tool", "You there is nothing to", *(label.replace("_", " ") for label, _ in row.spans)]
+    texts = [OPENING, "cancel that user assistant tool", "opened said cancelled", "You there is nothing to"]
+    texts += [label.replace("_", " ") for label, _ in row.spans]
     return {word for text in [*texts, *COMMON] for word in _words(text)}
 
 

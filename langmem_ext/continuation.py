@@ -159,7 +159,8 @@ class Continuation:
             InvalidInput: An argument cannot be used.
         """
         said = _Said(text, files, message_id)
-        return self._run(self._message(said), write=False) or self._told(said, {})
+        message = self._run(self._message(said), write=False)
+        return self._told(said, {}) if message is None else message
 
     async def amessage(self, text: str, *, files: Files = (), message_id: str | None = None) -> HumanMessage:
         """Async twin of `message`."""

@@ -167,10 +167,9 @@ def at_once(count: int, do: Any) -> list[Any]:
 def test_however_many_speak_at_once_there_are_no_more_turns_than_there_may_be(tmp_path: Path, how: str) -> None:
     path = str(tmp_path / "a.db")
     logs = [MessageLog.open(path, synchronous="normal") for _ in range(4)]
-    tools = [Threads(log, max_turns=3, on_limit="error").begin(f"tool{number}") for number, log in enumerate(logs)]
-    for tool in tools[1:]:
-        tool.id, tool._key = tools[0].id, tools[0]._key
-    tools[0].say("first")
+    first = Threads(logs[0]).begin("chat")
+    first.say("first")
+    tools = [Threads(log, max_turns=3, on_limit="error").continue_(first.id, tool=f"tool{number}") for number, log in enumerate(logs)]
 
     def speak(number: int) -> None:
         for again in range(3):
@@ -178,7 +177,7 @@ def test_however_many_speak_at_once_there_are_no_more_turns_than_there_may_be(tm
 
     found = at_once(4, speak)
     assert all(isinstance(one, TurnLimitReached) for one in found)
-    assert len(Threads(logs[0], max_turns=None).turns(tools[0].id)) == 3
+    assert len(Threads(logs[0], max_turns=None).turns(first.id)) == 3
     for log in logs:
         log.close()
 
