@@ -8,9 +8,11 @@ from __future__ import annotations
 import gzip
 import io
 import os
+import re
 import shutil
 import sys
 import tempfile
+import time
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -37,6 +39,12 @@ _FILE_URL: Final = "file://"
 """A path, too, that is to be whole or not there, and no database: fsspec would write to it as it is."""
 
 _OPEN_MODE: Final = 0o600
+
+_UNIQUE: Final = 12
+"""Characters by which two exports to one path are told apart while they are written."""
+
+_ABANDONED: Final = 3600
+"""Seconds without a write after which an export has been killed; one that lives writes every few moments."""
 
 
 @contextmanager
@@ -85,7 +93,8 @@ def _written_path(path: Path) -> Iterator[IO[bytes]]:
             yield opened
         return
     path = Path(os.path.realpath(path))  # a link stays one, and what it leads to is replaced
-    beside = path.with_name(f".{path.name}.{uuid4().hex[:12]}")
+    _remove_abandoned(path)
+    beside = path.with_name(f".{path.name}.{uuid4().hex[:_UNIQUE]}")
     file = os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _OPEN_MODE), "wb")
     try:
         with file:
@@ -97,6 +106,16 @@ def _written_path(path: Path) -> Iterator[IO[bytes]]:
         with suppress(OSError):
             beside.unlink()
         raise
+
+
+def _remove_abandoned(path: Path) -> None:
+    """Remove what exports to this path have left beside it that were killed: nobody has written to it for long."""
+    begun = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{{_UNIQUE}}}")
+    with suppress(OSError):  # a folder that cannot be read can be written to all the same
+        for left in [left for left in os.scandir(path.parent) if begun.fullmatch(left.name)]:
+            with suppress(OSError):  # another export was faster
+                if time.time() - left.stat(follow_symlinks=False).st_mtime > _ABANDONED:
+                    os.unlink(left.path)
 
 
 def _is_database(path: Path) -> bool:

@@ -7,6 +7,9 @@ import gzip
 import io
 import json
 import os
+import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -367,6 +370,29 @@ async def test_a_path_has_all_of_an_export_or_what_it_had_before(
     text = gzip.decompress(raw).decode() if name.endswith(".gz") else raw.decode()
     assert body_of(text) == body_of(exported(saver))
     assert (await calls.call(Threads(other), "import_from", path)).messages == 1
+
+
+def test_what_a_killed_export_leaves_is_removed_by_a_later_one_to_the_same_path(saver: DeltaSaver, tmp_path: Path) -> None:
+    say(saver, "hello")
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    path, url = folder / "a[b].jsonl", str(tmp_path / "a.db")
+    killed = (
+        "import os, signal, sys; from langmem_ext import Threads; "
+        "os.fsync = lambda file: os.kill(os.getpid(), signal.SIGKILL); Threads(sys.argv[1]).export_to(sys.argv[2])"
+    )
+    assert subprocess.run([sys.executable, "-c", killed, url, str(path)], check=False).returncode == -signal.SIGKILL
+    [left] = folder.iterdir()
+    assert "hello" in left.read_text()
+    others = [folder / f".{name}.0123456789ab" for name in ("ab.jsonl", "a[b].jsonl.gz")]
+    for other in others:
+        other.touch()
+        os.utime(other, (0, 0))
+    Threads(saver).export_to(path)
+    assert set(folder.iterdir()) == {path, left, *others}, "it may still be written"
+    os.utime(left, (0, 0))
+    Threads(saver).export_to(path)
+    assert set(folder.iterdir()) == {path, *others}
 
 
 async def test_an_export_that_is_cancelled_leaves_no_file(saver: DeltaSaver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
