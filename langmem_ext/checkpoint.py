@@ -45,7 +45,7 @@ from langmem_ext.storage import checkpoint_ops, read_ops
 from langmem_ext.storage.clock import now_ms
 from langmem_ext.storage.header import MINOR_DIGITS, next_version
 from langmem_ext.storage.sqlite import Synchronous
-from langmem_ext.telemetry import Sink
+from langmem_ext.telemetry import Emitter, Sink
 from langmem_ext.types import PackedWrite, ThreadKey
 
 PAGE: Final = 32
@@ -88,12 +88,12 @@ class DeltaSaver(ForgettingSaver):
         telemetry: Sequence[Sink] = (),
     ) -> None:
         super().__init__(serde=serde if serde is not None else DataSerializer())
-        self.owner = owner_key(owner)
+        self.owner, emitter = owner_key(owner), Emitter(telemetry)  # what cannot be used is said before there is a file
         self.log = source if isinstance(source, MessageLog) else MessageLog.open(source)
         self._codec = codec_of(self.serde, self.log.templates)
         self._codec_serde = self.serde
         self.metadata_keys = None if metadata_keys is None else frozenset(metadata_keys)
-        self._keep(retention, telemetry)
+        self._keep(retention, emitter)
 
     # -- opening and closing -------------------------------------------------------------------------------------------------------------
 
@@ -111,6 +111,7 @@ class DeltaSaver(ForgettingSaver):
         compress: bool = False,
     ) -> DeltaSaver:
         """Open a database by path or URL (see `MessageLog.open`)."""
+        owner, telemetry = owner_key(owner), Emitter(telemetry).sinks
         log = MessageLog.open(url, synchronous=synchronous, compress=compress)
         return cls(log, serde=serde, owner=owner, retention=retention, metadata_keys=metadata_keys, telemetry=telemetry)
 
@@ -347,14 +348,8 @@ class DeltaSaver(ForgettingSaver):
         if key is None:
             return {channel: DeltaChannelHistory(writes=[]) for channel in channels}
         configurable = config["configurable"]
-        op = read_ops.get_delta_history(
-            key,
-            configurable.get("checkpoint_ns", ""),
-            configurable.get("checkpoint_id") or None,
-            channels,
-            indexes=self.log.indexes,
-            codec=self.codec,
-        )
+        namespace, checkpoint_id = configurable.get("checkpoint_ns", ""), configurable.get("checkpoint_id") or None
+        op = read_ops.get_delta_history(key, namespace, checkpoint_id, channels, indexes=self.log.indexes, codec=self.codec)
         return {channel: load_history(self.codec, entry) for channel, entry in self.log.run(op, write=False).items()}
 
     # -- versions, serializer, keys ------------------------------------------------------------------------------------------------------

@@ -41,11 +41,9 @@ class ForgettingSaver(BaseCheckpointSaver[Any]):
     def codec(self) -> MessageCodec:
         """Packs and loads values."""
 
-    def _keep(self, retention: Retention | None, telemetry: Sequence[Sink]) -> None:
+    def _keep(self, retention: Retention | None, emitter: Emitter) -> None:
         """Apply a retention from here on."""
-        self.retention = retention
-        emitter = Emitter(telemetry)
-        self.telemetry = emitter.sinks
+        self.retention, self.telemetry = retention, emitter.sinks
         if retention is not None:
             self._keeper = Keeper(retention, self.log, Surroundings(self.owner, CheckpointMeaning(self.codec), self.log.indexes), emitter)
 

@@ -14,7 +14,7 @@ from langchain_core.chat_history import BaseChatMessageHistory
 from langchain_core.messages import BaseMessage, HumanMessage, RemoveMessage, message_chunk_to_message
 
 from langmem_ext.errors import InvalidInput
-from langmem_ext.log import MessageLog
+from langmem_ext.log import MessageLog, thread_key
 from langmem_ext.messages.annotations import NAMESPACE, is_marked, notes_of
 from langmem_ext.messages.tokens import ApproximateCounter, TokenCounter
 from langmem_ext.messages.turns import first_whole_turn
@@ -45,6 +45,7 @@ class ThreadChatMessageHistory(BaseChatMessageHistory):
     def __init__(
         self, thread_id: str | int | UUID, log: MessageLog | DeltaSaver | str, *, channel: str = MESSAGES_CHANNEL, owner: str | None = None
     ) -> None:
+        thread_key(thread_id)  # what cannot be used is said before there is a file
         self._source = Source.of(log, owner)
         self._key = self._source.key(thread_id)
         self.log = self._source.log

@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import multiprocessing
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from savers import Mode
 
 from langmem_ext import (
     ConnectionInUse,
+    ConversationMemory,
     DamagedRow,
     DataSerializer,
     DeltaSaver,
@@ -32,6 +34,7 @@ from langmem_ext import (
     StorageError,
     StorageUnavailable,
     ThreadChatMessageHistory,
+    Threads,
 )
 from langmem_ext.opening import SaverOptions
 from langmem_ext.storage.connection import is_busy
@@ -454,3 +457,23 @@ def test_who_waits_in_vain_for_another_programs_lock_is_told_so(tmp_path: Path, 
             say(saver)
         other.rollback()
         assert len(say(saver)) == 4
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda path: DeltaSaver.open(path, owner=""),
+        lambda path: DeltaSaver.open(path, telemetry=[print]),  # type: ignore[list-item]
+        lambda path: DeltaSaver(path, owner="\0"),
+        lambda path: DeltaSaver(path, telemetry=[print]),  # type: ignore[list-item]
+        lambda path: Threads(path, owner=""),
+        lambda path: Threads(path, max_turns=-1),
+        lambda path: ConversationMemory(path, channels={"params": "messages"}),
+        lambda path: ThreadChatMessageHistory("", path),
+        lambda path: ThreadChatMessageHistory("t", path, owner=""),
+    ],
+)
+def test_what_cannot_be_used_leaves_no_file(wrong: Callable[[str], object], tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput):
+        wrong(str(tmp_path / "a.db"))
+    assert list(tmp_path.iterdir()) == []
