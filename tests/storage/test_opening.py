@@ -27,6 +27,7 @@ from langmem_ext import (
     InvalidInput,
     InvalidThreadId,
     LangmemExtError,
+    LoggingSink,
     MessageLog,
     NotADatabase,
     Retention,
@@ -130,6 +131,7 @@ async def test_a_connection_string_takes_what_open_takes(mode: Mode, tmp_path: P
         "owner": "u1",
         "retention": Retention(keep_last=3),
         "metadata_keys": ["color"],
+        "telemetry": (LoggingSink(),),
         "compress": True,
     }
     assert [*options] == [*SaverOptions.__annotations__]
@@ -148,6 +150,7 @@ def assert_opened_with(saver: DeltaSaver, options: SaverOptions) -> None:
     assert isinstance(saver.log.driver, SqliteDriver)
     assert saver.log.driver._connection.execute("PRAGMA synchronous").fetchone() == (1,)
     assert saver.owner == options["owner"]
+    assert saver.telemetry == options["telemetry"]
     assert saver.retention == options["retention"]
     assert saver.metadata_keys == {"color"}
     assert saver.log.indexes.compress
