@@ -32,7 +32,7 @@ _NUMBERS: Final = _table(" ", a=_DIGITS)
 _MARKS: Final = _table(" ", a="".join(chr(code) for code in range(33, 127) if not chr(code).isalnum()))
 _SOUNDS: Final = _table(v=_VOWELS, c=_LOWER + _LOWER.upper())
 
-_ENGLISH: Final = (b"th", b" to ", b"ing", b" you")
+_ENGLISH: Final = (b"th", b" to ", b"ing ", b" you")
 """What hardly four words of English prose in a row are without; prose of most other languages is."""
 
 _RARE: Final = 12
@@ -44,11 +44,11 @@ _DEAREST: Final = 3.0
 
 def _weights() -> dict[int, float]:
     """Tokens of a character by the high byte of its UTF-16 units; what is missing costs its bytes."""
-    weights = {0x00: 1.1, 0x01: 1.5, 0x02: 1.5, 0x1D: 2.0, 0x1E: 1.6}  # Latin letters with accents: each breaks a word
+    weights = {0x00: 1.1, 0x01: 1.6, 0x02: 1.6, 0x1D: 2.0, 0x1E: 1.6}  # Latin letters with accents: each breaks a word
     weights |= {0x03: 1.1, 0x04: 0.65, 0x05: 1.2, 0x06: 0.9, 0x07: 1.5}  # Greek, Cyrillic, Hebrew, Arabic, Syriac
     weights |= {0x09: 1.4, 0x0E: 0.95, 0x30: 1.05, 0xFE: 1.5, 0xFF: 1.5}  # Devanagari and Bengali, Thai, kana, forms of others
     weights |= dict.fromkeys(range(0x0A, 0x0E), 1.9) | dict.fromkeys(range(0x20, 0x30), 1.5)  # other scripts of India; signs
-    weights |= dict.fromkeys(range(0x4E, 0xA0), 1.4) | dict.fromkeys(range(0xAC, 0xD8), 1.2)  # Han, Hangul
+    weights |= dict.fromkeys(range(0x4E, 0xA0), 1.45) | dict.fromkeys(range(0xAC, 0xD8), 1.2)  # Han, Hangul
     return weights | dict.fromkeys(range(0xD8, 0xE0), 1.6)  # half of an emoji
 
 
@@ -56,7 +56,7 @@ _SCRIPTS: Final = _weights()
 _STEPS: Final = 20
 _SCALED: Final = bytes(0 if high == 0 else round(_SCRIPTS.get(high, _DEAREST) * _STEPS) for high in range(256))
 
-_WEIGHTS: Final = (0.061, 0.105, 0.265, 0.575, 0.75, 0.75, 0.96, 0.2, 0.49, 0.555, 3.1, 0.25)
+_WEIGHTS: Final = (0.061, 0.105, 0.265, 0.575, 0.75, 0.75, 0.96, 0.2, 0.49, 0.555, 3.1, 0.29)
 """Tokens of each thing that `_features` counts, in its order."""
 
 
