@@ -98,7 +98,7 @@ def bare(answer: str) -> str:
 
 def _repeats(text: str, prompts: Prompts, data: str) -> bool:
     said = _flat(text)
-    asked = [line for prompt in (prompts.system, prompts.summary, prompts.verify_system, prompts.verify) for line in [_first_line(prompt)]]
+    asked = map(_first_line, (prompts.system, prompts.summary, prompts.verify_system, prompts.verify))
     if any(len(line) >= 20 and line in said[:_BEGINNING] for line in asked):
         return True
     return len(said) >= SURE_ECHO and said in _flat(data)

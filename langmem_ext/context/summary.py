@@ -33,7 +33,7 @@ from langmem_ext.context.extract import TextCounter
 from langmem_ext.context.prompts import SUMMARY_PROMPT, Prompts, ask, at_most
 from langmem_ext.errors import InvalidInput, SummaryFailed
 from langmem_ext.interruption import pass_on
-from langmem_ext.messages.annotations import shown_text
+from langmem_ext.messages.annotations import shown_text, without_files
 
 CHUNK_TOKENS: Final = 16_000
 TARGET_TOKENS: Final = 1_000
@@ -113,8 +113,8 @@ def saves_enough(before: int, after: int, least: float = 0.2) -> bool:
 
 
 def _said(messages: Sequence[BaseMessage]) -> list[str]:
-    """What the user said, as it may be shown."""
-    return [shown_text(vars(message))[:LONGEST_READ] for message in messages if isinstance(message, HumanMessage)]
+    """What the user said, as it may be shown, without the contents of files."""
+    return [shown_text(without_files(vars(message)))[:LONGEST_READ] for message in messages if isinstance(message, HumanMessage)]
 
 
 @dataclass(frozen=True, slots=True)

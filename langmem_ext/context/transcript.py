@@ -43,7 +43,7 @@ def list_entries(messages: Sequence[BaseMessage]) -> list[Entry | None]:
     entries: list[Entry | None] = []
     for message in messages:
         if isinstance(message, AIMessage):
-            called |= {call["id"]: call["name"] for call in message.tool_calls if call["id"]}
+            called |= {call["id"] or "": call["name"] for call in message.tool_calls}
         said = "\n".join(filter(None, (part.strip() for part in _parts(message))))
         entries.append(Entry(_speaker(message, called), "\n  ".join(said.splitlines())) if said else None)
     return entries

@@ -15,7 +15,7 @@ The notes are a part of the message: stored once with it, copied, exported and f
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -120,12 +120,35 @@ def _is_span(span: Any, length: int) -> bool:
 
 
 def without_files(fields: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A message's fields without the blocks that tell of files."""
+    """A message's fields without the blocks that tell of files; what of the rest is sensitive stays marked, where it now stands."""
     told = {file.block for file in files_of(fields) if file.block is not None}
     content = fields.get("content")
     if not told or not isinstance(content, list):
         return fields
-    return {**fields, "content": [block for at, block in enumerate(content) if at not in told]}
+    rest = {**fields, "content": [block for at, block in enumerate(content) if at not in told]}
+    notes = notes_of(fields)
+    if not notes.get("sensitive"):
+        return rest
+    spans = _spans_without(told, content, notes.get("spans"))
+    notes = {key: note for key, note in notes.items() if key != "spans" and (key != "sensitive" or spans != [])}
+    return {**rest, "additional_kwargs": {**fields["additional_kwargs"], NAMESPACE: {**notes, "spans": spans} if spans else notes}}
+
+
+def _spans_without(told: Container[int], content: Sequence[Any], spans: Any) -> list[list[int]] | None:
+    """The spans in the text of the blocks that are not told; None where it is not known what is sensitive."""
+    texts = [text_of([block]) for block in content]
+    length = sum(map(len, texts))
+    if not isinstance(spans, list) or not spans or not all(_is_span(span, length) for span in spans):
+        return None
+    moved, at, left_out = [], 0, 0
+    for place, text in enumerate(texts):
+        if place in told:
+            left_out += len(text)
+        else:
+            parts = ((max(start, at), min(end, at + len(text))) for start, end in spans)
+            moved += [[start - left_out, end - left_out] for start, end in parts if start < end]
+        at += len(text)
+    return moved
 
 
 def title_of(fields: Mapping[str, Any]) -> str | None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage
 
 from langmem_ext import IntentCatalog, InvalidInput, mark_sensitive
-from langmem_ext.messages.annotations import HIDDEN, shown_text
+from langmem_ext.messages.annotations import HIDDEN, shown_text, title_of, without_files
 from langmem_ext.messages.spans import find_spans, squeezed
 from langmem_ext.waiting.marks import covered, marked, sensitive_names
 from langmem_ext.waiting.param import Extraction, Param, ParamType
@@ -130,3 +130,22 @@ def test_an_answer_that_was_not_understood_is_hidden_whole() -> None:
     )
     assert motto is None
     assert CATALOG.params["motto"].type is ParamType.TEXT
+
+
+BLOCKS = st.lists(st.tuples(st.text("ab SS", max_size=12), st.booleans()), max_size=6)
+
+
+@given(BLOCKS, st.booleans())
+def test_without_the_files_what_is_sensitive_stays_hidden_and_the_rest_is_shown(blocks: list[tuple[str, bool]], known: bool) -> None:
+    text = "".join(words for words, _ in blocks)
+    files = [{"path": f"{at}.txt", "sha256": "0", "block": at} for at, (_, told) in enumerate(blocks) if told]
+    spans = {"spans": [[at, at + 1] for at, letter in enumerate(text) if letter == "S"]} if known else {}
+    content: list[Any] = [{"type": "text", "text": words} for words, _ in blocks]
+    notes = {"langmem_ext": {"files": files, **({"sensitive": ["pin"], **spans} if "S" in text else {})}}
+    message = HumanMessage(content, additional_kwargs=notes)
+    rest = shown_text(without_files(vars(message)))
+    own = "".join(words for words, told in blocks if not told)
+    assert "S" not in rest
+    assert "S" not in (title_of(vars(message)) or "")
+    if known:
+        assert rest.replace(HIDDEN, "") == own.replace("S", "")

@@ -242,6 +242,14 @@ def test_what_the_user_named_and_no_model_kept_is_added() -> None:
     assert summary == f'A booking for O-17 is wanted.\n{LABEL}2024-05-12, $400, "North Gate", ~/trip.md'
 
 
+def test_what_stands_in_a_file_is_read_but_is_no_detail_that_the_user_named() -> None:
+    notes = {"langmem_ext": {"files": [{"path": "a.txt", "sha256": "0", "block": 1}]}}
+    said = HumanMessage([{"type": "text", "text": "Ship O-17."}, {"type": "text", "text": "O-18 O-19 O-20"}], additional_kwargs=notes)
+    model = ScriptedModel(map="A list is to be shipped.", verify="NONE")
+    assert model.run(summarise([said], counter=COUNTER)) == f"A list is to be shipped.\n{LABEL}O-17"
+    assert "O-20" in model.read("map")
+
+
 # -- within the target ---------------------------------------------------------------------------------------------------------------------
 
 
