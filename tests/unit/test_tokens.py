@@ -38,7 +38,8 @@ def test_a_counter_is_known_by_what_it_can() -> None:
 def test_a_message_costs_its_content_and_something_by_itself() -> None:
     assert COUNTER.count(HumanMessage("")) == PER_MESSAGE
     assert COUNTER.count(SystemMessage("You book flights.")) == PER_MESSAGE + COUNTER.count_text("You book flights.")
-    assert COUNTER.count(HumanMessage(["You book ", {"type": "text", "text": "flights."}])) >= COUNTER.count(
+    blocks = HumanMessage(["You book flights.", {"type": "text", "text": "You find hotels."}])
+    assert COUNTER.count(blocks) == PER_MESSAGE + COUNTER.count_text("You book flights.") + COUNTER.count_text("You find hotels.")
         HumanMessage("You book flights.")
     )
 
