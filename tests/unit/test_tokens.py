@@ -40,8 +40,6 @@ def test_a_message_costs_its_content_and_something_by_itself() -> None:
     assert COUNTER.count(SystemMessage("You book flights.")) == PER_MESSAGE + COUNTER.count_text("You book flights.")
     blocks = HumanMessage(["You book flights.", {"type": "text", "text": "You find hotels."}])
     assert COUNTER.count(blocks) == PER_MESSAGE + COUNTER.count_text("You book flights.") + COUNTER.count_text("You find hotels.")
-        HumanMessage("You book flights.")
-    )
 
 
 def test_the_arguments_of_tool_calls_are_counted() -> None:
