@@ -13,10 +13,11 @@ from langmem_ext.errors import DamagedRow, SearchUnavailable
 from langmem_ext.messages.identity import is_text
 from langmem_ext.storage import search_statements as sql
 from langmem_ext.storage.checkpoint_ops import header_of
+from langmem_ext.storage.clear_ops import ASIDE
 from langmem_ext.storage.edit_ops import EDIT
 from langmem_ext.storage.effects import PAUSE, Op, Row, fetch, fetch_one
 from langmem_ext.storage.index import ThreadIndex
-from langmem_ext.storage.lookup_ops import find_checkpoint, read_word
+from langmem_ext.storage.lookup_ops import find_checkpoint, find_namespace, read_word
 from langmem_ext.storage.rest import has_item, is_at_rest, work_of
 from langmem_ext.storage.search_ops import FORMAT, NUMBER, Placing, drop_index, forget_thread, index_down, read_messages_of, read_state
 from langmem_ext.storage.statements import SELECT_LATEST_CHECKPOINT, row_key
@@ -128,11 +129,18 @@ def restore_earlier(thread: int, end: int, codec: Codec) -> Op[None]:
 
 
 def _is_final(index: ThreadIndex, number: int, codec: Codec) -> Op[bool]:
-    """Whether a thread's last message stands as it is: its graph has nothing left to do, or an edit beside the graph has brought it."""
-    row = yield from fetch_one(SELECT_LATEST_CHECKPOINT, thread=index.number, namespace=0)
+    """Whether a thread's last message stands as it is.
+
+    Its graph has nothing left to do, it was set aside, or an edit beside the graph has brought it.
+    """
     try:
+        row = yield from fetch_one(SELECT_LATEST_CHECKPOINT, thread=index.number, namespace=0)
         header = None if row is None else (yield from header_of(index, 0, row))
         if header is not None and has_item(header, number) and is_at_rest(header, codec):
+            return True
+        space = yield from find_namespace(index, ASIDE)
+        aside = None if space is None else (yield from fetch_one(SELECT_LATEST_CHECKPOINT, thread=index.number, namespace=space))
+        if space is not None and aside is not None and has_item((yield from header_of(index, space, aside)), number):
             return True
         return (yield from _is_edited(index, number, row, codec))
     except DamagedRow:

@@ -64,6 +64,18 @@ def test_what_was_set_aside_is_still_found(saver: DeltaSaver) -> None:
     assert examine(saver).ok
 
 
+def test_what_was_last_when_it_was_set_aside_is_found_in_an_index_made_anew(saver: DeltaSaver) -> None:
+    say(saver, "a lamp", "a chair")
+    threads = Threads(saver)
+    threads.enable_search()
+    threads.clear("t")
+    for _ in range(2):
+        assert [hit.snippet for hit in threads.search("chair")] == ["a chair"]
+        saver.prune(["t"], keep_last=1)
+        threads.rebuild_search()
+    assert examine(saver).ok
+
+
 def test_clearing_an_empty_view_changes_nothing(saver: DeltaSaver) -> None:
     say(saver, "one")
     Threads(saver).clear("t")

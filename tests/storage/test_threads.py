@@ -3,6 +3,7 @@ what is another's."""
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Iterator
 from contextlib import suppress
@@ -344,9 +345,20 @@ async def test_another_owners_thread_is_not_there(saver: DeltaSaver, calls: Call
     alices = Threads(saver.for_owner("alice"))
     assert [thread.id for thread in await calls.call(alices, "list")] == ["a"]
     assert await calls.call(alices, "count") == 1
-    for name, *arguments in (("get",), ("rename", "x"), ("tag", "x"), ("note", {}), ("archive",), ("unarchive",), ("fork",)):
+    before = rows(saver, "SELECT * FROM thread WHERE id = 'b'")
+    looks = (("get",), ("messages",), ("turns",), ("continue_",), ("usage",))
+    changes = (("rename", "x"), ("tag", "x"), ("note", {}), ("archive",), ("unarchive",), ("clear",), ("fork",))
+    for name, *arguments in (*looks, *changes):
         with pytest.raises(ThreadNotFound):
             await calls.call(alices, name, "b", *arguments)
+    for name, arguments, options in (
+        ("search", ["his"], {"thread": "b"}),
+        ("export_to", [io.StringIO(), "b"], {}),
+        ("fork", ["a"], {"to": "b"}),
+    ):
+        with pytest.raises(ThreadNotFound):
+            await calls.call(alices, name, *arguments, **options)
+    assert rows(saver, "SELECT * FROM thread WHERE id = 'b'") == before
     assert (await calls.call(alices, "delete", "b")).threads == 0
     with pytest.raises(InvalidInput, match="another owner"):
         await calls.call(alices, "list", owner="bob")
