@@ -18,6 +18,9 @@ from langmem_ext.messages.words import place_words, runs_of_letters, words_of_ru
 MOST_WORDS: Final = 64
 """Words of a query that count; of a longer text, the first ones."""
 
+MOST_CHARACTERS: Final = 10_000
+"""Characters of a query that are looked at: somebody may search for all of a document."""
+
 SNIPPET: Final = 200
 """Characters of a snippet, at most, but for what is one word."""
 
@@ -56,7 +59,7 @@ class Term:
 
 def plan_query(text: str) -> tuple[Term, ...]:
     """The terms of a query, all of which must occur: each word by itself, what stands in quotes together, the last word as a beginning."""
-    parts = _QUOTES.split(text)
+    parts = _QUOTES.split(text[:MOST_CHARACTERS])
     if len(parts) % 2 == 0:
         parts[-2:] = [" ".join(parts[-2:])]  # a quote that nothing closes
     terms: list[Term] = []

@@ -124,6 +124,8 @@ def test_many_words_are_no_error() -> None:
     terms = plan_query(" ".join(f"word{number}" for number in range(500)))
     assert len(terms) == MOST_WORDS
     assert len(plan_query("東京都庁" * 500)[0].words.split(" ")) == MOST_WORDS
+    assert plan_query("-" * 20_000 + "word") == ()
+    assert [len(term.words) for term in plan_query("one " + "x" * 10_000_000)] == [3, LONGEST]
 
 
 def test_what_is_rare_and_what_is_short_rank_first() -> None:
