@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
-from langmem_ext.messages.words import place_words, runs_of_letters, words_of_run
+from langmem_ext.messages.words import list_words, place_words, runs_of_letters, words_of_run
 
 MOST_WORDS: Final = 64
 """Words of a query that count; of a longer text, the first ones."""
@@ -137,16 +137,21 @@ def rank(texts: Sequence[str], terms: Sequence[Term], weights: Sequence[float]) 
 
 def find_places(text: str, terms: Sequence[Term]) -> list[Span]:
     """Where the terms stand in a text, in order and apart from each other."""
-    words = list(place_words(text))
-    plain = [word.word for word in words]
-    places: list[Span] = []
+    plain = list_words(text).split()
+    found: list[tuple[int, list[str]]] = []
     for term in terms:
         wanted = term.words.split(" ")
-        for at in islice(_places_of(plain, wanted, prefix=term.prefix), _PLACES):
-            last = words[at + len(wanted) - 1]
-            # Of a pair of characters only the first was asked for, where the second is what the beginning goes on with.
-            cut = last.end - last.start == len(last.word) == 2 and len(wanted[-1]) == 1 and not last.word.isascii()
-            places.append((words[at].start, last.start + 1 if cut else last.end))
+        found += ((at, wanted) for at in islice(_places_of(plain, wanted, prefix=term.prefix), _PLACES))
+    # Of a long text where words are common, only the beginning is walked through.
+    needed = {number for at, wanted in found for number in (at, at + len(wanted) - 1)}
+    walked = islice(enumerate(place_words(text)), max(needed, default=-1) + 1)
+    words = {number: word for number, word in walked if number in needed}
+    places: list[Span] = []
+    for at, wanted in found:
+        last = words[at + len(wanted) - 1]
+        # Of a pair of characters only the first was asked for, where the second is what the beginning goes on with.
+        cut = last.end - last.start == len(last.word) == 2 and len(wanted[-1]) == 1 and not last.word.isascii()
+        places.append((words[at].start, last.start + 1 if cut else last.end))
     merged: list[Span] = []
     for start, end in sorted(places):
         if merged and start < merged[-1][1]:

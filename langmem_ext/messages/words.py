@@ -69,7 +69,11 @@ def list_words(text: str) -> str:
 
 
 def place_words(text: str) -> Iterator[Word]:
-    """The words that `list_words` gives, with where they stand."""
+    """The words that `list_words` gives, with where they stand; read as far as they are asked for."""
+    if text.isascii():
+        for match in _ASCII_WORD.finditer(text.lower()):
+            yield Word(match.group()[:LONGEST], match.start(), match.end())
+        return
     for run in runs_of_letters(text):
         # Letter by letter where folding has kept their number; else a word stands where its run does.
         each = run.dense and len(run.letters) == run.end - run.start
