@@ -10,12 +10,13 @@ from langmem_ext.checkpoint import DeltaSaver
 from langmem_ext.cli.chat_commands import COMMANDS, run_command
 from langmem_ext.cli.desk import Desk
 from langmem_ext.cli.graph_choice import choose_graph
+from langmem_ext.cli.listing import there
 from langmem_ext.cli.pipe import Pipe
 from langmem_ext.cli.screen import Screen
 from langmem_ext.cli.terminal import Terminal
 from langmem_ext.cli.thread import ChatThread
 from langmem_ext.errors import InvalidInput, LangmemExtError
-from langmem_ext.log import existing, thread_key
+from langmem_ext.log import thread_key
 from langmem_ext.settings.model import Settings
 from langmem_ext.settings.origin import masked
 from langmem_ext.waiting.turn import Turn
@@ -56,7 +57,7 @@ def chat_with(
     kept = settings.enabled or settings.origins["storage_path"].layer == "argument"
     db = settings.storage_path if kept else ":memory:"
     if resume is not None or latest:
-        existing(db, read_only=False)
+        there(db, read_only=False)
     with DeltaSaver.open(db, synchronous=settings.synchronous, compress=settings.compress, owner=settings.owner or None) as saver:
         desk = Desk(compiled_with(saver), saver, settings, kept=kept)
         if resume is not None or latest:

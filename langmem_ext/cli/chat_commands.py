@@ -24,6 +24,7 @@ from langmem_ext.cli.transit import format_for
 from langmem_ext.errors import InvalidInput, LangmemExtError, ThreadNotFound
 from langmem_ext.log import thread_key
 from langmem_ext.messages.turns import cut_turns
+from langmem_ext.types import ThreadInfo
 
 COMMANDS: Final[Mapping[str, str]] = {
     "/help": "what can be typed here; of a command, what it is for",
@@ -177,8 +178,16 @@ def _save(desk: Desk, screen: Screen, rest: str) -> bool:
     return False
 
 
+def _begun(desk: Desk) -> ThreadInfo:
+    """The thread that is open, as it is stored."""
+    try:
+        return desk.stored.get(desk.thread.id)
+    except ThreadNotFound as error:
+        raise InvalidInput("nothing has been said yet: a conversation is made by its first message") from error
+
+
 def _export(desk: Desk, screen: Screen, rest: str) -> bool:
-    key = desk.thread.id
+    key = _begun(desk).id
     if not rest:
         page = "".join(desk.threads.export_lines(key, format="markdown")).rstrip("\n")
         screen.rows([Text(printable(page))], page.splitlines(), [{"markdown": page}])
@@ -191,7 +200,8 @@ def _export(desk: Desk, screen: Screen, rest: str) -> bool:
 
 
 def _title(desk: Desk, screen: Screen, rest: str) -> bool:
-    info = desk.threads.rename(desk.thread.id, rest) if rest else desk.stored.get(desk.thread.id)
+    info = _begun(desk)
+    info = desk.threads.rename(info.id, rest) if rest else info
     screen.note(f"this conversation is called {info.title!r}" if info.title else "it has no title yet: /title TEXT gives it one")
     return False
 
@@ -219,7 +229,7 @@ def _load(desk: Desk, screen: Screen, rest: str) -> bool:
 
 
 def _fork(desk: Desk, screen: Screen, rest: str) -> bool:
-    return _move(desk, screen, desk.threads.fork(desk.thread.id, to=rest or None).id)
+    return _move(desk, screen, desk.threads.fork(_begun(desk).id, to=rest or None).id)
 
 
 def _move(desk: Desk, screen: Screen, key: str) -> bool:
@@ -254,7 +264,7 @@ def _clear(desk: Desk, screen: Screen, rest: str) -> bool:
 def _forget(desk: Desk, screen: Screen, rest: str) -> bool:
     words = rest.split()
     named = " ".join(word for word in words if word != "--yes")
-    found = desk.find(named, expired=True) if named else desk.stored.get(desk.thread.id)
+    found = desk.find(named, expired=True) if named else _begun(desk)
     if "--yes" not in words:
         if not screen.interactive:
             raise InvalidInput("deleting is for good and nobody can be asked here: type /forget --yes")

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from itertools import islice
+from pathlib import Path
 from shutil import get_terminal_size
 from typing import Any, Final
 
@@ -21,8 +22,8 @@ from langmem_ext.cli.config import settings_with
 from langmem_ext.cli.outcome import require_yes
 from langmem_ext.cli.terminal import COLOURS, printable
 from langmem_ext.cli.thread import line_of
-from langmem_ext.errors import InvalidInput, ThreadNotFound
-from langmem_ext.log import MessageLog, existing, owner_key
+from langmem_ext.errors import InvalidInput, StorageUnavailable, ThreadNotFound
+from langmem_ext.log import MessageLog, existing, owner_key, sqlite_path
 from langmem_ext.settings.model import Settings
 from langmem_ext.threads import Threads
 from langmem_ext.types import ThreadInfo
@@ -45,10 +46,27 @@ def settings_for(db: str | None, owner: str | None) -> Settings:
     return settings_with(storage_path=db, owner=owner_key(owner))
 
 
+def there(url: str, *, read_only: bool) -> str:
+    """The URL of a database that is there.
+
+    Raises:
+        StorageUnavailable: There is none.
+        InvalidInput: The URL names none.
+    """
+    path, _ = sqlite_path(url)
+    if Path(path).is_dir():
+        raise StorageUnavailable(f"{path} is a folder: name a database in it (--db)")
+    if path != ":memory:" and not Path(path).exists():
+        raise StorageUnavailable(
+            f"there is no database {Path(path).absolute()}: name another one (--db), or begin it with `langmem-ext chat`"
+        )
+    return existing(url, read_only=read_only)
+
+
 @contextmanager
 def opened(settings: Settings, *, read_only: bool) -> Iterator[Threads]:
     """The threads of a database that is there."""
-    with closing(MessageLog.open(existing(settings.storage_path, read_only=read_only), synchronous=settings.synchronous)) as log:
+    with closing(MessageLog.open(there(settings.storage_path, read_only=read_only), synchronous=settings.synchronous)) as log:
         yield Threads(log, owner=settings.owner or None, tool_ttl=None)  # who looks finds what is there, also what no tool may go on with
 
 

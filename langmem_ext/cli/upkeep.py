@@ -11,10 +11,10 @@ from datetime import timedelta
 import typer
 
 from langmem_ext.checkpoint import DeltaSaver
-from langmem_ext.cli.listing import counted, settings_for
+from langmem_ext.cli.listing import counted, settings_for, there
 from langmem_ext.cli.outcome import require_yes
 from langmem_ext.errors import InvalidInput
-from langmem_ext.log import MessageLog, existing
+from langmem_ext.log import MessageLog
 from langmem_ext.retention import Retention
 from langmem_ext.settings.model import Settings
 from langmem_ext.types import Pruned
@@ -96,7 +96,7 @@ def _prune(saver: DeltaSaver, *, asks: bool, dry_run: bool) -> tuple[Pruned, int
 
 
 def _opened(settings: Settings, retention: Retention) -> DeltaSaver:
-    log = MessageLog.open(existing(settings.storage_path, read_only=False), synchronous=settings.synchronous)
+    log = MessageLog.open(there(settings.storage_path, read_only=False), synchronous=settings.synchronous)
     return DeltaSaver(log, owner=settings.owner or None, retention=retention)
 
 

@@ -139,6 +139,13 @@ def test_a_new_conversation_is_begun_beside_the_others() -> None:
     assert "thread default in memory.db (2 messages, just now: I want to check my order); /help" in going_on.stderr
 
 
+@pytest.mark.parametrize("line", ["/export", "/save copy.md", "/title Lamps", "/title", "/fork", "/forget --yes"])
+def test_of_a_conversation_without_a_word_there_is_nothing_to_keep(folder: Path, line: str) -> None:
+    assert "nothing has been said yet" in chat(lines=[line], code=2).stderr
+    assert threads() == []
+    assert not (folder / "copy.md").exists()
+
+
 def test_the_owner_of_a_chat_is_named_as_with_the_other_commands() -> None:
     chat("--thread", "t", "--owner", "ann", lines=["hello"])
     assert "no thread 't'" in chat("--resume", "t", "--owner", "bob", lines=["hello"], code=1).stderr

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -200,6 +201,24 @@ def test_a_reader_that_goes_away_ends_the_command_quietly(db: Path) -> None:
     finally:
         os.close(write)
     assert (done.returncode, done.stderr) == (141, "")
+
+
+def test_a_database_that_can_only_be_read_is_searched_where_it_has_an_index(db: Path) -> None:
+    # The system lets its superuser write whatever the file says.
+    prefix = ["setpriv", "--inh-caps=-all", "--bounding-set=-all"] if os.geteuid() == 0 else []
+    if prefix and shutil.which(prefix[0]) is None:
+        pytest.skip("needs a user who is no superuser")
+    run(db, "search", "order")
+    (db.parent / "memory.db-lock").unlink(missing_ok=True)
+    db.chmod(0o444)
+    db.parent.chmod(0o555)
+    try:
+        command = [*prefix, *COMMAND, "search", "order", "--db", str(db)]
+        done = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False)
+    finally:
+        db.parent.chmod(0o755)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [line.split("\t")[0] for line in done.stdout.splitlines()] == ["aaa-order", "aaa-order"]
 
 
 def test_a_database_that_is_not_there_is_not_made(tmp_path: Path) -> None:

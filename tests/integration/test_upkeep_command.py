@@ -180,6 +180,8 @@ def test_at_a_terminal_pruning_asks_first_and_searching_shows_where(db: Path) ->
         (["threads", "import", "none.jsonl"], 2, "no file none.jsonl"),
         (["threads", "import", "memory.db"], 2, "nothing was imported"),
         (["threads", "list", "--owner", ""], 2, "an owner"),
+        (["threads", "list", "--db", "."], 1, ". is a folder"),
+        (["sweep", "--db", "none.db"], 1, "none.db: name another one (--db), or begin it"),
         (["sweep", "--ttl", "1e300"], 2, "--ttl"),
         (["prune", "--older-than", "1e300", "--yes"], 2, "--older-than"),
         (["prune", "--older-than", "0", "--dry-run"], 2, "--older-than 0 is no age"),
