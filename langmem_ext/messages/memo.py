@@ -91,4 +91,8 @@ class Memo:
 
 def _mark(fields: Mapping[str, object]) -> int:
     """What stands for the counted fields of a message that is more than a text."""
-    return hash(ormsgpack.packb([fields.get(name) for name in _COUNTED], str, _OPTIONS))
+    counted = [fields.get(name) for name in _COUNTED]
+    try:
+        return hash(ormsgpack.packb(counted, str, _OPTIONS))
+    except ormsgpack.MsgpackEncodeError:  # a number of more than 64 bits, say
+        return hash(repr(counted))

@@ -9,19 +9,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, runtime_checkable
 
 from langchain_core.messages import BaseMessage, HumanMessage
 from langchain_core.messages.utils import count_tokens_approximately
-from langchain_core.tools import BaseTool
-from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from langmem_ext.interruption import pass_on
 from langmem_ext.messages.blocks import CountText, tokens_of_content
 from langmem_ext.messages.scripts import tokens_in
 from langmem_ext.messages.text import text_of
 
-Tool: TypeAlias = BaseTool | Mapping[str, Any] | type | Callable[..., Any]
+if TYPE_CHECKING:
+    from langchain_core.tools import BaseTool
+
+Tool: TypeAlias = "BaseTool | Mapping[str, Any] | type | Callable[..., Any]"
 """What LangChain's `bind_tools` takes."""
 
 PER_MESSAGE: Final = 4
@@ -86,7 +87,7 @@ def tokens_of_message(message: BaseMessage, count: CountText) -> int:
         tokens += tokens_of_content(content, count, told - {None})
     for said in (calls, unread):
         if said:
-            tokens += count(json.dumps(said, default=str))
+            tokens += count(_json(said))
     if name:
         tokens += count(str(name)) + 1
     if kwargs := fields.get("additional_kwargs"):
@@ -99,7 +100,7 @@ def _beside(kwargs: Mapping[str, Any], count: CountText, *, called: bool) -> int
     reasoning = kwargs.get("reasoning_content")
     tokens = count(reasoning) if isinstance(reasoning, str) else 0
     own = [kwargs[name] for name in ("tool_calls", "function_call") if kwargs.get(name) and not called]
-    return tokens + sum(count(json.dumps(calls, default=str)) for calls in own)
+    return tokens + sum(count(_json(calls)) for calls in own)
 
 
 def tokens_of_tools(tools: Sequence[Tool], count: CountText) -> int:
@@ -109,11 +110,21 @@ def tokens_of_tools(tools: Sequence[Tool], count: CountText) -> int:
 
 def schema_of(tool: Tool) -> str:
     """A tool's schema as JSON; a provider's own tool as it stands."""
+    from langchain_core.utils.function_calling import convert_to_openai_tool  # noqa: PLC0415 - a database is read without it
+
     try:
-        return json.dumps(convert_to_openai_tool(tool), default=str)
+        return _json(convert_to_openai_tool(tool))
     except Exception as error:
         pass_on(error)
-        return json.dumps(tool, default=str)
+        return _json(tool)
+
+
+def _json(value: object) -> str:
+    """A value as JSON; what cannot be any, as Python shows it."""
+    try:
+        return json.dumps(value, default=str)
+    except (TypeError, ValueError):
+        return str(value)
 
 
 # -- what is stored ------------------------------------------------------------------------------------------------------------------------

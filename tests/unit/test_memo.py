@@ -86,6 +86,14 @@ def test_a_message_that_was_changed_in_place_is_counted_anew() -> None:
     assert memo.count(message) == counter.count(message)
 
 
+@pytest.mark.parametrize("value", [2**80, {(1, 2): 3}, float("nan"), {1, 2}, b"bytes", "\ud800"])
+def test_what_no_json_holds_is_remembered_and_its_change_seen(value: Any) -> None:
+    memo, counter = Memo(ApproximateCounter()), ApproximateCounter()
+    for args in ({"value": value}, {"value": value, "more": "and more " * 30}):
+        message = AIMessage("", id="m", tool_calls=[{**CALL, "args": args}])
+        assert memo.count(message) == memo.count(message) == counter.count(message)
+
+
 @given(st.lists(st.builds(HumanMessage, st.sampled_from(["", "a", "b b", "long " * 30]), id=st.none() | st.sampled_from(["1", "2"]))))
 def test_a_remembered_count_is_the_count(messages: list[HumanMessage]) -> None:
     memo, counter = Memo(ApproximateCounter(), limit=3), ApproximateCounter()

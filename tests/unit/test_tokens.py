@@ -214,6 +214,12 @@ def test_whatever_stands_in_a_content_has_a_cost(value: Any) -> None:
     assert COUNTER.count(message) >= PER_MESSAGE
 
 
+@pytest.mark.parametrize("value", [2**80, {(1, 2): 3}, float("nan"), {1, 2}, object(), b"bytes"])
+def test_whatever_stands_in_a_tool_call_has_a_cost(value: Any) -> None:
+    asked = AIMessage("", tool_calls=[{**CALL, "args": {"value": value}}])
+    assert COUNTER.count(asked) > COUNTER.count(AIMessage(""))
+
+
 # -- scripts -------------------------------------------------------------------------------------------------------------------------------
 
 
