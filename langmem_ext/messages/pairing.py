@@ -13,9 +13,12 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolCall, ToolMessage
+
+BLOCK_IDS: Final[Mapping[str, str]] = {"tool_use": "id", "tool_call": "id", "computer_call": "call_id"}
+"""Types of blocks that are a call wherever they stand, each with the key of its id: Anthropic's, LangChain's, and OpenAI's for a screen."""
 
 
 def safe_boundaries(messages: Sequence[BaseMessage]) -> list[int]:
@@ -51,9 +54,10 @@ def call_ids_in(fields: Mapping[str, Any]) -> list[str]:
     listed = [fields.get(name) for name in ("tool_calls", "invalid_tool_calls")]
     ids = [call.get("id") or "" for calls in listed if isinstance(calls, list) for call in calls]
     content = fields.get("content")
-    if isinstance(content, list):
-        blocks = [block for block in content if isinstance(block, dict) and block.get("type") == "tool_use"]
-        ids += [name for block in blocks if (name := block.get("id") or "") not in ids]
+    for block in content if isinstance(content, list) else ():
+        key = BLOCK_IDS.get(str(block.get("type"))) if isinstance(block, dict) else None
+        if key is not None and (name := block.get(key) or "") not in ids:
+            ids.append(name)
     return ids
 
 

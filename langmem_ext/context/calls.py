@@ -1,0 +1,177 @@
+"""A model's tool calls as they can be sent: every one with an id of its own, a name of plain letters, and arguments that can be read.
+
+Some models count their calls anew in every answer (`call_0`), and a thread that changes its provider has ids that the next one refuses. A
+new id follows from the old one and from what stands before it, so it is the same in every request.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any, Final
+
+from langchain_core.messages import AIMessage, ToolCall
+from langchain_core.utils.json import parse_partial_json
+
+PLAIN: Final = re.compile(r"[a-zA-Z0-9_-]+")
+"""What OpenAI's names of functions and Anthropic's ids of calls consist of."""
+
+LONGEST_NAME: Final = 64
+
+_NOT_PLAIN: Final = re.compile(r"[^a-zA-Z0-9_-]+")
+_ID_KEYS: Final[Mapping[str, str]] = {
+    "tool_use": "id",
+    "tool_call": "id",
+    "tool_call_chunk": "id",
+    "invalid_tool_call": "id",
+    "function_call": "call_id",
+    "custom_tool_call": "call_id",
+}
+"""Blocks of a content that repeat a call, each with the key of its id."""
+
+_SIGNATURES: Final = "__gemini_function_call_thought_signatures__"
+"""Key, in `additional_kwargs`, of what Gemini wants back with a call: signatures by the calls' ids."""
+
+
+@dataclass(frozen=True, slots=True)
+class SentCall:
+    """One call as it is sent.
+
+    Attributes:
+        was: The id that it had, and its result has; empty for none.
+        call: The call.
+        unread: Its arguments as they came, if they could not be read; None if they could.
+    """
+
+    was: str
+    call: ToolCall
+    unread: str | None = None
+
+    @property
+    def id(self) -> str:
+        """Its id."""
+        return str(self.call["id"])
+
+
+@dataclass(slots=True)
+class CallIds:
+    """The ids that have been given in a conversation so far.
+
+    Attributes:
+        longest: Characters of an id, at most.
+    """
+
+    longest: int
+    _given: set[str] = field(default_factory=set)
+    _count: int = 0
+
+    def give(self, wanted: str) -> str:
+        """An id for the next call: the one wanted, where it may have it."""
+        self._count += 1
+        name = wanted or f"call_{self._count}"
+        if not is_plain(name, self.longest):
+            name = f"call_{sha256(name.encode(errors='surrogatepass')).hexdigest()[:24]}"
+        found, number = name, 1
+        while found in self._given:
+            number += 1
+            found = f"{name[: self.longest - 1 - len(str(number))]}_{number}"
+        self._given.add(found)
+        return found
+
+
+def is_plain(name: object, longest: int) -> bool:
+    """Whether it is a name or an id that every provider takes."""
+    if not isinstance(name, str) or len(name) > longest:
+        return False
+    # Most are words, and to see that takes a quarter of the time.
+    return (name.isidentifier() and name.isascii()) or PLAIN.fullmatch(name) is not None
+
+
+def sent_calls(message: AIMessage, ids: CallIds) -> tuple[AIMessage, list[SentCall]]:
+    """A message with its calls as they can be sent, the same object if they can be as they are; and the calls."""
+    calls = [SentCall(one.was, {**one.call, "id": ids.give(one.was)}, one.unread) for one in _calls_of(message)]
+    fine = [call["id"] for call in message.tool_calls] == [one.id for one in calls]
+    if fine and not message.invalid_tool_calls and all(is_plain(one.call["name"], LONGEST_NAME) for one in calls):
+        content = _repeated(message.content, calls)
+        return (message if content is message.content else message.model_copy(update={"content": content})), calls
+    calls = [SentCall(one.was, {**one.call, "name": plain_name(one.call["name"])}, one.unread) for one in calls]
+    changes = {
+        "tool_calls": [one.call for one in calls],
+        "invalid_tool_calls": [],
+        "content": _repeated(message.content, calls),
+        "additional_kwargs": _renamed_kwargs(message.additional_kwargs, calls),
+    }
+    return message.model_copy(update=changes), calls
+
+
+def without_screens(message: AIMessage, names: Sequence[str]) -> AIMessage:
+    """The message without calls, of these ids, that only its provider knows; the same object if there are none."""
+    if not names:
+        return message
+    kept = [block for block in message.content if not (isinstance(block, dict) and block.get("call_id") in names)]
+    return message.model_copy(update={"content": kept})
+
+
+def plain_name(name: str) -> str:
+    """The name of a tool in letters that every provider takes."""
+    return _NOT_PLAIN.sub("_", name)[:LONGEST_NAME] or "unknown"
+
+
+def _calls_of(message: AIMessage) -> Iterator[SentCall]:
+    """The message's calls; one that says the same as another of its id is no call of its own."""
+    seen: list[tuple[str, str, object]] = []
+    for call in message.tool_calls:
+        key = call.get("id") or "", call["name"], call["args"]
+        if not key[0] or key not in seen:
+            seen.append(key)
+            yield SentCall(key[0], call)
+    known = {key[0] for key in seen if key[0]}
+    for bad in message.invalid_tool_calls:
+        if (was := bad.get("id") or "") not in known:
+            unread = bad.get("args") or ""
+            yield SentCall(was, ToolCall(name=bad.get("name") or "", args=_readable(unread), id=was, type="tool_call"), unread)
+
+
+def _readable(text: str) -> dict[str, Any]:
+    """What can be read of arguments that were cut off; none where that is nothing."""
+    try:
+        found = parse_partial_json(text)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _repeated(content: Any, calls: list[SentCall]) -> Any:
+    """The content, with the blocks that repeat calls saying what the calls say; the same object if they do."""
+    if not isinstance(content, list):
+        return content
+    left = list(calls)
+    kept = [_said_again(block, left) for block in content]
+    same = all(new is old for new, old in zip(kept, content, strict=True))
+    return content if same else [block for block in kept if block is not None]
+
+
+def _said_again(block: Any, left: list[SentCall]) -> Any:
+    """A block as it is sent; None for one that repeats no call, or one that was repeated already."""
+    kind = block.get("type") if isinstance(block, dict) else None
+    key = _ID_KEYS.get(str(kind))
+    if key is None:
+        return block
+    one = next((one for one in left if one.was == (block.get(key) or "")), None)
+    if one is None or kind in ("invalid_tool_call", "tool_call_chunk"):
+        return None
+    left.remove(one)
+    sent = {**block, key: one.id, "name": one.call["name"]} if "name" in block else {**block, key: one.id}
+    if kind == "tool_use" and not isinstance(block.get("input"), dict):
+        sent["input"] = one.call["args"]
+    return block if sent == block else sent
+
+
+def _renamed_kwargs(kwargs: Mapping[str, Any], calls: list[SentCall]) -> dict[str, Any]:
+    """Without the calls as they came, which stand in `tool_calls`; with signatures by the ids that are sent."""
+    kept = {key: value for key, value in kwargs.items() if key not in ("tool_calls", "function_call")}
+    if isinstance(signatures := kept.get(_SIGNATURES), dict):
+        kept[_SIGNATURES] = {one.id: signatures[one.was] for one in calls if one.was in signatures}
+    return kept

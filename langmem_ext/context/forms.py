@@ -1,0 +1,145 @@
+"""Messages in other forms than those that are sent, put into those: what LangChain has kept of older ways to write roles and tool calls.
+
+| found | becomes |
+|---|---|
+| `ChatMessage` | the message of its role; of a role that no provider has, the user's |
+| `function_call` in an answer's `additional_kwargs`, `FunctionMessage` | a tool call and its result |
+| `tool_use` and `tool_call` blocks that are no `tool_calls` | tool calls |
+| `tool_result` blocks in a user's message or a result (Anthropic's own form) | results, and a user's message of the rest |
+| `RemoveMessage` | nothing: it is an order, and nobody said it |
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from langchain_core.messages import (
+    AIMessage,
+    BaseMessage,
+    ChatMessage,
+    FunctionMessage,
+    HumanMessage,
+    RemoveMessage,
+    SystemMessage,
+    ToolCall,
+    ToolMessage,
+)
+
+_ROLES: Final[Mapping[str, type[BaseMessage]]] = {
+    "assistant": AIMessage,
+    "ai": AIMessage,
+    "model": AIMessage,
+    "system": SystemMessage,
+    "developer": SystemMessage,
+}
+_FORMS: Final = (ChatMessage, FunctionMessage, RemoveMessage)
+_NO_CALL: Final = "function"
+"""Id of what an older result answers that stands behind no call of its function."""
+
+
+def in_sent_forms(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
+    """The messages, each as a user's, a model's, a system message or a result; those that already are stay the same objects."""
+    sent: list[BaseMessage] = []
+    calls: dict[str, str] = {}
+    for at, message in enumerate(messages):
+        if isinstance(message, FunctionMessage):
+            call = calls.pop(message.name, _NO_CALL)
+            sent.append(ToolMessage(content=message.content, tool_call_id=call, name=message.name, id=message.id))
+        elif isinstance(message, ChatMessage):
+            sent.append(_of_role(message))
+        elif isinstance(message, AIMessage):
+            sent.append(answer := _with_calls(message, at))
+            if answer is not message and (legacy := _function_of(message)):
+                calls[legacy["name"]] = _function_id(at)
+        elif isinstance(message, HumanMessage | ToolMessage) and _results_in(message):
+            sent += _unpacked(message)
+        elif not isinstance(message, RemoveMessage):
+            sent.append(message)
+    return sent
+
+
+def is_sent_form(message: BaseMessage) -> bool:
+    """Whether `in_sent_forms` would leave the message as it is."""
+    if isinstance(message, AIMessage):
+        return _with_calls(message, 0) is message
+    if isinstance(message, HumanMessage | ToolMessage):
+        return not _results_in(message)
+    return not isinstance(message, _FORMS)
+
+
+def _of_role(message: ChatMessage) -> BaseMessage:
+    kind = _ROLES.get(message.role.lower(), HumanMessage)
+    return kind(content=message.content, id=message.id, name=message.name, additional_kwargs=message.additional_kwargs)
+
+
+# -- calls that stand elsewhere ------------------------------------------------------------------------------------------------------------
+
+
+def _with_calls(message: AIMessage, at: int) -> AIMessage:
+    """An answer with all of its calls among its `tool_calls`."""
+    if message.content.__class__ is str and not message.additional_kwargs:
+        return message
+    known = {call.get("id") for call in (*message.tool_calls, *message.invalid_tool_calls)}
+    found = [call for call in _calls_in(message.content) if call["id"] not in known]
+    if not found and (legacy := _function_of(message)):
+        found = [ToolCall(name=legacy["name"], args=_arguments(legacy.get("arguments")), id=_function_id(at))]
+    return message.model_copy(update={"tool_calls": [*message.tool_calls, *found]}) if found else message
+
+
+def _calls_in(content: Any) -> Iterator[ToolCall]:
+    for block in content if isinstance(content, list) else ():
+        if isinstance(block, dict) and block.get("type") in ("tool_use", "tool_call"):
+            given = block.get("input") or block.get("args") or block.get("partial_json")
+            yield ToolCall(name=str(block.get("name") or ""), args=_arguments(given), id=block.get("id"))
+
+
+def _function_of(message: AIMessage) -> dict[str, Any] | None:
+    call = message.additional_kwargs.get("function_call")
+    legacy = isinstance(call, dict) and isinstance(call.get("name"), str)
+    return call if legacy and not message.tool_calls and not message.invalid_tool_calls else None
+
+
+def _function_id(at: int) -> str:
+    return f"function_{at}"
+
+
+def _arguments(given: object) -> dict[str, Any]:
+    """Arguments as a dict, whatever they came as; none where they are no JSON object."""
+    if isinstance(given, str):
+        try:
+            given = json.loads(given)
+        except ValueError:
+            given = None
+    return given if isinstance(given, dict) else {}
+
+
+# -- results that stand elsewhere ----------------------------------------------------------------------------------------------------------
+
+
+def _is_result(block: object) -> bool:
+    return isinstance(block, dict) and block.get("type") == "tool_result"
+
+
+def _results_in(message: HumanMessage | ToolMessage) -> bool:
+    """Whether a user's message holds results; or whether a result's content is nothing but such blocks."""
+    content = message.content
+    if content.__class__ is str or not content:
+        return False
+    check: Callable[[Iterator[bool]], bool] = all if isinstance(message, ToolMessage) else any
+    return check(_is_result(block) for block in content)
+
+
+def _unpacked(message: HumanMessage | ToolMessage) -> Iterator[BaseMessage]:
+    rest = []
+    for number, block in enumerate(message.content):
+        if isinstance(block, dict) and _is_result(block):
+            part = f"{message.id}-{number}" if message.id else None
+            call = str(block.get("tool_use_id") or getattr(message, "tool_call_id", ""))
+            status = "error" if block.get("is_error") else "success"
+            yield ToolMessage(content=block.get("content") or "", tool_call_id=call, id=part, name=message.name, status=status)
+        else:
+            rest.append(block)
+    if rest:
+        yield message.model_copy(update={"content": rest})

@@ -1,0 +1,135 @@
+"""The order of roles that a provider asks: where system messages stand, who speaks first, and whether the user and the model take turns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any, Final
+
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+
+from langmem_ext.context.provider import ProviderRules
+
+OPENING: Final = "(The conversation begins.)"
+"""What the user says where the model would speak first."""
+
+UNANSWERED: Final = "(no answer)"
+"""What the model says where it said nothing to results before the user went on."""
+
+
+def roles_of(messages: Sequence[BaseMessage]) -> list[type[BaseMessage]]:
+    """The role of each message, as the class that stands for it; `BaseMessage` for one that has none."""
+    roles: list[type[BaseMessage]] = [type(message) for message in messages]
+    strange = {role: _role(role) for role in {*roles} if role not in _ROLES}
+    return [strange.get(role, role) for role in roles] if strange else roles
+
+
+_ROLES: Final = (HumanMessage, AIMessage, ToolMessage, SystemMessage)
+
+
+def _role(kind: type[BaseMessage]) -> type[BaseMessage]:
+    return next((role for role in _ROLES if issubclass(kind, role)), BaseMessage)
+
+
+def is_in_order(messages: Sequence[BaseMessage], roles: Sequence[type[BaseMessage]], rules: ProviderRules) -> bool:
+    """Whether `in_order` would leave the messages, of these roles, as they are."""
+    start = next((at for at, role in enumerate(roles) if role is not SystemMessage), len(roles))
+    if rules.first_is_user and roles[start : start + 1] != [HumanMessage]:
+        return False
+    if rules.system_first and SystemMessage in roles[start:]:
+        return False
+    if rules.bare_end and _bare(messages[-1]) is not messages[-1]:
+        return False
+    return not rules.alternates or not any(_out_of_turn(before, after) for before, after in pairwise(roles[start:]))
+
+
+def in_order(messages: Sequence[BaseMessage], rules: ProviderRules) -> tuple[list[BaseMessage], int, int]:
+    """The messages in the order that the provider asks, and how many were added and moved. Results stand behind their calls already."""
+    ordered, added, moved = list(messages), 0, 0
+    if rules.system_first:
+        moved = sum(isinstance(message, SystemMessage) for message in ordered[_spoken_from(ordered) :])
+        # The sort is stable: nothing else moves.
+        ordered.sort(key=lambda message: not isinstance(message, SystemMessage))
+    start = _spoken_from(ordered)
+    if not ordered or (rules.first_is_user and not isinstance([*ordered, None][start], HumanMessage)):
+        ordered.insert(start, HumanMessage(OPENING, id="opening"))
+        added = 1
+    if rules.alternates:
+        ordered, answers = _in_turns(ordered)
+        added += answers
+    if rules.bare_end:
+        ordered[-1] = _bare(ordered[-1])
+    return ordered, added, moved
+
+
+def _spoken_from(messages: Sequence[BaseMessage]) -> int:
+    return next((at for at, message in enumerate(messages) if not isinstance(message, SystemMessage)), len(messages))
+
+
+# -- turns ---------------------------------------------------------------------------------------------------------------------------------
+
+
+def _out_of_turn(before: type[BaseMessage], after: type[BaseMessage]) -> bool:
+    """Whether two neighbours are of one role, or the second is the user's and the first a result that nobody has answered."""
+    return (before is after and after in (HumanMessage, AIMessage)) or (before is ToolMessage and after is HumanMessage)
+
+
+def _in_turns(messages: Sequence[BaseMessage]) -> tuple[list[BaseMessage], int]:
+    """The messages with neighbours of one role as one, and how many answers were added."""
+    turns: list[BaseMessage] = []
+    added = 0
+    for message in messages:
+        before = turns[-1] if turns else None
+        if isinstance(before, ToolMessage) and isinstance(message, HumanMessage):
+            turns.append(AIMessage(UNANSWERED, id=f"unanswered-{before.tool_call_id}"))
+            added += 1
+        elif before is not None and _of_one_role(before, message):
+            turns[-1] = _joined(before, message)
+            continue
+        turns.append(message)
+    return turns, added
+
+
+def _of_one_role(before: BaseMessage, after: BaseMessage) -> bool:
+    return any(isinstance(before, role) and isinstance(after, role) for role in (HumanMessage, AIMessage))
+
+
+def _joined(first: BaseMessage, second: BaseMessage) -> BaseMessage:
+    """Two messages of one role as one, by the name of the first: what is decided about that holds on when more is joined to it."""
+    changes: dict[str, Any] = {
+        "content": _joined_content(first.content, second.content),
+        "additional_kwargs": first.additional_kwargs | second.additional_kwargs,
+    }
+    if isinstance(first, AIMessage) and isinstance(second, AIMessage):
+        changes["tool_calls"] = [*first.tool_calls, *second.tool_calls]
+        changes["response_metadata"] = first.response_metadata | second.response_metadata
+        changes["usage_metadata"] = second.usage_metadata
+    return first.model_copy(update=changes)
+
+
+def _joined_content(first: Any, second: Any) -> Any:
+    if isinstance(first, str) and isinstance(second, str):
+        return "\n\n".join(filter(None, (first, second)))
+    return [*_as_blocks(first), *_as_blocks(second)]
+
+
+def _as_blocks(content: Any) -> list[Any]:
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}] if content else []
+    return list(content)
+
+
+# -- the end -------------------------------------------------------------------------------------------------------------------------------
+
+
+def _bare(message: BaseMessage) -> BaseMessage:
+    """A model's message without blanks at the end of its text; the same object if it has none, or is another's."""
+    if not isinstance(message, AIMessage):
+        return message
+    content: Any = message.content
+    last = content[-1] if isinstance(content, list) and content else {"text": content}
+    text = last.get("text") if isinstance(last, dict) else None
+    if not isinstance(text, str) or not text[-1:].isspace():
+        return message
+    bare = text.rstrip() if isinstance(content, str) else [*content[:-1], {**last, "text": text.rstrip()}]
+    return message.model_copy(update={"content": bare})

@@ -1,0 +1,239 @@
+"""Messages as a provider takes them: every call answered directly behind it, every result with its call, nothing empty, roles in order.
+
+What is stored is not touched: this is for a request alone. A run that was cancelled, a cut by somebody else, a change of provider and a
+stream that broke off leave conversations that no provider takes any more; here they become ones that all take, and nothing that was said is
+left out but what answers nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import zip_longest
+from typing import Final
+
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+
+from langmem_ext.context.calls import LONGEST_NAME, CallIds, SentCall, is_plain, sent_calls, without_screens
+from langmem_ext.context.contents import answered_in_place, sent_message
+from langmem_ext.context.forms import in_sent_forms, is_sent_form
+from langmem_ext.context.order import in_order, is_in_order, roles_of
+from langmem_ext.context.provider import BOTH, ProviderRules
+from langmem_ext.messages.pairing import call_ids
+
+NO_RESULT: Final = (
+    "Error: there is no result of `{name}`. The call was interrupted or never carried out; whether it had an effect is not known."
+)
+UNREAD: Final = "Error: `{name}` was not called, because its arguments are no valid JSON: {unread}"
+
+_LONGEST_UNREAD: Final = 500
+"""Characters that are shown of arguments that could not be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Repaired:
+    """Messages that a provider takes.
+
+    Attributes:
+        messages: They; the same list object that was given where nothing was wrong.
+        added: How many were added: results that there are not, and what the order of roles needs.
+        dropped: How many were left out: results without a call, second results, messages that say nothing.
+        moved: How many stand elsewhere: results behind their calls, system messages before all others.
+        mended: How many say the same in another form.
+    """
+
+    messages: Sequence[BaseMessage]
+    added: int = 0
+    dropped: int = 0
+    moved: int = 0
+    mended: int = 0
+
+
+def repair(messages: Sequence[BaseMessage], rules: ProviderRules = BOTH) -> Repaired:
+    """The messages as the provider takes them; the messages given and their list stay as they are.
+
+    The same messages give the same result, down to the ids of what is added, and what is made of the first of them does not depend on what
+    follows, but for a result that comes late and roles that alternate. A repaired conversation is repaired no further.
+
+    Args:
+        messages: A conversation, oldest first.
+        rules: What the provider asks (`rules_for`).
+    """
+    if not messages or _is_valid(messages, rules):
+        return Repaired(messages)
+    rounds = _Rounds(rules)
+    said = in_sent_forms(messages)
+    for message, following in zip_longest(said, said[1:]):
+        rounds.take(answered_in_place(message, following) if isinstance(message, AIMessage) else message)
+    answered = list(rounds.answered())
+    sent = [one for message in answered if (one := sent_message(message, rules)) is not None]
+    ordered, added, moved = in_order(sent, rules)
+    if len(ordered) == len(messages) and all(new is old for new, old in zip(ordered, messages, strict=True)):
+        return Repaired(messages)
+    added += rounds.added
+    given = {id(message) for message in messages}
+    return Repaired(
+        ordered,
+        added=added,
+        dropped=rounds.dropped + len(answered) - len(sent),
+        moved=rounds.moved + moved,
+        mended=max(sum(id(message) not in given for message in ordered) - added, 0),
+    )
+
+
+# -- rounds: calls and their results -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Round:
+    """A message that calls, and what answers it.
+
+    Attributes:
+        message: The message.
+        open: Its calls that have no result yet.
+        screens: Calls of the same kind that stand in its content alone, as only their provider knows them.
+        results: The results of the others, in the order in which they came.
+    """
+
+    message: AIMessage
+    open: list[SentCall]
+    screens: list[str]
+    results: list[BaseMessage] = field(default_factory=list)
+
+
+class _Rounds:
+    """Puts results to their calls.
+
+    Args:
+        rules: What the provider asks.
+    """
+
+    def __init__(self, rules: ProviderRules) -> None:
+        self.added = self.dropped = self.moved = 0
+        self._rules = rules
+        self._ids = CallIds(rules.longest_id)
+        self._taken: list[BaseMessage | _Round] = []
+        self._newest: dict[str, _Round] = {}
+
+    def take(self, message: BaseMessage) -> None:
+        """The next message of the conversation."""
+        if isinstance(message, ToolMessage):
+            self._take_result(message)
+        elif isinstance(message, AIMessage):
+            self._take_answer(message)
+        else:
+            self._taken.append(message)
+
+    def _take_answer(self, message: AIMessage) -> None:
+        sent, calls = sent_calls(message, self._ids)
+        known = {call.id for call in calls}
+        screens = [name for name in call_ids(sent) if name not in known] if self._rules.wrote(sent) else []
+        if not calls and not screens:
+            self._taken.append(sent)
+            return
+        one = _Round(sent, calls, screens)
+        self._taken.append(one)
+        self._newest |= {name: one for name in (*screens, *(call.was for call in calls))}
+
+    def _take_result(self, message: ToolMessage) -> None:
+        one = self._newest.get(message.tool_call_id)
+        call = next((call for call in one.open if call.was == message.tool_call_id), None) if one else None
+        if one is not None and call is not None:
+            one.open.remove(call)
+            one.results.append(message if call.id == call.was else message.model_copy(update={"tool_call_id": call.id}))
+        elif one is not None and message.tool_call_id in one.screens:
+            one.screens.remove(message.tool_call_id)
+            one.results.append(message)
+        else:
+            self.dropped += 1
+            return
+        self.moved += self._taken[-1] is not one
+
+    def answered(self) -> Iterator[BaseMessage]:
+        """The messages, every call with its result behind it."""
+        for one in self._taken:
+            if not isinstance(one, _Round):
+                yield one
+                continue
+            yield without_screens(one.message, one.screens)
+            yield from one.results
+            yield from map(_no_result, one.open)
+            self.added += len(one.open)
+
+
+def _no_result(call: SentCall) -> ToolMessage:
+    """What stands for a result that there is not."""
+    name = call.call["name"]
+    unread = call.unread if call.unread is None or len(call.unread) <= _LONGEST_UNREAD else call.unread[:_LONGEST_UNREAD] + "…"
+    says = NO_RESULT.format(name=name) if unread is None else UNREAD.format(name=name, unread=unread or "(none)")
+    return ToolMessage(says, tool_call_id=call.id, name=name, id=f"no-result-{call.id}", status="error")
+
+
+# -- the fast way: what is valid is left alone ---------------------------------------------------------------------------------------------
+
+
+def _is_valid(messages: Sequence[BaseMessage], rules: ProviderRules) -> bool:
+    """Whether nothing would change; False may be wrong, and costs time alone."""
+    roles = roles_of(messages)
+    return is_in_order(messages, roles, rules) and _are_answered(messages, roles, rules) and _can_be_sent(messages, roles, rules)
+
+
+# Both walk through all of a long conversation at every request: they look into the messages' dicts, and make no objects for each.
+
+
+def _are_answered(messages: Sequence[BaseMessage], roles: Sequence[type[BaseMessage]], rules: ProviderRules) -> bool:
+    """Whether every call has an id of its own and its result directly behind it, and every result its call."""
+    waiting: list[str] = []
+    used: set[str] = set()
+    names: set[str] = set()
+    for message, role in zip(messages, roles, strict=True):
+        if role is ToolMessage:
+            name = message.__dict__["tool_call_id"]
+            if name not in waiting:
+                return False
+            waiting.remove(name)
+        elif waiting:
+            return False
+        elif role is AIMessage:
+            fields = message.__dict__
+            if fields["invalid_tool_calls"]:
+                return False
+            for call in fields["tool_calls"]:
+                name = call["id"]
+                if name in used or not is_plain(name, rules.longest_id):
+                    return False
+                used.add(name)
+                waiting.append(name)
+                names.add(call["name"])
+    return not waiting and all(is_plain(name, LONGEST_NAME) for name in names)
+
+
+def _can_be_sent(messages: Sequence[BaseMessage], roles: Sequence[type[BaseMessage]], rules: ProviderRules) -> bool:
+    """Whether every message can be sent as it is, but for its calls' ids and its place."""
+    for at, (message, role) in enumerate(zip(messages, roles, strict=True)):
+        fields = message.__dict__
+        content = fields["content"]
+        says = content.__class__ is str and content and not content.isspace() and role is not BaseMessage
+        if says and (fields["name"] is None or role is ToolMessage) and "function_call" not in fields["additional_kwargs"]:
+            continue
+        if not _is_sent_as_it_is(messages, at, rules):
+            return False
+    return True
+
+
+def _is_sent_as_it_is(messages: Sequence[BaseMessage], at: int, rules: ProviderRules) -> bool:
+    message = messages[at]
+    fields = message.__dict__
+    if fields["content"] == "" and fields["name"] is None and fields.get("tool_calls"):
+        return "function_call" not in fields["additional_kwargs"]
+    if not is_sent_form(message) or sent_message(message, rules) is not message:
+        return False
+    following = messages[at + 1] if at + 1 < len(messages) else None
+    return not isinstance(message, AIMessage) or _asks_as_it_is(message, following, rules)
+
+
+def _asks_as_it_is(message: AIMessage, following: BaseMessage | None, rules: ProviderRules) -> bool:
+    """Whether what a message asks, in its calls and in its content, can be sent as it is."""
+    if answered_in_place(message, following) is not message or len(call_ids(message)) > len(message.tool_calls):
+        return False
+    return sent_calls(message, CallIds(rules.longest_id))[0] is message
