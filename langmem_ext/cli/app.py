@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
+from shutil import get_terminal_size
 from typing import Annotated, Any, Final
 
 import typer
@@ -18,6 +19,8 @@ from langmem_ext.cli.examples import examples_of
 from langmem_ext.cli.outcome import clear_errors
 from langmem_ext.cli.threads import threads
 
+_NARROW: Final = 52
+_NARROWEST: Final = 20
 _DEFAULT_DB = "Default: the setting storage_path (LANGMEM_EXT_DB), memory.db if nothing sets it."
 _COMPRESS = typer.Option(
     "--compress/--no-compress",
@@ -37,6 +40,13 @@ class _Usual(TyperGroup):
 
 _USUAL: Final = ("chat", "threads")
 
+
+def _help_width() -> int | None:
+    """The width of the help in a window that is narrower than the library thinks possible; None: as the library has it."""
+    columns = get_terminal_size().columns
+    return max(columns - 1, _NARROWEST) if columns < _NARROW else None
+
+
 app = typer.Typer(
     cls=_Usual,
     help="Conversation memory for LangGraph and LangChain.",
@@ -46,7 +56,7 @@ app = typer.Typer(
     # Both cost a tenth of a second of imports before the first line of help.
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={"help_option_names": ["-h", "--help"], "terminal_width": _help_width()},
 )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Final
 from uuid import uuid4
 
 from langmem_ext.checkpoint import DeltaSaver
@@ -11,6 +10,7 @@ from langmem_ext.cli.chat_commands import COMMANDS, run_command
 from langmem_ext.cli.desk import Desk
 from langmem_ext.cli.graph_choice import choose_graph
 from langmem_ext.cli.listing import there
+from langmem_ext.cli.outcome import in_a_line
 from langmem_ext.cli.pipe import Pipe
 from langmem_ext.cli.screen import Screen
 from langmem_ext.cli.terminal import Terminal
@@ -20,8 +20,6 @@ from langmem_ext.log import thread_key
 from langmem_ext.settings.model import Settings
 from langmem_ext.settings.origin import masked
 from langmem_ext.waiting.turn import Turn
-
-_LONGEST_ERROR: Final = 200
 
 
 def chat_with(
@@ -137,20 +135,6 @@ def _deliver(desk: Desk, screen: Screen, text: str, *, left: bool = False) -> bo
         return False
     show(turn)
     return True
-
-
-def in_a_line(error: Exception) -> str:
-    r"""What somebody else's code raised: its kind, and the beginning of its first line. The rest may be a page, or a whole request.
-
-    >>> in_a_line(ValueError("no connection.\nTried again 3 times."))
-    'ValueError: no connection'
-    """
-    try:
-        line = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
-    except Exception:  # an error that cannot be said
-        line = ""
-    short = line if len(line) <= _LONGEST_ERROR else f"{line[:_LONGEST_ERROR]}…"
-    return f"{type(error).__name__}: {short.rstrip('.')}" if short else type(error).__name__
 
 
 def _kept(thread: ChatThread, screen: Screen) -> str:

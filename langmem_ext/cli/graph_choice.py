@@ -17,6 +17,7 @@ from langgraph.pregel import Pregel
 import langmem_ext
 from langmem_ext.chat_model import make_model
 from langmem_ext.checkpoint import DeltaSaver
+from langmem_ext.cli.outcome import in_a_line
 from langmem_ext.errors import InvalidInput, LangmemExtError
 
 EXAMPLE = "graphs.support:make_graph"
@@ -75,7 +76,7 @@ def _attribute(name: str) -> Any:
     except LangmemExtError:
         raise
     except Exception as error:  # whatever a module of the user's does when it is imported
-        raise InvalidInput(f"--graph {name!r} cannot be loaded ({type(error).__name__}: {error})") from error
+        raise InvalidInput(f"--graph {name!r} cannot be loaded ({in_a_line(error)})") from error
 
 
 def _file_module(path: Path) -> ModuleType:
@@ -106,7 +107,7 @@ def _make(name: str, function: Callable[..., Any], saver: DeltaSaver, further: M
     except LangmemExtError:
         raise
     except Exception as error:  # whatever a function of the user's does
-        raise InvalidInput(f"{name} made no graph ({type(error).__name__}: {error})") from error
+        raise InvalidInput(f"{name} made no graph ({in_a_line(error)})") from error
     if not isinstance(made, Pregel | StateGraph):
         raise InvalidInput(f"{name} made no graph but {type(made).__name__}: let it return a graph")
     return _with_saver(made, saver)

@@ -17,6 +17,9 @@ READER_GONE: Final = 141
 
 STOPPED: Final = 130
 
+_LONGEST_ERROR: Final = 200
+"""Characters that are repeated of what somebody else's code says of itself."""
+
 
 @contextmanager
 def clear_errors() -> Iterator[None]:
@@ -52,3 +55,17 @@ def require_yes(question: str) -> None:
     if not meant:
         typer.echo("langmem-ext: nothing was deleted", err=True)
         raise typer.Exit(1)
+
+
+def in_a_line(error: Exception) -> str:
+    r"""What somebody else's code raised: its kind, and the beginning of its first line. The rest may be a page, or a whole request.
+
+    >>> in_a_line(ValueError("no connection.\nTried again 3 times."))
+    'ValueError: no connection'
+    """
+    try:
+        line = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
+    except Exception:  # an error that cannot be said
+        line = ""
+    short = line if len(line) <= _LONGEST_ERROR else f"{line[:_LONGEST_ERROR]}…"
+    return f"{type(error).__name__}: {short.rstrip('.')}" if short else type(error).__name__

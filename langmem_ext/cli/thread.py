@@ -45,9 +45,10 @@ class Line:
         role = next((name for name, kind in _ROLES.items() if isinstance(message, kind)), message.type)
         said: dict[str, JsonValue] = {"id": message.id, "role": role, "text": self.text}
         if isinstance(message, AIMessage) and message.tool_calls:
-            said |= {"text": self.text if message.text else "", "calls": [call["name"] for call in message.tool_calls]}
+            said["text"] = self.text if message.text else ""
+            said["calls"] = [call["name"] for call in message.tool_calls]
         if isinstance(message, ToolMessage):
-            said |= {"name": message.name, "tool_call_id": message.tool_call_id}
+            said["name"], said["tool_call_id"] = message.name, message.tool_call_id
         return said
 
 
