@@ -76,7 +76,8 @@ class CallableCounter:
     @property
     def name(self) -> str:
         """What the function is called."""
-        return getattr(self._function, "__qualname__", type(self._function).__qualname__)
+        name: str = getattr(self._function, "__qualname__", type(self._function).__qualname__)
+        return name
 
     def count(self, message: BaseMessage) -> int:
         """What the function says of the message alone.

@@ -59,15 +59,15 @@ def tokens_of_block(block: object, count: CountText, told: Collection[str] = ())
         return count(block)
     if not isinstance(block, Mapping):
         return 0 if block is None else count(str(block))
-    kind = block.get("type")
+    fields: Mapping[str, Any] = block
+    kind = fields.get("type")
     if kind is None:  # Bedrock names the kind by the field: {"text": …}, {"image": {…}}
-        kind = next((name for name in block if name in _KINDS), None)
-        if kind is not None and isinstance(block[kind], Mapping):
-            block = block[kind]
-    if kind in _CALLS and (block.get("id") in told or block.get("call_id") in told):
+        kind = next((name for name in fields if name in _KINDS), None)
+        fields = fields[kind] if kind is not None and isinstance(fields[kind], Mapping) else fields
+    if kind in _CALLS and (fields.get("id") in told or fields.get("call_id") in told):
         return 0
     row = _KINDS.get(kind, _unknown) if isinstance(kind, str) else _unknown
-    return row(block, count)
+    return row(fields, count)
 
 
 def tokens_of_content(content: object, count: CountText, told: Collection[str] = ()) -> int:

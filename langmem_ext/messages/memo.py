@@ -50,9 +50,9 @@ class Memo:
         """Tokens of a message, remembered for as long as it stays what it is."""
         fields = message.__dict__
         content = fields["content"]
-        plain = content.__class__ is str and not (fields.get("tool_calls") or fields["additional_kwargs"] or fields["name"])
+        plain = content.__class__ is str and not (fields.get("tool_calls") or fields.get("additional_kwargs") or fields.get("name"))
         mark = hash(content) if plain and not fields.get("invalid_tool_calls") else _mark(fields)
-        key = fields["id"] or mark
+        key: str | int = fields["id"] or mark
         found = self._messages.get(key)
         if found is not None and found[0] == mark:
             return found[1]
@@ -77,7 +77,7 @@ class Memo:
 
     def _count_tool(self, tool: Tool) -> int:
         # A dict may be made anew for every request, and changed; any other tool is itself.
-        key = json.dumps(tool, sort_keys=True, default=str) if isinstance(tool, Mapping) else id(tool)
+        key: str | int = json.dumps(tool, sort_keys=True, default=str) if isinstance(tool, Mapping) else id(tool)
         said = str(getattr(tool, "description", ""))
         found = self._tools.get(key)
         if found is not None and found[1] == said and (key.__class__ is str or found[0] is tool):

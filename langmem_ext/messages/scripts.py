@@ -64,7 +64,7 @@ def tokens_in(text: str) -> int:
     """About how many tokens a text is; 0 for an empty one alone."""
     if not text:
         return 0
-    tokens = sum(map(mul, _WEIGHTS, _features(text)))
+    tokens: float = sum(map(mul, _WEIGHTS, _features(text)))
     return max(1, ceil(tokens if text.isascii() else tokens + _of_other_scripts(text)))
 
 
