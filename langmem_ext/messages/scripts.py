@@ -105,4 +105,8 @@ def _runs(chars: bytes, count: int) -> int:
 def _of_other_scripts(text: str) -> float:
     highs = text.encode("utf-16-be", "surrogatepass")[::2]
     accents = highs.count(0) - len(text.encode("ascii", "ignore"))
-    return sum(highs.translate(_SCALED)) / _STEPS + accents * _SCRIPTS[0]
+    tokens = sum(highs.translate(_SCALED)) / _STEPS + accents * _SCRIPTS[0]
+    if 5 in highs:  # Armenian shares the block with Hebrew, and costs twice as much
+        lead = text.encode("utf-8", "surrogatepass")
+        tokens += lead.count(b"\xd4") + lead.count(b"\xd5")
+    return tokens
