@@ -148,8 +148,8 @@ def counter_of(source: TokenCounter | CountMessages | BaseLanguageModel[Any] | s
 def name_of_model(model: object) -> str:
     """What a model says that it is called; empty where it does not."""
     model = getattr(model, "bound", model)  # a model with tools bound to it
-    names = (getattr(model, name, None) for name in ("model_name", "model", "model_id"))
-    return next((name for name in names if isinstance(name, str)), "")
+    names = (getattr(model, name, None) for name in ("model_name", "deployment_name", "model", "model_id"))
+    return next((name for name in names if isinstance(name, str) and name), "")
 
 
 @cache

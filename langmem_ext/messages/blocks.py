@@ -64,10 +64,11 @@ def tokens_of_block(block: object, count: CountText, told: Collection[str] = ())
     if kind is None:  # Bedrock names the kind by the field: {"text": …}, {"image": {…}}
         kind = next((name for name in fields if name in _KINDS), None)
         fields = fields[kind] if kind is not None and isinstance(fields[kind], Mapping) else fields
-    if kind in _CALLS and (fields.get("id") in told or fields.get("call_id") in told):
+    if not isinstance(kind, str):
+        return _unknown(fields, count)
+    if kind in _CALLS and any(isinstance(name, str) and name in told for name in (fields.get("id"), fields.get("call_id"))):
         return 0
-    row = _KINDS.get(kind, _unknown) if isinstance(kind, str) else _unknown
-    return row(fields, count)
+    return _KINDS.get(kind, _unknown)(fields, count)
 
 
 def tokens_of_content(content: object, count: CountText, told: Collection[str] = ()) -> int:

@@ -214,6 +214,33 @@ def test_whatever_stands_in_a_content_has_a_cost(value: Any) -> None:
     assert COUNTER.count(message) >= PER_MESSAGE
 
 
+@pytest.mark.parametrize("odd", [None, 5, [], {}, ["text"], {"text": "x"}])
+@pytest.mark.parametrize(
+    "kind", ["text", "image", "image_url", "audio", "file", "document", "reasoning", "tool_use", "tool_result", "non_standard"]
+)
+def test_a_block_with_something_else_in_its_fields_has_a_cost(kind: str, odd: Any) -> None:
+    names = (
+        "text",
+        "image_url",
+        "source",
+        "data",
+        "file",
+        "id",
+        "call_id",
+        "content",
+        "value",
+        "summary",
+        "title",
+        "detail",
+        "url",
+        "mime_type",
+    )
+    message = AIMessage([{"type": kind} | dict.fromkeys(names, odd)], tool_calls=[CALL])
+    assert COUNTER.count(message) >= PER_MESSAGE
+    message.content = [{"type": odd, "text": "some words"}]
+    assert COUNTER.count(message) >= PER_MESSAGE
+
+
 @pytest.mark.parametrize("value", [2**80, {(1, 2): 3}, float("nan"), {1, 2}, object(), b"bytes"])
 def test_whatever_stands_in_a_tool_call_has_a_cost(value: Any) -> None:
     asked = AIMessage("", tool_calls=[{**CALL, "args": {"value": value}}])
