@@ -15,6 +15,8 @@ from typing import Any, Final
 from langchain_core.messages import AIMessage, ToolCall
 from langchain_core.utils.json import parse_partial_json
 
+from langmem_ext.context.provider import CALL_SIGNATURES
+
 PLAIN: Final = re.compile(r"[a-zA-Z0-9_-]+")
 """What OpenAI's names of functions and Anthropic's ids of calls consist of."""
 
@@ -30,9 +32,6 @@ _ID_KEYS: Final[Mapping[str, str]] = {
     "custom_tool_call": "call_id",
 }
 """Blocks of a content that repeat a call, each with the key of its id."""
-
-_SIGNATURES: Final = "__gemini_function_call_thought_signatures__"
-"""Key, in `additional_kwargs`, of what Gemini wants back with a call: signatures by the calls' ids."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +171,6 @@ def _said_again(block: Any, left: list[SentCall]) -> Any:
 def _renamed_kwargs(kwargs: Mapping[str, Any], calls: list[SentCall]) -> dict[str, Any]:
     """Without the calls as they came, which stand in `tool_calls`; with signatures by the ids that are sent."""
     kept = {key: value for key, value in kwargs.items() if key not in ("tool_calls", "function_call")}
-    if isinstance(signatures := kept.get(_SIGNATURES), dict):
-        kept[_SIGNATURES] = {one.id: signatures[one.was] for one in calls if one.was in signatures}
+    if isinstance(signatures := kept.get(CALL_SIGNATURES), dict):
+        kept[CALL_SIGNATURES] = {one.id: signatures[one.was] for one in calls if one.was in signatures}
     return kept

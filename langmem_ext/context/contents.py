@@ -58,8 +58,8 @@ def answered_in_place(message: AIMessage, following: BaseMessage | None) -> AIMe
     """
     if following is None or not isinstance(message.content, list):
         return message
-    rest = following.content if isinstance(following, AIMessage) and isinstance(following.content, list) else []
-    found = {block.get("tool_use_id") for block in [*message.content, *rest] if isinstance(block, dict)}
+    rest: list[Any] = following.content if isinstance(following, AIMessage) and isinstance(following.content, list) else []
+    found = {block.get("tool_use_id") for block in message.content + rest if isinstance(block, dict)}
     kept = [block for block in message.content if not (_is_of(block, _SERVER_CALLS) and block.get("id") not in found)]
     return message if len(kept) == len(message.content) else message.model_copy(update={"content": kept})
 
@@ -129,8 +129,11 @@ def _in_order(blocks: list[Any], *, calls: bool) -> list[Any]:
     """A model's blocks with its calls last, and without thoughts that lead to nothing."""
     asked = [block for block in blocks if _is_of(block, _CALLS)]
     said = [block for block in blocks if not _is_of(block, _CALLS)] if asked else blocks
-    while said and not asked and not calls and said[-1].get("type") in SIGNED:
-        said = said[:-1]
+    if not asked and not calls:
+        if all(_is_of(block, THOUGHTS) for block in said):
+            return []
+        while said[-1].get("type") in SIGNED:
+            said = said[:-1]
     return [*said, *asked] if asked else said
 
 

@@ -28,6 +28,7 @@ class ProviderRules:
         alternates: The user and the model take turns: neighbours of one role are one message, and a model answers results before the user
             speaks again.
         bare_end: A model's message at the end, which it is to go on with, ends in no blank.
+        signs_calls: It wants the signatures of its calls back as long as the calls are shown.
         signed: Thoughts without what proves them are refused.
         longest_id: Characters of a call's id, at most.
         kinds: The blocks that a message may hold; None: whatever there is.
@@ -39,6 +40,7 @@ class ProviderRules:
     system_first: bool = False
     alternates: bool = False
     bare_end: bool = False
+    signs_calls: bool = False
     signed: bool = False
     longest_id: int = 64
     kinds: Kinds | None = None
@@ -60,6 +62,9 @@ SERVER_RESULT: Final = "_tool_result"
 
 THOUGHTS: Final = frozenset({"thinking", "redacted_thinking", "reasoning", "reasoning_content"})
 """Types of blocks that hold what a model thought, in every provider's writing and in LangChain's."""
+
+CALL_SIGNATURES: Final = "__gemini_function_call_thought_signatures__"
+"""Key, in `additional_kwargs`, of what Gemini wants back with its calls: signatures by the calls' ids."""
 
 SIGNED: Final = MappingProxyType({"thinking": "signature", "redacted_thinking": "data"})
 """Thoughts that are sent back as they came or not at all, each with the field that proves it."""
@@ -110,6 +115,7 @@ GOOGLE: Final = ProviderRules(
     first_is_user=True,
     system_first=True,
     alternates=True,
+    signs_calls=True,
     kinds=_GOOGLE,
     own=frozenset({"google_genai", "google_vertexai"}),
 )
@@ -117,7 +123,7 @@ MISTRAL: Final = ProviderRules("mistral", first_is_user=True, system_first=True,
 LLAMA: Final = ProviderRules("llama", first_is_user=True, system_first=True, alternates=True)
 """Chat templates of open models, many of which know a user and an assistant in turn and nothing else."""
 
-OTHER: Final = ProviderRules("other", first_is_user=True, system_first=True, bare_end=True, signed=True, longest_id=40)
+OTHER: Final = ProviderRules("other", first_is_user=True, system_first=True, bare_end=True, signs_calls=True, signed=True, longest_id=40)
 """A provider that no rules are known of: an order that all take, and whatever blocks there are."""
 
 BOTH: Final = ProviderRules(
