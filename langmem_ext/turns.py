@@ -146,7 +146,8 @@ class TurnReader:
         info = yield from self.live(thread_id)
         key = self.source.key(thread_id)
         tail = yield from read_tail(key, count, numbered=numbered, **self.source.tools)
-        wanted = {file.sha256 for packed in tail.messages for file in files_of(fields_of(packed)) if file.again} if with_files else set()
+        referred = [file for packed in tail.messages for file in files_of(fields_of(packed))] if with_files and tail.begin else []
+        wanted = {file.sha256 for file in referred if file.again and file.sha256 is not None}
         earlier = (yield from read_naming(key, wanted, before=tail.begin, **self.source.tools)) if wanted else []
         return info, tail, earlier
 
