@@ -56,12 +56,13 @@ def answered_in_place(message: AIMessage, following: BaseMessage | None) -> AIMe
         message: The answer.
         following: The message behind it. An answer that was paused goes on there; the last of all is left alone, as it may be paused.
     """
-    if following is None or not isinstance(message.content, list):
+    content: Any = message.content
+    if following is None or not isinstance(content, list):
         return message
-    rest: list[Any] = following.content if isinstance(following, AIMessage) and isinstance(following.content, list) else []
-    found = {block.get("tool_use_id") for block in message.content + rest if isinstance(block, dict)}
-    kept = [block for block in message.content if not (_is_of(block, _SERVER_CALLS) and block.get("id") not in found)]
-    return message if len(kept) == len(message.content) else message.model_copy(update={"content": kept})
+    rest: Any = following.content if isinstance(following, AIMessage) and isinstance(following.content, list) else []
+    found = {block.get("tool_use_id") for block in content + rest if isinstance(block, dict)}
+    kept = [block for block in content if not (_is_of(block, _SERVER_CALLS) and block.get("id") not in found)]
+    return message if len(kept) == len(content) else message.model_copy(update={"content": kept})
 
 
 def _content(message: BaseMessage, rules: ProviderRules) -> Any:
