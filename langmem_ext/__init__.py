@@ -14,6 +14,11 @@ if TYPE_CHECKING:
     from langmem_ext.checkpoint import DeltaSaver
     from langmem_ext.context.budget import Budget
     from langmem_ext.context.counters import TiktokenCounter, counter_for
+    from langmem_ext.context.govern import govern
+    from langmem_ext.context.governor import ContextGovernor, ContextState
+    from langmem_ext.context.middleware import ContextMiddleware
+    from langmem_ext.context.planning import Governed
+    from langmem_ext.context.policy import ContextPolicy
     from langmem_ext.context.read_tool_output import output_reader
     from langmem_ext.continuation import ContextSummary, Continuation, ToolResult
     from langmem_ext.continued_tool import continued
@@ -22,6 +27,7 @@ if TYPE_CHECKING:
     from langmem_ext.errors import (
         CatalogError,
         ConnectionInUse,
+        ContextOverflow,
         ConversationError,
         DamagedRow,
         HeadConflict,
@@ -46,6 +52,7 @@ if TYPE_CHECKING:
     from langmem_ext.history import ThreadChatMessageHistory
     from langmem_ext.log import MessageLog
     from langmem_ext.messages.annotations import FileReference
+    from langmem_ext.messages.pairing import safe_boundaries
     from langmem_ext.messages.tokens import ApproximateCounter, TokenCounter
     from langmem_ext.messages.turns import ConversationTurn
     from langmem_ext.opentelemetry_sink import OpenTelemetrySink
@@ -82,6 +89,11 @@ _HOMES = {
     "CatalogError": "errors",
     "Classifier": "waiting.classify",
     "ConnectionInUse": "errors",
+    "ContextGovernor": "context.governor",
+    "ContextMiddleware": "context.middleware",
+    "ContextOverflow": "errors",
+    "ContextPolicy": "context.policy",
+    "ContextState": "context.governor",
     "ContextSummary": "continuation",
     "Continuation": "continuation",
     "ConversationError": "errors",
@@ -97,6 +109,7 @@ _HOMES = {
     "FilePlan": "files",
     "FileReference": "messages.annotations",
     "Finding": "storage.findings",
+    "Governed": "context.planning",
     "HeadConflict": "errors",
     "ImportProgress": "transfer",
     "ImportReport": "transfer",
@@ -163,10 +176,12 @@ _HOMES = {
     "copy_saver": "saver_copy",
     "counter_for": "context.counters",
     "examine": "doctor",
+    "govern": "context.govern",
     "import_checkpoints": "transfer",
     "mark_sensitive": "waiting.marks",
     "output_reader": "context.read_tool_output",
     "read_file": "files",
+    "safe_boundaries": "messages.pairing",
     "stats": "statistics",
 }
 
@@ -177,6 +192,11 @@ __all__ = [
     "CatalogError",
     "Classifier",
     "ConnectionInUse",
+    "ContextGovernor",
+    "ContextMiddleware",
+    "ContextOverflow",
+    "ContextPolicy",
+    "ContextState",
     "ContextSummary",
     "Continuation",
     "ConversationError",
@@ -192,6 +212,7 @@ __all__ = [
     "FilePlan",
     "FileReference",
     "Finding",
+    "Governed",
     "HeadConflict",
     "ImportProgress",
     "ImportReport",
@@ -258,10 +279,12 @@ __all__ = [
     "copy_saver",
     "counter_for",
     "examine",
+    "govern",
     "import_checkpoints",
     "mark_sensitive",
     "output_reader",
     "read_file",
+    "safe_boundaries",
     "stats",
 ]
 

@@ -14,6 +14,7 @@ LangmemExtError
 ├── HeadConflict                     another writer has moved a thread's head
 ├── SearchUnavailable                there is nothing to search in, and why
 ├── ConversationError                a turn that cannot be delivered to this graph as it stands
+├── ContextOverflow                  what a model must be sent is more than it takes; names the largest parts
 ├── SummaryFailed                    a model's answer that cannot stand for what it was to sum up
 ├── StorageError
 │   ├── StorageUnavailable           the database cannot be opened, read or written here
@@ -133,6 +134,26 @@ class SearchUnavailable(LangmemExtError):
 
 class ConversationError(LangmemExtError):
     """A turn cannot be delivered to this graph as it stands."""
+
+
+class ContextOverflow(LangmemExtError):
+    """What a model must be sent costs more than it may: make the largest parts shorter, or the budget larger. Nothing was sent.
+
+    Attributes:
+        limit: What the messages might have cost, in tokens.
+        tokens: What they would have.
+        contributors: The three largest parts, each with its tokens.
+    """
+
+    def __init__(self, limit: int, tokens: int, contributors: Sequence[tuple[str, int]]) -> None:
+        self.limit = limit
+        self.tokens = tokens
+        self.contributors = tuple(contributors)
+        parts = "; ".join(f"{name}: {size:,}" for name, size in contributors)
+        super().__init__(
+            f"what the model must be sent costs {tokens:,} tokens where {max(limit, 0):,} are left for messages: system messages, the first task"
+            f" and the latest question are never left out. The largest parts are {parts}. Make them shorter, or raise the budget"
+        )
 
 
 class SummaryFailed(LangmemExtError):

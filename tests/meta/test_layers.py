@@ -114,6 +114,7 @@ LANGGRAPH_MODULES = {
     "waiting.turn": "reads a turn from a snapshot",
     "waiting.stream_sink": "writes to its stream",
     "chat_model": "makes a chat model from its name",
+    "context.calling": "tells a graph's stream what is done",
     "context.governor": "is a node",
     "context.read_tool_output": "is a tool that reads a graph's state",
     "context.middleware": "is a middleware",
@@ -132,7 +133,19 @@ OPTIONAL = frozenset({"settings"})
 """Parts whose own extra must be installed to import them at all: only the edges do, the rest of the package takes arguments."""
 
 EFFECTS = frozenset(
-    {"context.counters", "context.encodings", "waiting.converse", "waiting.nodes", "waiting.lease", "waiting.model_classifier"}
+    {
+        "context.asking",
+        "context.calling",
+        "context.counters",
+        "context.encodings",
+        "context.governor",
+        "context.middleware",
+        "context.remembered",
+        "waiting.converse",
+        "waiting.nodes",
+        "waiting.lease",
+        "waiting.model_classifier",
+    }
 )
 """Modules of `waiting` and `context` that carry out; the others decide, as does all of `messages`."""
 

@@ -1,0 +1,167 @@
+"""Planning with a model behind it: who asks the model, and what stands there when it fails.
+
+The steps are one generator that yields what the model is to be asked and is sent its text, or has its failure thrown in; two short loops,
+one for each world, carry it out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Collection, Generator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from langchain_core.messages import BaseMessage, SystemMessage
+
+from langmem_ext.context.budget import Budget
+from langmem_ext.context.decisions import ContextEvent
+from langmem_ext.context.govern import fixed_costs, written
+from langmem_ext.context.planning import Governed, LeftOut, Standing, marker, planning
+from langmem_ext.context.policy import ContextPolicy
+from langmem_ext.context.prompts import SUMMARY_PROMPT
+from langmem_ext.context.provider import rules_for
+from langmem_ext.context.remembered import RequestMemory
+from langmem_ext.context.summary import LEAST_TARGET, ModelRequest, summarise
+from langmem_ext.context.view import ThreadView
+from langmem_ext.interruption import pass_on
+from langmem_ext.messages.tokens import TokenCounter
+
+logger = logging.getLogger(__name__)
+
+Asking: TypeAlias = Generator[ModelRequest, str, Governed]
+
+LARGE = 200
+"""Messages: a longer conversation is planned beside the event loop, not on it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sending:
+    """A request, besides its messages.
+
+    Attributes:
+        budget: What all of it may cost, in tokens.
+        counter: Counts them.
+        policy: How messages are chosen.
+        system: The system prompt, if it is not among the messages.
+        tools: The tools that are bound to the model.
+        provider: Whose rules it follows.
+        pins: Ids of messages that are shown whatever else is not.
+        params: What is known of the user's request.
+        forced: Whether to leave out what can be, though nothing asks for it.
+        prompt: What a summarising model is asked for; None for the built-in prompt.
+        has_model: Whether there is one.
+        memory: Earlier requests, to be carried on.
+    """
+
+    budget: int | Budget
+    counter: TokenCounter
+    policy: ContextPolicy
+    system: str | SystemMessage | None = None
+    tools: Sequence[Any] = ()
+    provider: str | None = None
+    pins: Collection[str] = ()
+    params: Mapping[str, Any] = field(default_factory=dict)
+    forced: bool = False
+    prompt: str | None = None
+    has_model: bool = False
+    memory: RequestMemory | None = None
+
+
+def asking(messages: Sequence[BaseMessage], events: Sequence[ContextEvent], sending: Sending) -> Asking:
+    """The steps of a request whose summaries a model writes, if there is one."""
+    thread = ThreadView(messages, sending.counter, sending.policy, rules_for(sending.provider), frozenset(sending.pins), sending.memory)
+    fixed = fixed_costs(sending.system, sending.tools, sending.counter)
+    whole = sending.budget.request if isinstance(sending.budget, Budget) else sending.budget
+    limit = whole - sum(fixed.values())
+    governing = planning(thread, limit, events, params=sending.params, fixed=fixed, forced=sending.forced)
+    try:
+        left = next(governing)
+        while True:
+            left = governing.send((yield from _standing(left, thread, whole // 2, sending)))
+    except StopIteration as done:
+        governed: Governed = done.value
+        return governed
+
+
+def _standing(left: LeftOut, thread: ThreadView, chunk_tokens: int, sending: Sending) -> Generator[ModelRequest, str, Standing]:
+    policy = sending.policy
+    if not sending.has_model or policy.strategy == "window":
+        return written(left, thread)
+    if not left.may_fail or left.tokens < LEAST_TARGET:
+        return marker(left.count)
+    try:
+        text = yield from summarise(
+            left.messages,
+            previous=left.previous,
+            counter=thread.counter,
+            chunk_tokens=max(chunk_tokens, 2 * left.tokens),
+            target_tokens=left.tokens,
+            prompt=sending.prompt or SUMMARY_PROMPT,
+            verify=policy.verify,
+        )
+    except Exception as error:
+        pass_on(error)
+        if policy.on_failure == "raise":
+            raise
+        # Its text may hold what was said.
+        logger.warning("no summary was written: %s; the messages are %s", type(error).__name__, _INSTEAD[policy.on_failure])
+        return (
+            Standing("", "keep", failed=True) if policy.on_failure == "keep" else Standing(marker(left.count).text, "marker", failed=True)
+        )
+    return Standing(text, "model")
+
+
+_INSTEAD = {"marker": "left out without one", "keep": "kept as far as they fit"}
+
+
+def answered(steps: Asking, ask: Callable[[ModelRequest], str]) -> Governed:
+    """Carry the steps out in the calling thread."""
+    try:
+        request = next(steps)
+        while True:
+            try:
+                text = ask(request)
+            except Exception as error:
+                request = steps.throw(error)
+            else:
+                request = steps.send(text)
+    except StopIteration as done:
+        governed: Governed = done.value
+        return governed
+    finally:
+        steps.close()
+
+
+async def aanswered(steps: Asking, ask: Callable[[ModelRequest], Awaitable[str]], *, large: bool) -> Governed:
+    """Async twin of `answered`.
+
+    Args:
+        steps: The steps.
+        ask: Asks the model.
+        large: Whether planning takes so long that it must not be done on the event loop.
+    """
+    try:
+        step, value = await _advanced(steps.send, None, large)
+        while step is not None:
+            try:
+                text = await ask(step)
+            except Exception as error:
+                step, value = await _advanced(steps.throw, error, large)
+            else:
+                step, value = await _advanced(steps.send, text, large)
+        assert value is not None
+        return value
+    finally:
+        steps.close()
+
+
+async def _advanced(step: Callable[[Any], ModelRequest], given: Any, large: bool) -> tuple[ModelRequest | None, Governed | None]:
+    return await asyncio.to_thread(_advance, step, given) if large else _advance(step, given)
+
+
+def _advance(step: Callable[[Any], ModelRequest], given: Any) -> tuple[ModelRequest | None, Governed | None]:
+    try:
+        return step(given), None
+    except StopIteration as done:
+        return None, done.value

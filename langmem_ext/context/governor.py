@@ -1,0 +1,244 @@
+"""`ContextGovernor`: the chain with a model behind it, as an object, as a node of a graph, and on demand.
+
+It is the only place that calls a model for the sake of a context. What it decides comes back as events, for the thread's state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Annotated, Any, Final, NotRequired
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, SystemMessage
+from langchain_core.runnables import Runnable, RunnableConfig
+from langgraph.channels import UntrackedValue
+from langgraph.graph.message import add_messages
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.types import StateSnapshot
+from typing_extensions import TypedDict
+
+from langmem_ext.chat_model import make_model
+from langmem_ext.context.asking import LARGE, Sending, aanswered, answered, asking
+from langmem_ext.context.budget import Budget
+from langmem_ext.context.calling import aask, ask
+from langmem_ext.context.counters import counter_for
+from langmem_ext.context.decisions import RESTORE, ContextEvent
+from langmem_ext.context.govern import govern
+from langmem_ext.context.plan import Plan
+from langmem_ext.context.planning import Governed
+from langmem_ext.context.policy import ContextPolicy
+from langmem_ext.context.remembered import RequestMemory
+from langmem_ext.context.summary import ModelRequest
+from langmem_ext.errors import ConversationError
+from langmem_ext.messages.memo import Memo
+from langmem_ext.messages.tokens import TokenCounter
+
+EVENTS: Final = "context_events"
+REQUEST: Final = "llm_input_messages"
+
+
+class ContextState(TypedDict):
+    """The channels of a graph with a governor, to be inherited by its state."""
+
+    messages: Annotated[list[AnyMessage], add_messages]
+    context_events: NotRequired[list[ContextEvent]]
+    """What was decided so far: small, stored with the thread, inherited by its forks."""
+    llm_input_messages: NotRequired[Annotated[list[AnyMessage], UntrackedValue]]
+    """What the model is to be sent; made anew for every call, stored for none."""
+
+
+class ContextGovernor(Runnable[Mapping[str, Any], dict[str, Any]]):
+    """Chooses what a model is sent of a conversation, and has a model write the summaries if there is one.
+
+    As a node of a graph whose state has the channels of `ContextState` it puts the chosen messages into `llm_input_messages`, for the node
+    that calls the model, and what it has decided into `context_events`. One object serves many threads, sync and async.
+
+    Args:
+        budget: What a whole request may cost, in tokens, or how a model's window is shared out; by default what the model's profile says.
+        model: The chat model that summarises, or its name; with none, extracts stand for summaries.
+        policy: How messages are chosen.
+        counter: Counts tokens; by default the one that fits the model.
+        system: The system prompt that a request has besides.
+        tools: The tools that are bound to the model.
+        provider: Whose rules a request follows; by default rules that OpenAI and Anthropic both accept.
+        prompt: What the summarising model is asked for, in place of the built-in prompt.
+        params: Names of the state's `params` that are told again where messages are left out; name none that is sensitive.
+
+    Raises:
+        MissingExtra: A model was given by name and the extra `agents` is not installed.
+        InvalidInput: There is no such model, or nothing says what a request may cost.
+
+    Example:
+        `builder.add_node("govern", ContextGovernor(budget=8_000))`
+    """
+
+    def __init__(
+        self,
+        *,
+        budget: int | Budget | None = None,
+        model: BaseChatModel | str | None = None,
+        policy: ContextPolicy | None = None,
+        counter: TokenCounter | None = None,
+        system: str | SystemMessage | None = None,
+        tools: Sequence[Any] = (),
+        provider: str | None = None,
+        prompt: str | None = None,
+        params: Collection[str] = (),
+    ) -> None:
+        self.model = make_model(model) if isinstance(model, str) else model
+        self.policy = policy or ContextPolicy()
+        self.budget = budget if budget is not None else Budget.of_model(self.model)
+        self.counter = Memo(counter or counter_for(self.model))
+        self.system = system
+        self.tools = tuple(tools)
+        self.provider = provider
+        self.prompt = prompt
+        self.params = frozenset(params)
+        self._memory = RequestMemory()
+
+    # -- one request ---------------------------------------------------------------------------------------------------------------------
+
+    def govern(
+        self,
+        messages: Sequence[BaseMessage],
+        events: Sequence[ContextEvent] = (),
+        *,
+        pins: Collection[str] = (),
+        params: Mapping[str, Any] | None = None,
+        forced: bool = False,
+    ) -> Governed:
+        """What the model is sent of these messages.
+
+        Args:
+            messages: All of the conversation, oldest first; nothing of it is changed.
+            events: What was decided for earlier requests of this conversation.
+            pins: Ids of messages that are shown whatever else is not.
+            params: What is known of the user's request, by name; told again where messages are left out.
+            forced: Whether to leave out what can be, though nothing asks for it.
+
+        Raises:
+            ContextOverflow: What must be shown costs more than the budget.
+            SummaryFailed: The model wrote no summary, and the policy says to raise; or what the model itself raised.
+        """
+        sending = self._sending(pins, params, forced)
+        return answered(asking(messages, events, sending), self._ask)
+
+    async def agovern(
+        self,
+        messages: Sequence[BaseMessage],
+        events: Sequence[ContextEvent] = (),
+        *,
+        pins: Collection[str] = (),
+        params: Mapping[str, Any] | None = None,
+        forced: bool = False,
+    ) -> Governed:
+        """Async twin of `govern`."""
+        sending = self._sending(pins, params, forced)
+        return await aanswered(asking(messages, events, sending), self._aask, large=len(messages) > LARGE)
+
+    def preview(self, messages: Sequence[BaseMessage], events: Sequence[ContextEvent] = ()) -> Plan:
+        """What would be done to a request of these messages, without a model; it prints as a table."""
+        return govern(
+            messages,
+            budget=self.budget,
+            counter=self.counter,
+            events=events,
+            policy=self.policy,
+            system=self.system,
+            tools=self.tools,
+            provider=self.provider,
+        ).plan
+
+    def _sending(self, pins: Collection[str], params: Mapping[str, Any] | None, forced: bool) -> Sending:
+        return Sending(
+            budget=self.budget,
+            counter=self.counter,
+            # What a user has asked for fails where it cannot be done; it is not replaced by something else.
+            policy=replace(self.policy, on_failure="raise") if forced else self.policy,
+            system=self.system,
+            tools=self.tools,
+            provider=self.provider,
+            pins=pins,
+            params=params or {},
+            forced=forced,
+            prompt=self.prompt,
+            has_model=self.model is not None,
+            memory=self._memory,
+        )
+
+    def _ask(self, request: ModelRequest) -> str:
+        assert self.model is not None
+        return ask(self.model, request)
+
+    async def _aask(self, request: ModelRequest) -> str:
+        assert self.model is not None
+        return await aask(self.model, request)
+
+    # -- a node of a graph ---------------------------------------------------------------------------------------------------------------
+
+    def invoke(self, input: Mapping[str, Any], config: RunnableConfig | None = None, **kwargs: Any) -> dict[str, Any]:
+        """The update of a graph's state before its model is called."""
+        return _update(input, self.govern(input["messages"], input.get(EVENTS) or (), **self._known(input)))
+
+    async def ainvoke(self, input: Mapping[str, Any], config: RunnableConfig | None = None, **kwargs: Any) -> dict[str, Any]:
+        """Async twin of `invoke`."""
+        return _update(input, await self.agovern(input["messages"], input.get(EVENTS) or (), **self._known(input)))
+
+    def _known(self, state: Mapping[str, Any]) -> dict[str, Any]:
+        """What a state says that must not be lost: the question that waits, and the parameters that may be told."""
+        asked = next((m for m in reversed(state["messages"]) if isinstance(m, AIMessage)), None) if state.get("waiting_for_param") else None
+        params = state.get("params")
+        told = {name: value for name, value in params.items() if name in self.params} if isinstance(params, Mapping) else {}
+        return {"pins": (asked.id,) if asked is not None and asked.id else (), "params": told}
+
+    # -- on demand -----------------------------------------------------------------------------------------------------------------------
+
+    def compact(self, graph: CompiledStateGraph[Any, Any, Any, Any], config: RunnableConfig) -> Plan:
+        """Leave out of a thread's requests what can be, now; what was decided is written to its state, its messages stay.
+
+        Raises:
+            ConversationError: The thread waits for an answer, or its graph has no channel for what is decided.
+            ContextOverflow: What must be shown costs more than the budget.
+        """
+        state = graph.get_state(config)
+        messages, events = _at_rest(graph, state)
+        governed = self.govern(messages, events, **self._known(state.values), forced=True)
+        graph.update_state(config, {EVENTS: list(governed.events)})
+        return governed.plan
+
+    async def acompact(self, graph: CompiledStateGraph[Any, Any, Any, Any], config: RunnableConfig) -> Plan:
+        """Async twin of `compact`."""
+        state = await graph.aget_state(config)
+        messages, events = _at_rest(graph, state)
+        governed = await self.agovern(messages, events, **self._known(state.values), forced=True)
+        await graph.aupdate_state(config, {EVENTS: list(governed.events)})
+        return governed.plan
+
+    def restore(self, graph: CompiledStateGraph[Any, Any, Any, Any], config: RunnableConfig) -> None:
+        """Undo what was decided about a thread: its next request is chosen anew from all of its messages.
+
+        Raises:
+            ConversationError: The thread waits for an answer, or its graph has no channel for what is decided.
+        """
+        _, events = _at_rest(graph, graph.get_state(config))
+        graph.update_state(config, {EVENTS: [*events, RESTORE]})
+
+    async def arestore(self, graph: CompiledStateGraph[Any, Any, Any, Any], config: RunnableConfig) -> None:
+        """Async twin of `restore`."""
+        _, events = _at_rest(graph, await graph.aget_state(config))
+        await graph.aupdate_state(config, {EVENTS: [*events, RESTORE]})
+
+
+def _update(state: Mapping[str, Any], governed: Governed) -> dict[str, Any]:
+    update: dict[str, Any] = {REQUEST: governed.messages}
+    return update | {EVENTS: list(governed.events)} if governed.plan.added else update
+
+
+def _at_rest(graph: CompiledStateGraph[Any, Any, Any, Any], state: StateSnapshot) -> tuple[list[AnyMessage], list[ContextEvent]]:
+    """A thread's messages and what was decided about them."""
+    if EVENTS not in graph.channels:
+        raise ConversationError(f"the graph has no channel {EVENTS!r}: let its state inherit from ContextState, or use ContextMiddleware")
+    if state.tasks:
+        raise ConversationError("the thread has not ended its turn: answer what it asks, or let it go on, then try again")
+    return state.values.get("messages") or [], state.values.get(EVENTS) or []

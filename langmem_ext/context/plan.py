@@ -1,0 +1,82 @@
+"""`Plan`: what was done to a request and what it saved. It prints as a table, in a terminal and in a notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+
+from langchain_core.messages import BaseMessage
+
+from langmem_ext.context.decisions import ContextEvent
+from langmem_ext.context.view import Request
+from langmem_ext.messages.tokens import TokenCounter
+
+_NAMES = {"trim": "tool outputs cut down", "offload": "tool outputs offloaded", "thoughts": "reasoning left out", "nudge": "told of a loop"}
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What was done to a request.
+
+    Attributes:
+        limit: What the messages of the request may cost, in tokens.
+        before: What they would have cost with nothing more left out.
+        after: What they cost.
+        messages: How many the conversation has.
+        sent: How many the request has.
+        added: What was decided for this request; nothing where it is the one before and what is new.
+        stop: Why the turn is to be ended instead of sending the request; None where it is not.
+    """
+
+    limit: int
+    before: int
+    after: int
+    messages: int
+    sent: int
+    added: tuple[ContextEvent, ...] = ()
+    stop: str | None = None
+
+    @property
+    def rows(self) -> tuple[tuple[str, str], ...]:
+        """What was done, each with how much of it."""
+        rows = [("messages of the conversation", f"{self.messages:,}"), ("messages sent", f"{self.sent:,}")]
+        rows += [
+            (f"tokens, of at most {self.limit:,}", f"{self.before:,} → {self.after:,}" if self.before != self.after else f"{self.after:,}")
+        ]
+        for event in self.added:
+            if event["kind"] == "cut":
+                rows.append((f"left out, for a text by {event['by']}", f"{event['dropped']:,} messages"))
+        for kind, name in _NAMES.items():
+            if count := sum(event["kind"] == kind for event in self.added):
+                rows.append((name, f"{count:,}"))
+        if self.stop is not None:
+            rows.append(("turn ended", self.stop))
+        return tuple(rows)
+
+    def __str__(self) -> str:
+        width = max(len(name) for name, _ in self.rows)
+        return "\n".join(f"{name:<{width}}  {value}" for name, value in self.rows)
+
+    def __rich__(self) -> object:
+        from rich.table import Table  # noqa: PLC0415  # only who prints with rich has it
+
+        table = Table(show_header=False, box=None)
+        for name, value in self.rows:
+            table.add_row(name, value)
+        return table
+
+    def _repr_html_(self) -> str:
+        rows = "".join(f"<tr><th style='text-align:left'>{escape(name)}</th><td>{escape(value)}</td></tr>" for name, value in self.rows)
+        return f"<table>{rows}</table>"
+
+
+def contributors(request: Request, counter: TokenCounter, fixed: Mapping[str, int]) -> Sequence[tuple[str, int]]:
+    """The three largest parts of a request, each with what it costs."""
+    parts = [*fixed.items(), *((_named(message), counter.count(message)) for message in request.messages)]
+    return sorted(parts, key=lambda part: -part[1])[:3]
+
+
+def _named(message: BaseMessage) -> str:
+    of = f" of {message.name}" if message.name else ""
+    return f"the {message.type} message{of} {message.id or '(without id)'}"

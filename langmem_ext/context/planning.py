@@ -1,0 +1,310 @@
+"""How a request is planned: what to leave out, step after step, until it fits. Pure: for texts it asks whoever drives it."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, TypeAlias
+
+from langchain_core.messages import BaseMessage, SystemMessage, ToolMessage
+
+from langmem_ext.context.decisions import ContextEvent, Decisions, decided, still_told
+from langmem_ext.context.loops import Nudge, Stop, plan_nudge
+from langmem_ext.context.messages_strategy import TRIMMED_MARKER
+from langmem_ext.context.plan import Plan, contributors
+from langmem_ext.context.policy import Aim
+from langmem_ext.context.view import Request, ThreadView
+from langmem_ext.context.window import Cut, Room, plan_cut, plan_outputs
+from langmem_ext.context.zones import plan_old_outputs, plan_zoned_cut
+from langmem_ext.errors import ContextOverflow
+from langmem_ext.messages.annotations import notes_of
+
+MARKER_TOKENS: Final = 40
+LEAST_GAIN: Final = 0.1
+"""Of a request that would fit: what saves less is not done."""
+
+CLOSE: Final = 1.05
+"""By how much a request may miss what it is to come down to, if it does so with nothing left out but parts of outputs."""
+
+ATTEMPTS: Final = 5
+"""How often a request is planned anew, with less room, because what mending adds to it was not planned for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Governed:
+    """What a model is sent, and why.
+
+    Attributes:
+        messages: The messages; those that nothing was left out of are the very objects that were given.
+        plan: What was done, and what it saved; it prints as a table.
+        events: All that was decided so far, to be given with the next request of the conversation.
+    """
+
+    messages: list[BaseMessage]
+    plan: Plan
+    events: tuple[ContextEvent, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """Messages that a text shall stand for.
+
+    Attributes:
+        messages: Those that were shown until now, oldest first.
+        previous: What stood for the messages before them; empty where nothing did.
+        count: How many messages the text will stand for, those before included.
+        tokens: What the text may cost.
+        may_fail: Whether a summary may be tried: none has failed just now.
+    """
+
+    messages: tuple[BaseMessage, ...]
+    previous: str
+    count: int
+    tokens: int
+    may_fail: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What stands for messages that are left out.
+
+    Attributes:
+        text: The text.
+        by: Who wrote it: `marker`, `extract` or `model`; `keep` asks for the messages instead, as far as they fit.
+        failed: Whether a summary was tried and failed.
+    """
+
+    text: str
+    by: str
+    failed: bool = False
+
+
+Governing: TypeAlias = Generator[LeftOut, Standing, Governed]
+
+
+def marker(count: int) -> Standing:
+    """What stands for so many messages of which nothing else is told."""
+    return Standing(TRIMMED_MARKER.format(count=count), "marker")
+
+
+def planning(
+    thread: ThreadView,
+    limit: int,
+    events: Sequence[ContextEvent] = (),
+    *,
+    params: Mapping[str, Any] | None = None,
+    fixed: Mapping[str, int] | None = None,
+    forced: bool = False,
+) -> Governing:
+    """Plan a request. It asks, at most once, what shall stand for the messages that are left out.
+
+    Args:
+        thread: The conversation.
+        limit: What its messages may cost, in tokens.
+        events: What was decided for earlier requests.
+        params: What is known of the user's request, by name; told again where messages are left out.
+        fixed: What else of the request costs how much, by name, for the message of an overflow.
+        forced: Whether to leave something out though nothing asks for it.
+
+    Raises:
+        ContextOverflow: What must be shown costs more than the limit.
+        InvalidInput: Events that are none.
+    """
+    policy = thread.policy
+    # A turn repeats itself at a result or not at all.
+    at_result = len(thread) and isinstance(thread.messages[-1], ToolMessage)
+    nudge = plan_nudge(thread.messages, policy.nudge_at, policy.stop_at) if at_result else None
+    decisions = decided(events)
+    new = _nudged(thread, decisions, nudge)
+    decisions = decisions.and_then(new) if new else decisions
+    request = now = thread.request(decisions)
+    aim = policy.aim(now.tokens, len(now.messages), limit, forced=forced)
+    if policy.strategy == "messages" and not forced:
+        found = yield from _Relief(thread, decisions, now, limit, aim or Aim(limit, 0), params or {}).by_count()
+        new += found
+        decisions = decisions.and_then(found)
+        request = thread.request(decisions)
+        aim = policy.aim(request.tokens, len(request.messages), limit)
+    if aim is not None:
+        found = yield from _Relief(thread, decisions, request, limit, aim, params or {}).found(
+            compact=forced and policy.strategy == "messages"
+        )
+        new += found
+        request = thread.request(decisions.and_then(found))
+        if request.tokens > limit:
+            raise ContextOverflow(limit, request.tokens, contributors(request, thread.counter, fixed or {}))
+    stop = nudge.text if isinstance(nudge, Stop) else None
+    plan = Plan(limit, now.tokens, request.tokens, len(thread), len(request.messages), tuple(new), stop)
+    return Governed(request.messages, plan, tuple(_kept_events(thread, [*events, *new]) if any(map(_is_cut, new)) else [*events, *new]))
+
+
+def _is_cut(event: ContextEvent) -> bool:
+    return bool(event["kind"] == "cut")
+
+
+def _kept_events(thread: ThreadView, events: Sequence[ContextEvent]) -> list[ContextEvent]:
+    """What was decided, without what a cut has made void: a thread that is cut a thousand times does not carry all of it along."""
+    decisions = decided(events)
+    start = thread.start(decisions)
+    return still_told(events, {thread.key(at) for at in (*thread.before(start, decisions), *range(start, len(thread)))})
+
+
+def _nudged(thread: ThreadView, decisions: Decisions, nudge: Nudge | Stop | None) -> list[ContextEvent]:
+    """The event of telling the model that it repeats itself; none if it was told."""
+    if not isinstance(nudge, Nudge) or (after := thread.key(nudge.after)) in decisions.nudges:
+        return []
+    return [{"kind": "nudge", "after": after, "text": nudge.text}]
+
+
+class _Relief:
+    """The search for what to leave out of one request."""
+
+    def __init__(self, thread: ThreadView, decisions: Decisions, now: Request, limit: int, aim: Aim, params: Mapping[str, Any]) -> None:
+        self._thread = thread
+        self._decisions = decisions
+        self._now = now
+        self._limit = limit
+        self._params = params
+        self._aim = aim
+        self._must = now.tokens > limit
+        policy = thread.policy
+        share = 0 if policy.strategy == "window" else policy.summary_share
+        free = aim.tokens - sum(thread.cost(at, decisions) for at in thread.pinned)
+        self._text = max(int(free * share), MARKER_TOKENS) + self._told(params)
+
+    def _told(self, params: Mapping[str, Any]) -> int:
+        return self._thread.counter.count_text(known(params)) if params else 0
+
+    def found(self, *, compact: bool = False) -> Generator[LeftOut, Standing, list[ContextEvent]]:
+        """What is decided: old outputs cut down, and if that is not enough, a cut; or all but the system messages summed up."""
+        thread, aim = self._thread, self._aim
+        if compact:
+            systems = (at for at in thread.pinned if isinstance(thread.messages[at], SystemMessage))
+            return (yield from self._with_text(self._decisions, Cut(len(thread), tuple(sorted(systems))), compact=True))
+        events = self._thoughts()
+        events += plan_outputs(thread, self._decisions.and_then(events), self._now.tokens - aim.tokens, self._limit)
+        light = self._decisions.and_then(events)
+        request = thread.request(light)
+        if request.tokens <= min(aim.tokens * CLOSE, self._limit) and (aim.messages is None or len(request.messages) <= aim.messages):
+            return events
+        cut = self._cut(light)
+        if cut is None or not self._worth(light, cut):
+            return events
+        if not self._covered(light, cut):
+            return [*events, *cut.events]
+        return events + (yield from self._with_text(light, cut))
+
+    def by_count(self) -> Generator[LeftOut, Standing, list[ContextEvent]]:
+        """What the strategy decides that goes by the number of messages, whatever the request costs."""
+        events = plan_old_outputs(self._thread, self._decisions)
+        light = self._decisions.and_then(events)
+        cut = plan_zoned_cut(self._thread, light)
+        return events if cut is None else events + (yield from self._with_text(light, cut))
+
+    def _thoughts(self) -> list[ContextEvent]:
+        thread = self._thread
+        if thread.policy.thoughts != "compaction" or not thread.strippable:
+            return []
+        return [{"kind": "thoughts", "through": thread.key(thread.strippable - 1)}]
+
+    # -- the cut
+
+    def _cut(self, decisions: Decisions) -> Cut | None:
+        """A cut that fits with its text, mended; with a shorter text where it fits with none so long."""
+        for text in dict.fromkeys((self._text, MARKER_TOKENS, 0)):
+            less = 0
+            for _ in range(ATTEMPTS):
+                cut = plan_cut(self._thread, decisions, self._room(text, less), self._important())
+                if cut is None:
+                    break
+                over = self._size(decisions, cut) + text - self._limit
+                if over <= 0:
+                    self._text = text
+                    return cut
+                less += over
+        return None
+
+    def _room(self, text: int, less: int) -> Room:
+        limit, aim = self._limit - less, self._aim
+        return Room(limit, min(aim.tokens - less, limit), aim.floor, text, aim.messages)
+
+    def _important(self) -> list[int]:
+        """Where the messages stand that are marked as important, newest first."""
+        if self._thread.policy.strategy != "hybrid":
+            return []
+        messages = self._thread.messages
+        return [at for at in range(len(messages) - 1, -1, -1) if notes_of(vars(messages[at])).get("important") is True]
+
+    def _size(self, decisions: Decisions, cut: Cut) -> int:
+        if not self._covered(decisions, cut):
+            return self._thread.request(decisions.and_then(cut.events)).tokens
+        return self._tokens(decisions, cut, Standing("", "marker"))
+
+    def _worth(self, decisions: Decisions, cut: Cut) -> bool:
+        """Whether the cut leaves out anything, and enough, unless the request would not fit without it."""
+        gained = self._now.tokens - self._size(decisions, cut) - self._text
+        return self._must or self._aim.messages is not None or gained >= self._now.tokens * LEAST_GAIN
+
+    # -- what stands for what is cut
+
+    def _with_text(self, decisions: Decisions, cut: Cut, *, compact: bool = False) -> Generator[LeftOut, Standing, list[ContextEvent]]:
+        """The cut with what stands for what it leaves out; with less, where that saves too little or does not fit."""
+        left = self._left_out(decisions, cut)
+        standing = (yield left) if self._text >= MARKER_TOKENS else Standing("", "marker")
+        failed = standing.failed
+        if standing.by == "keep" and not self._must:
+            return self._noted(failed)
+        if standing.by == "model" and self._tokens(decisions, cut, standing) > self._now.tokens * (1 - self._thread.policy.least_saved):
+            standing, failed = marker(left.count), True
+        if compact and standing.by != "marker":
+            standing = replace(standing, by="compact")
+        tried = [*([standing] if standing.by != "keep" else []), marker(left.count), Standing("", "marker")]
+        fits = next((one for one in tried if self._tokens(decisions, cut, one) <= self._limit), tried[-1])
+        return [*self._noted(failed), *cut.events, self._event(decisions, cut, fits)]
+
+    def _tokens(self, decisions: Decisions, cut: Cut, standing: Standing) -> int:
+        return self._thread.request(decisions.and_then([*cut.events, self._event(decisions, cut, standing)])).tokens
+
+    def _noted(self, failed: bool) -> list[ContextEvent]:
+        return [{"kind": "failed", "at": len(self._thread)}] if failed else []
+
+    def _left_out(self, decisions: Decisions, cut: Cut) -> LeftOut:
+        thread = self._thread
+        new = self._covered(decisions, cut)
+        previous = decisions.cut.text if decisions.cut is not None and decisions.cut.by != "marker" else ""
+        failed = decisions.failed
+        may = failed is None or len(thread) - failed >= thread.policy.cooldown
+        count = cut.start - len(cut.kept)
+        return LeftOut(tuple(thread.messages[at] for at in new), without_known(previous), count, self._text - self._told(self._params), may)
+
+    def _covered(self, decisions: Decisions, cut: Cut) -> list[int]:
+        """The messages that were shown until now and are not any more."""
+        thread, old = self._thread, self._thread.start(decisions)
+        shown = [*thread.before(old, decisions), *range(old, cut.start)]
+        return [at for at in shown if at not in cut.kept]
+
+    def _event(self, decisions: Decisions, cut: Cut, standing: Standing) -> ContextEvent:
+        thread = self._thread
+        text = standing.text + known(self._params) if standing.text else ""
+        return {
+            "kind": "cut",
+            "through": thread.key(cut.start - 1),
+            "kept": [thread.key(at) for at in cut.kept],
+            "text": text,
+            "by": standing.by,
+            "covers": [thread.key(at) for at in self._covered(decisions, cut)],
+            "dropped": cut.start - len(cut.kept),
+        }
+
+
+_KNOWN: Final = "\n\nKnown so far:"
+
+
+def known(params: Mapping[str, Any]) -> str:
+    """What is known of the user's request, as lines behind the text that stands for messages."""
+    return _KNOWN + "".join(f"\n- {name}: {value}" for name, value in params.items()) if params else ""
+
+
+def without_known(text: str) -> str:
+    """A text without those lines."""
+    return text.partition(_KNOWN)[0]

@@ -1,0 +1,138 @@
+"""`ContextPolicy`: how the messages of a request are chosen, in one object for the function, the node and the middleware."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias
+
+from langmem_ext.errors import InvalidInput
+
+Strategy: TypeAlias = Literal["window", "summary", "hybrid", "messages"]
+Condition: TypeAlias = tuple[Literal["tokens", "messages", "fraction"], float]
+Trigger: TypeAlias = Condition | Sequence[Condition] | Mapping[str, float]
+"""One condition; several, of which any is enough; or several by name, all of which must hold: as LangChain's own middleware takes them."""
+
+STRATEGIES: Final = ("window", "summary", "hybrid", "messages")
+MEASURES: Final = ("tokens", "messages", "fraction")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextPolicy:
+    """How the messages of a request are chosen. Sizes are in tokens unless they say otherwise.
+
+    Attributes:
+        strategy: What stands for the messages that are left out. `window`: a line that says how many they are. `summary`: a summary of
+            them, by a model where there is one, else an extract. `hybrid`: a summary, and word for word the messages that are marked as
+            important. `messages`: by the number of messages, whatever their size.
+        trigger: When something is left out besides when a request would not fit: `("tokens", n)`, `("messages", n)`, `("fraction", f)` of
+            the budget; a list of these, any of which is enough; or a mapping, all of whose conditions must hold.
+        target: How much of the budget the request takes after something was left out, at most, unless the latest tool round takes more.
+        floor: How much of it the request takes at least, if there is enough to show.
+        tool_output_trim_chars: What is shown of an old tool output, in characters; 0: all of it.
+        offload: Show of a large old output its beginning and its end with a reference, by which `read_tool_output` shows the rest.
+        protected_tokens: How much of the newest tool output is not offloaded; in a budget under 112,000 less, in proportion.
+        least_offload_tokens: From how much old output on any is offloaded; in a small budget less too.
+        thoughts: When a model's reasoning is left out of earlier turns: `turn`, when the user speaks again, as providers do themselves;
+            `compaction`, only when something else is left out too, which keeps the prefix identical until then; `never`.
+        summary_share: How much of what the pins leave of the budget a summary may take.
+        least_saved: How much of a request a summary must save, as a share; one that saves less is not used.
+        verify: Whether a model is asked a second time, for what its summary lacks.
+        on_failure: What stands for messages whose summary failed: `marker`, the line of `window`; `keep`, the messages, as far as they fit;
+            `raise`, the error.
+        cooldown: How many messages must have been added until a summary is tried again after one that failed or saved too little.
+        nudge_at: From how many equal tool calls with equal results in a turn on the model is told so; 0: never.
+        stop_at: From how many on the turn is ended; 0: never.
+        max_messages: The number of messages from which on `messages` leaves some out; 0: never.
+
+    Raises:
+        InvalidInput: A value cannot be used.
+    """
+
+    strategy: Strategy = "summary"
+    trigger: Trigger | None = None
+    target: float = 0.75
+    floor: float = 0.6
+    tool_output_trim_chars: int = 2_000
+    offload: bool = False
+    protected_tokens: int = 50_000
+    least_offload_tokens: int = 30_000
+    thoughts: Literal["turn", "compaction", "never"] = "turn"
+    summary_share: float = 0.2
+    least_saved: float = 0.2
+    verify: bool = True
+    on_failure: Literal["marker", "keep", "raise"] = "marker"
+    cooldown: int = 6
+    nudge_at: int = 3
+    stop_at: int = 6
+    max_messages: int = 40
+
+    def __post_init__(self) -> None:
+        if self.strategy not in STRATEGIES:
+            raise InvalidInput(f"there is no strategy {self.strategy!r}: it is one of {', '.join(STRATEGIES)}")
+        if not 0 < self.floor <= self.target <= 1:
+            raise InvalidInput(f"floor {self.floor} and target {self.target} must be shares of the budget, the floor not above the target")
+        if not 0 < self.summary_share < 1:
+            raise InvalidInput(f"summary_share is a share of the budget between 0 and 1, not {self.summary_share}")
+        conditions_of(self.trigger)
+
+    def aim(self, tokens: int, messages: int, limit: int, *, forced: bool = False) -> Aim | None:
+        """What a request of so many tokens and messages is to come down to, if it may cost `limit`; None if it may go as it is.
+
+        It comes down to a share of whatever it has passed, so that it has some way to go until it is passed again.
+        """
+        met = [
+            group
+            for group in conditions_of(self.trigger)
+            if all(_measured(name, tokens, messages, limit) >= least for name, least in group)
+        ]
+        if not (met or forced or tokens > limit):
+            return None
+        sizes = [int(least * limit if name == "fraction" else least) for group in met for name, least in group if name != "messages"]
+        counts = [int(least) for group in met for name, least in group if name == "messages"]
+        passed = min([limit, *sizes, *([tokens * 2 // 3] if forced else [])])
+        most = max(int(min(counts) * self.target), 1) if counts else None
+        return Aim(int(passed * self.target), int(passed * self.floor) if most is None and not forced else 0, most)
+
+
+@dataclass(frozen=True, slots=True)
+class Aim:
+    """What a request is to come down to.
+
+    Attributes:
+        tokens: What it costs at most.
+        floor: What it costs at least, if there is enough to show.
+        messages: How many messages it has at most; None: as many as fit.
+    """
+
+    tokens: int
+    floor: int
+    messages: int | None = None
+
+
+def _measured(name: str, tokens: int, messages: int, limit: int) -> float:
+    if name == "fraction":
+        return tokens / limit if limit > 0 else float("inf")
+    return tokens if name == "tokens" else messages
+
+
+def conditions_of(trigger: Any) -> list[list[tuple[str, float]]]:
+    """A trigger as alternatives, each of conditions that must all hold.
+
+    Raises:
+        InvalidInput: It is no trigger.
+    """
+    if trigger is None:
+        return []
+    if isinstance(trigger, Mapping):
+        alternatives = [list(trigger.items())]
+    elif isinstance(trigger, tuple) and len(trigger) == 2 and isinstance(trigger[0], str):
+        alternatives = [[trigger]]
+    elif isinstance(trigger, Sequence) and not isinstance(trigger, str):
+        return [group for one in trigger for group in conditions_of(one)]
+    else:
+        raise InvalidInput(f"a trigger is like ('tokens', 4000), ('messages', 40) or ('fraction', 0.8), not {trigger!r}")
+    for name, least in (condition for group in alternatives for condition in group):
+        if name not in MEASURES or isinstance(least, bool) or not isinstance(least, int | float) or least <= 0:
+            raise InvalidInput(f"a trigger is like ('tokens', 4000), ('messages', 40) or ('fraction', 0.8), not ({name!r}, {least!r})")
+    return alternatives

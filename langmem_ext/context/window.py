@@ -1,0 +1,250 @@
+"""Which messages of a thread are left out, and which tool outputs are cut down, so that a request fits. Pure.
+
+Old tool outputs go first, oldest before newest, and the last of them only as far as is needed. If that is not enough, the thread is cut:
+the newest messages are shown, whole turns where that leaves enough, else whole rounds of tool calls. The latest round of tool calls stays
+word for word if it fits at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any, Final
+
+from langchain_core.messages import HumanMessage, ToolMessage
+
+from langmem_ext.context.budget import scaled
+from langmem_ext.context.decisions import ContextEvent, Decisions
+from langmem_ext.context.tool_output import READ_TOOL, plan_offload, trimmed
+from langmem_ext.context.view import ThreadView
+from langmem_ext.messages.pairing import safe_boundaries
+from langmem_ext.messages.text import text_of
+
+LEAST_SAVED: Final = 32
+"""Tokens: an output that would be shorter by less is left as it is."""
+
+LEAST_SHOWN: Final = 60
+"""Tokens: an output of which there is no room for more is not shown with its round."""
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What a request may cost, in tokens of messages alone.
+
+    Attributes:
+        limit: At most.
+        target: What it takes after something was left out, at most.
+        floor: And at least, if there is enough to show.
+        text: Of it, what may stand for the messages left out.
+        most: How many messages it has at most; None: as many as fit.
+    """
+
+    limit: int
+    target: int
+    floor: int
+    text: int
+    most: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A cut that is planned.
+
+    Attributes:
+        start: The first message that is shown again; where the shown part begins already, only outputs are cut down.
+        kept: Those before it that are shown.
+        events: What is cut down of the outputs that are shown.
+    """
+
+    start: int
+    kept: tuple[int, ...]
+    events: tuple[ContextEvent, ...] = ()
+
+
+# -- old tool outputs ----------------------------------------------------------------------------------------------------------------------
+
+
+def plan_outputs(thread: ThreadView, decisions: Decisions, over: int, limit: int) -> list[ContextEvent]:
+    """What is shown of old tool outputs, so that the request costs `over` tokens less, as far as they can give that.
+
+    The last two messages, and the latest round of tool calls, stay as they are.
+    """
+    chars = thread.policy.tool_output_trim_chars
+    shown = range(thread.start(decisions), min(thread.latest_round, len(thread) - 2))
+    old = [at for at in shown if isinstance(thread.messages[at], ToolMessage) and not _is_cut_down(thread, at, decisions)]
+    events, saved = _offloads(thread, decisions, old, over, limit) if thread.policy.offload else ([], 0)
+    if not chars:
+        return events
+    for at in old:
+        if saved >= over:
+            break
+        if any(event["at"] == thread.key(at) for event in events):
+            continue
+        full = thread.cost(at, decisions)
+        size = max(chars, _length_that_costs(thread, at, full - (over - saved)))
+        less = full - _cost_of(thread, at, size)
+        if less > LEAST_SAVED:
+            events.append({"kind": "trim", "at": thread.key(at), "chars": size})
+            saved += less
+    return events
+
+
+def _offloads(thread: ThreadView, decisions: Decisions, old: Sequence[int], over: int, limit: int) -> tuple[list[ContextEvent], int]:
+    policy = thread.policy
+    costs = [thread.cost(at, decisions) for at in old]
+    outputs = [thread.messages[at] for at in old]
+    protected, least = scaled(policy.protected_tokens, limit), scaled(policy.least_offload_tokens, limit)
+    exempt = (READ_TOOL,)
+    chosen = plan_offload(outputs, costs, protected_tokens=protected, least_tokens=least, exempt=exempt, before=len(outputs))
+    events: list[ContextEvent] = [{"kind": "offload", "at": thread.key(old[place])} for place in chosen]
+    after = decisions.and_then(events)
+    return events, sum(costs[place] - thread.cost(old[place], after) for place in chosen)
+
+
+def _is_cut_down(thread: ThreadView, at: int, decisions: Decisions) -> bool:
+    key = thread.key(at)
+    return key in decisions.trims or key in decisions.offloads
+
+
+def _length_that_costs(thread: ThreadView, at: int, wanted: int) -> int:
+    """About how many characters of an output cost `wanted` tokens."""
+    return int(_length(thread, at) * max(wanted, 0) / max(thread.counter.count(thread.messages[at]), 1) * 0.95)
+
+
+def _length(thread: ThreadView, at: int) -> int:
+    content: Any = thread.messages[at].content
+    return len(content) if isinstance(content, str) else max(len(text_of(content)), len(str(content)) // 2)
+
+
+def _cost_of(thread: ThreadView, at: int, chars: int) -> int:
+    message = thread.messages[at]
+    assert isinstance(message, ToolMessage)
+    return thread.counter.count(trimmed(message, chars))
+
+
+# -- where a thread is cut -----------------------------------------------------------------------------------------------------------------
+
+
+def plan_cut(thread: ThreadView, decisions: Decisions, room: Room, important: Iterable[int] = ()) -> Cut | None:
+    """Where the thread is cut so that the request fits; None where it fits nowhere.
+
+    Args:
+        thread: The thread.
+        decisions: What holds; outputs that are cut down cost what is shown of them.
+        room: What the request may cost.
+        important: Messages that stay, newest first, as far as a quarter of the room goes.
+    """
+    old = thread.start(decisions)
+    costs = [thread.cost(at, decisions) for at in range(old, len(thread))]
+    tail = [*accumulate(reversed(costs), initial=0)][::-1]
+    pins = _Pins(thread, decisions, old, costs, _within(thread, decisions, important, room.limit // 4))
+    places = [old + at for at in safe_boundaries(thread.messages[old:])]
+    sizes = {at: tail[at - old] + pins.before(at) for at in places}
+    most = len(thread) if room.most is None else room.most - (1 if room.text else 0)
+    later = {at: size for at, size in sizes.items() if pins.leave_out(old, at)}
+    few = {at: size for at, size in later.items() if len(thread) - at + len(pins.at(at)) <= most}
+    start = _start(thread, few or later, room)
+    if start is not None:
+        return _fuller(thread, decisions, room, Cut(start, pins.at(start)), sizes)
+    return _squeezed(thread, decisions, room, pins, sizes)
+
+
+class _Pins:
+    """Which messages before a cut stay, and what they cost."""
+
+    def __init__(self, thread: ThreadView, decisions: Decisions, old: int, costs: Sequence[int], important: frozenset[int]) -> None:
+        self._costs = {at: costs[at - old] if at >= old else thread.cost(at, decisions) for at in thread.pinned | important}
+        self._places = sorted(self._costs)
+
+    def at(self, start: int) -> tuple[int, ...]:
+        return tuple(at for at in self._places if at < start)
+
+    def before(self, start: int) -> int:
+        return sum(self._costs[at] for at in self.at(start))
+
+    def leave_out(self, old: int, start: int) -> bool:
+        """Whether a cut at `start` leaves out anything that one at `old` does not."""
+        return start - old > sum(old <= at < start for at in self._places)
+
+
+def _within(thread: ThreadView, decisions: Decisions, important: Iterable[int], tokens: int) -> frozenset[int]:
+    kept = set()
+    for at in important:
+        tokens -= thread.cost(at, decisions)
+        if tokens < 0:
+            break
+        kept.add(at)
+    return frozenset(kept)
+
+
+def _start(thread: ThreadView, sizes: dict[int, int], room: Room) -> int | None:
+    """The first message to be shown: of a turn, if whole turns are enough, else of a round; the latest round is shown if it fits at all."""
+    newest = thread.latest_round if sizes.get(thread.latest_round, room.limit + 1) <= room.limit else len(thread)
+    fits = [at for at, size in sizes.items() if size + room.text <= room.target and at <= newest]
+    full = [at for at in fits if sizes[at] >= room.floor]
+    turns = [at for at in full if at < len(thread) and isinstance(thread.messages[at], HumanMessage)]
+    if turns or full:
+        return max(turns or full)  # the fewest messages that are enough: the longest way until something is left out again
+    if fits:
+        return min(fits)
+    over = [at for at, size in sizes.items() if size + room.text <= room.limit and at <= newest]
+    return max(over) if over else newest if newest < len(thread) else None
+
+
+def _fuller(thread: ThreadView, decisions: Decisions, room: Room, cut: Cut, sizes: dict[int, int]) -> Cut:
+    """The cut, or one a round earlier with that round's outputs cut down, if the request would show too little otherwise."""
+    earlier = max((at for at in sizes if at < cut.start), default=None)
+    if sizes[cut.start] >= room.floor or earlier is None or not thread.policy.tool_output_trim_chars:
+        return cut
+    over = sizes[earlier] + room.text
+    events = plan_squeeze(thread, decisions, range(earlier, cut.start), over - room.target)
+    if events is None:
+        # Nothing of it can be cut down: it is shown as it is if that leaves some room for what comes.
+        events = [] if over <= (room.target + room.limit) // 2 else None
+    return cut if events is None else Cut(earlier, tuple(at for at in cut.kept if at < earlier), tuple(events))
+
+
+def _squeezed(thread: ThreadView, decisions: Decisions, room: Room, pins: _Pins, sizes: dict[int, int]) -> Cut | None:
+    """The latest round with its outputs cut down; without it, if that is not enough; None if nothing fits."""
+    for start in (thread.latest_round, len(thread)):
+        if start not in sizes:
+            continue
+        events = plan_squeeze(thread, decisions, range(start, len(thread)), sizes[start] + room.text - room.limit)
+        if events is not None:
+            return Cut(start, pins.at(start), tuple(events))
+    return None
+
+
+def plan_squeeze(thread: ThreadView, decisions: Decisions, among: Iterable[int], over: int) -> list[ContextEvent] | None:
+    """What is shown of the outputs among these messages, so that they cost `over` tokens less; None if they cannot give that.
+
+    The largest give first, down to a level that is the same for all.
+    """
+    if over <= 0:
+        return []
+    costs = {at: thread.cost(at, decisions) for at in among if isinstance(thread.messages[at], ToolMessage)}
+    level = _level(list(costs.values()), over)
+    if level < LEAST_SHOWN:
+        return None
+    # How many characters cost so many tokens is an estimate: where it was too high, less is shown.
+    for share in (1, 0.85, 0.65, 0.45):
+        events: list[ContextEvent] = []
+        saved = 0
+        for at, full in ((at, full) for at, full in costs.items() if full > level):
+            chars = max(int(_length_that_costs(thread, at, level - LEAST_SHOWN // 2) * share), 1)
+            saved += full - _cost_of(thread, at, chars)
+            events.append({"kind": "trim", "at": thread.key(at), "chars": chars})
+        if saved >= over:
+            return events
+    return None
+
+
+def _level(costs: Sequence[int], over: int) -> int:
+    """The height to which the highest must come down so that all together are lower by `over`; 0 where they cannot."""
+    highest = [*sorted(costs, reverse=True), 0]
+    for count in range(1, len(highest)):
+        gives = sum(highest[:count]) - highest[count] * count
+        if over <= gives:
+            return highest[count] + (gives - over) // count
+    return 0

@@ -1,0 +1,37 @@
+"""The strategy that goes by the number of messages, on a thread that something was decided about before. Pure."""
+
+from __future__ import annotations
+
+from langchain_core.messages import BaseMessage, ToolMessage
+
+from langmem_ext.context.decisions import ContextEvent, Decisions
+from langmem_ext.context.messages_strategy import plan_zones, trim_end
+from langmem_ext.context.view import ThreadView
+from langmem_ext.context.window import Cut
+
+
+def plan_old_outputs(thread: ThreadView, decisions: Decisions) -> list[ContextEvent]:
+    """What is shown of all outputs but the last exchange's."""
+    chars = thread.policy.tool_output_trim_chars
+    if not chars:
+        return []
+    old = range(thread.start(decisions), trim_end(thread.messages))
+    outputs = [at for at in old if isinstance(thread.messages[at], ToolMessage) and thread.key(at) not in decisions.trims]
+    events: list[ContextEvent] = [{"kind": "trim", "at": thread.key(at), "chars": chars} for at in outputs]
+    after = decisions.and_then(events)
+    return [event for event, at in zip(events, outputs, strict=True) if thread.shown(at, after) is not thread.messages[at]]
+
+
+def plan_zoned_cut(thread: ThreadView, decisions: Decisions) -> Cut | None:
+    """The dropped middle, between the first run and the newest messages; None where there are not too many messages."""
+    start = thread.start(decisions)
+    shown: list[tuple[int | None, BaseMessage]] = [(at, thread.messages[at]) for at in thread.before(start, decisions)]
+    if start and decisions.cut is not None and decisions.cut.text:
+        shown.append((None, thread.standing(decisions.cut)[0]))
+    shown += [(at, thread.messages[at]) for at in range(start, len(thread))]
+    zones = plan_zones([message for _, message in shown], thread.policy.max_messages)
+    if zones is None:
+        return None
+    kept = tuple(at for at, _ in shown[: zones.head_end] if at is not None)
+    tail = next((at for at, _ in shown[zones.tail_start :] if at is not None), len(thread))
+    return Cut(tail, kept)

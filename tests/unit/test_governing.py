@@ -1,0 +1,280 @@
+"""What a model is sent: within the budget, the same from turn to turn, and nothing that must be there is missing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+
+from langmem_ext.context.decisions import RESTORE, ContextEvent
+from langmem_ext.context.govern import govern
+from langmem_ext.context.planning import Governed
+from langmem_ext.context.policy import ContextPolicy
+from langmem_ext.errors import ContextOverflow, InvalidInput
+from langmem_ext.messages.tokens import ApproximateCounter
+
+COUNTER = ApproximateCounter()
+
+
+def chat(turns: int, words: int = 40) -> list[BaseMessage]:
+    """A system message, and turns of a question and an answer."""
+    said: list[BaseMessage] = [SystemMessage("Answer briefly.", id="system")]
+    for turn in range(turns):
+        said += [
+            HumanMessage(f"question {turn} " + "word " * words, id=f"q{turn}"),
+            AIMessage(f"answer {turn} " + "word " * words, id=f"a{turn}"),
+        ]
+    return [*said, HumanMessage("the latest question", id="latest")]
+
+
+def round_of(name: str, output: str, *, number: int = 0) -> list[BaseMessage]:
+    call = AIMessage("", tool_calls=[{"name": name, "args": {"n": number}, "id": f"call-{name}-{number}"}], id=f"ai-{name}-{number}")
+    return [call, ToolMessage(output, tool_call_id=f"call-{name}-{number}", name=name, id=f"out-{name}-{number}")]
+
+
+def tokens(messages: Sequence[BaseMessage]) -> int:
+    return sum(map(COUNTER.count, messages))
+
+
+def run(messages: Sequence[BaseMessage], budget: int, **given: Any) -> Governed:
+    return govern(messages, budget=budget, counter=COUNTER, **given)
+
+
+def ids(messages: Sequence[BaseMessage]) -> list[str | None]:
+    return [message.id for message in messages]
+
+
+def kinds(events: Sequence[ContextEvent]) -> list[str]:
+    return [event["kind"] for event in events]
+
+
+# -- what fits is sent as it is ------------------------------------------------------------------------------------------------------------
+
+
+def test_what_fits_is_sent_as_it_is() -> None:
+    messages = chat(4)
+    governed = run(messages, 10_000)
+    assert governed.messages == messages
+    assert all(sent is given for sent, given in zip(governed.messages, messages, strict=True))
+    assert governed.events == ()
+
+
+def test_the_list_and_its_messages_stay_as_they_are() -> None:
+    messages = [*chat(20), *round_of("look", "x" * 9_000)]
+    before = [message.model_copy(deep=True) for message in messages]
+    run(messages, 900)
+    assert messages == before
+
+
+# -- what does not fit ---------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("strategy", ["window", "summary", "hybrid"])
+def test_a_long_chat_is_cut_and_says_so(strategy: Any) -> None:
+    messages = chat(30)
+    governed = run(messages, 1_000, policy=ContextPolicy(strategy=strategy))
+    assert 600 <= tokens(governed.messages) <= 1_000
+    assert ids(governed.messages)[:2] == ["system", "q0"]
+    assert governed.messages[-1] is messages[-1]
+    assert kinds(governed.events) == ["cut"]
+    [text] = [message for message in governed.messages if message.id not in ids(messages)]
+    dropped = len(messages) - len(governed.messages) + 1
+    assert governed.events[0]["dropped"] == dropped
+    if strategy == "window":
+        assert text.content == f"[Earlier conversation trimmed — {dropped} messages removed to stay within context budget]"
+    else:
+        assert "extractive" in text.text
+        assert "agent: answer" in text.text
+
+
+def test_a_cut_begins_with_a_turn() -> None:
+    governed = run(chat(30), 1_000, policy=ContextPolicy(strategy="window"))
+    assert isinstance(governed.messages[3], HumanMessage)
+
+
+def test_old_outputs_are_cut_down_before_anything_is_left_out() -> None:
+    messages = [HumanMessage("read it", id="q"), *round_of("read", "line of a file\n" * 600), AIMessage("Read.", id="a")]
+    messages += [HumanMessage("now write", id="q2"), *round_of("write", "ok", number=1)]
+    governed = run(messages, 1_500)
+    assert kinds(governed.events) == ["trim"]
+    assert ids(governed.messages) == ids(messages)
+    output = governed.messages[2]
+    assert isinstance(output, ToolMessage)
+    assert "[…truncated, 9000 chars total]" in output.content
+    assert (output.name, output.tool_call_id, output.id) == ("read", "call-read-0", "out-read-0")
+
+
+def test_outputs_are_not_cut_down_where_that_is_switched_off() -> None:
+    messages = [HumanMessage("read it", id="q"), *round_of("read", "line of a file\n" * 600), AIMessage("Read.", id="a")]
+    messages += [HumanMessage("now write", id="q2"), *round_of("write", "ok", number=1)]
+    governed = run(messages, 1_500, policy=ContextPolicy(tool_output_trim_chars=0))
+    assert "trim" not in kinds(governed.events)
+
+
+def test_the_latest_round_is_word_for_word_if_it_fits() -> None:
+    messages = [*chat(20), *round_of("look", "finding " * 300)]
+    governed = run(messages, 1_000)
+    assert governed.messages[-2:] == messages[-2:]
+
+
+def test_the_latest_round_gives_way_where_it_does_not_fit() -> None:
+    messages = [*chat(3), *round_of("look", "finding " * 3_000)]
+    governed = run(messages, 800)
+    assert tokens(governed.messages) <= 800
+    assert governed.messages[-2] is messages[-2]
+    assert "truncated" in governed.messages[-1].text
+    assert "latest" in ids(governed.messages)
+
+
+def test_what_cannot_fit_is_an_error_that_names_the_largest_parts() -> None:
+    messages = [SystemMessage("s " * 3_000, id="system"), HumanMessage("a question", id="q")]
+    with pytest.raises(ContextOverflow) as caught:
+        run(messages, 500, system="short", tools=[])
+    assert caught.value.contributors[0][0] == "the system message system"
+    assert "Make them shorter, or raise the budget" in str(caught.value)
+
+
+def test_system_prompt_and_tools_are_a_part_of_the_budget() -> None:
+    tool = {
+        "type": "function",
+        "function": {"name": "search", "description": "find " * 200, "parameters": {"type": "object", "properties": {}}},
+    }
+    messages = chat(10, words=20)
+    whole = tokens(messages) + 10
+    assert run(messages, whole).events == ()
+    assert run(messages, whole, tools=[tool]).events
+    assert run(messages, whole, system="word " * 100).events
+
+
+# -- pins ----------------------------------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_pinned_is_there() -> None:
+    governed = run(chat(30), 1_000, pins=["a3"])
+    assert "a3" in ids(governed.messages)
+
+
+def test_what_is_known_is_told_again() -> None:
+    governed = run(chat(30), 1_000, params={"order_id": "O-17"})
+    assert any("Known so far:\n- order_id: O-17" in message.text for message in governed.messages)
+
+
+def test_messages_marked_as_important_stay_word_for_word() -> None:
+    messages = chat(30)
+    messages[7] = HumanMessage("Never ship to the old address.", id="q3", additional_kwargs={"langmem_ext": {"important": True}})
+    assert messages[7] in run(messages, 1_000, policy=ContextPolicy(strategy="hybrid")).messages
+    assert messages[7] not in run(messages, 1_000, policy=ContextPolicy(strategy="summary")).messages
+
+
+# -- the same from turn to turn ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_request_begins_with_the_one_before_until_something_is_decided() -> None:
+    messages = chat(60)[:-1]
+    events: tuple[ContextEvent, ...] = ()
+    before: list[BaseMessage] = []
+    decided = unchanged = 0
+    for end in range(2, len(messages), 2):
+        governed = run(messages[:end], 3_000, events=events)
+        begins = [message.model_dump() for message in governed.messages[: len(before)]] == [message.model_dump() for message in before]
+        assert begins or governed.plan.added, f"the request at {end} is another though nothing was decided"
+        decided, unchanged = decided + bool(governed.plan.added), unchanged + begins
+        events, before = governed.events, governed.messages
+    assert decided >= 3
+    assert unchanged > 5 * decided
+
+
+def test_events_are_plain_and_say_all() -> None:
+    messages = [*chat(20), *round_of("look", "x" * 9_000), *round_of("look", "ok", number=1)]
+    governed = run(messages, 900)
+    again = run(messages, 900, events=json.loads(json.dumps(governed.events)))
+    assert again.messages == governed.messages
+    assert again.plan.added == ()
+
+
+def test_what_was_decided_can_be_undone() -> None:
+    messages = chat(30)
+    cut = run(messages, 1_000)
+    assert len(cut.messages) < len(messages)
+    assert run(messages, 100_000, events=cut.events).messages == cut.messages
+    assert run(messages, 100_000, events=[*cut.events, RESTORE]).messages == messages
+
+
+def test_a_message_that_is_gone_makes_a_cut_void() -> None:
+    messages = chat(30)
+    cut = run(messages, 1_000)
+    without = [message for message in messages if message.id != cut.events[0]["through"]]
+    assert run(without, 100_000, events=cut.events).messages == without
+
+
+def test_messages_without_ids_are_known_by_where_they_stand() -> None:
+    messages = [message.model_copy(update={"id": None}) for message in chat(30)]
+    first = run(messages, 1_000)
+    assert first.events
+    again = run([*messages, AIMessage("indeed"), HumanMessage("more")], 1_000, events=first.events)
+    assert again.messages[: len(first.messages)] == first.messages
+    assert again.plan.added == ()
+
+
+def test_a_summary_goes_on_from_the_one_before() -> None:
+    policy = ContextPolicy(strategy="summary", summary_share=0.3)
+    first = run(chat(30), 1_000, policy=policy)
+    second = run(chat(60), 1_000, policy=policy, events=first.events)
+    covered = [key for event in second.events for key in event["covers"]]
+    assert len(covered) == len(set(covered)), "no message is summed up twice"
+    assert set(ids(chat(60))) - set(ids(second.messages)) == set(covered) - set(ids(second.messages))
+
+
+# -- when --------------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("trigger", "acts"),
+    [
+        (("tokens", 300), True),
+        (("tokens", 100_000), False),
+        (("messages", 10), True),
+        (("messages", 100), False),
+        (("fraction", 0.01), True),
+        ([("tokens", 100_000), ("messages", 10)], True),
+        ({"tokens": 300, "messages": 10}, True),
+        ({"tokens": 300, "messages": 100}, False),
+    ],
+)
+def test_a_trigger_acts_before_the_budget_does(trigger: Any, acts: bool) -> None:
+    governed = run(chat(10), 50_000, policy=ContextPolicy(trigger=trigger))
+    assert bool(governed.events) is acts
+
+
+def test_a_trigger_is_not_met_again_at_once() -> None:
+    messages, policy = chat(30), ContextPolicy(trigger=("messages", 20))
+    governed = run(messages, 50_000, policy=policy)
+    assert len(governed.messages) <= 15
+    for turn in range(2):
+        messages += [AIMessage("so", id=f"b{turn}"), HumanMessage("and", id=f"c{turn}")]
+        assert run(messages, 50_000, policy=policy, events=governed.events).plan.added == ()
+
+
+@pytest.mark.parametrize("trigger", ["tokens", ("words", 3), ("tokens", -1), ("tokens", True), [("tokens",)], {"tokens": "many"}])
+def test_what_is_no_trigger_is_refused(trigger: Any) -> None:
+    with pytest.raises(InvalidInput, match="a trigger is like"):
+        ContextPolicy(trigger=trigger)
+
+
+@pytest.mark.parametrize("events", [[{"kind": "trim"}], [{}], ["cut"], [{"kind": "cut", "through": "a"}]])
+def test_what_is_no_event_is_refused(events: Any) -> None:
+    with pytest.raises(InvalidInput, match="no event of context governance"):
+        run(chat(1), 1_000, events=events)
+
+
+# -- what it says of itself ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_plan_prints_as_a_table() -> None:
+    plan = run(chat(30), 1_000).plan
+    assert "left out, for a text by extract" in str(plan)
+    assert "<table>" in plan._repr_html_()
+    assert plan.after < plan.before

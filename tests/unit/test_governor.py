@@ -1,0 +1,242 @@
+"""Summaries by a model: carried on, checked, and when they fail nothing is lost. The model is a double that answers what it is told to."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from langchain_core.callbacks import CallbackManagerForLLMRun
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, StateGraph
+
+from langmem_ext.context.governor import ContextGovernor, ContextState
+from langmem_ext.context.policy import ContextPolicy
+from langmem_ext.errors import ConversationError, SummaryFailed
+from langmem_ext.messages.tokens import ApproximateCounter
+
+
+class ScriptedModel(BaseChatModel):
+    """A double of a chat model: it answers by a function of what it is asked, and keeps the questions."""
+
+    answer: Callable[[Sequence[BaseMessage]], str]
+    asked: list[list[BaseMessage]] = []  # pydantic copies it
+
+    @property
+    def _llm_type(self) -> str:
+        return "scripted"
+
+    def _generate(
+        self, messages: list[BaseMessage], stop: list[str] | None = None, run_manager: CallbackManagerForLLMRun | None = None, **kwargs: Any
+    ) -> ChatResult:
+        self.asked.append(messages)
+        return ChatResult(generations=[ChatGeneration(message=AIMessage(self.answer(messages)))])
+
+
+SUMMARY = "The user asks numbered questions; each was answered."
+
+
+def summing_up(messages: Sequence[BaseMessage]) -> str:
+    return SUMMARY
+
+
+def failing(messages: Sequence[BaseMessage]) -> str:
+    raise TimeoutError("the provider did not answer")
+
+
+def chat(turns: int) -> list[BaseMessage]:
+    said: list[BaseMessage] = [SystemMessage("Answer briefly.", id="system")]
+    for turn in range(turns):
+        said += [
+            HumanMessage(f"question {turn} " + "word " * 40, id=f"q{turn}"),
+            AIMessage(f"answer {turn} " + "word " * 40, id=f"a{turn}"),
+        ]
+    return [*said, HumanMessage("the latest question", id="latest")]
+
+
+def governor(answer: Callable[[Sequence[BaseMessage]], str], budget: int = 3_000, **policy: Any) -> ContextGovernor:
+    return ContextGovernor(
+        budget=budget,
+        model=ScriptedModel(answer=answer, asked=[]),
+        policy=ContextPolicy(**{"verify": False, **policy}),
+        counter=ApproximateCounter(),
+    )
+
+
+@pytest.fixture(params=["sync", "async"])
+def run(request: pytest.FixtureRequest) -> Any:
+    def govern(one: ContextGovernor, *given: Any, **named: Any) -> Any:
+        return one.govern(*given, **named) if request.param == "sync" else asyncio.run(one.agovern(*given, **named))
+
+    return govern
+
+
+def texts(messages: Sequence[BaseMessage]) -> str:
+    return "\n".join(message.text for message in messages)
+
+
+def test_a_model_writes_what_stands_for_what_is_left_out(run: Any) -> None:
+    one = governor(summing_up)
+    governed = run(one, chat(60))
+    [cut] = governed.events
+    assert cut["by"] == "model"
+    assert f"[Summary of {cut['dropped']} earlier messages]\n{SUMMARY}" in texts(governed.messages)
+    assert cut["covers"][0] == "a0", "the first task stays, its answer is summed up"
+
+
+def test_every_message_is_read_before_it_is_left_out(run: Any) -> None:
+    one = governor(summing_up, budget=1_500)
+    governed = run(one, chat(200))
+    read = texts([message for asked in one.model.asked for message in asked])  # type: ignore[union-attr]
+    left = governed.events[-1]["covers"]
+    assert len(left) > 300
+    assert all(f"question {key[1:]} " in read for key in left if key.startswith("q"))
+
+
+def test_a_summary_is_carried_on(run: Any) -> None:
+    one = governor(summing_up)
+    first = run(one, chat(60))
+    one.model.asked.clear()  # type: ignore[union-attr]
+    second = run(one, chat(100), first.events)
+    asked = texts([message for asked in one.model.asked for message in asked])  # type: ignore[union-attr]
+    assert SUMMARY in asked
+    assert "question 3 " not in asked, "what the first summary covers is not read again"
+    assert second.events[-1]["dropped"] > first.events[-1]["dropped"]
+
+
+@pytest.mark.parametrize("answer", [failing, lambda messages: ""])
+def test_without_a_summary_a_line_says_that_messages_are_missing(run: Any, answer: Any) -> None:
+    governed = run(governor(answer), chat(60))
+    assert [event["kind"] for event in governed.events] == ["failed", "cut"]
+    assert "[Earlier conversation trimmed — " in texts(governed.messages)
+
+
+def test_without_a_summary_messages_are_kept_where_they_fit(run: Any) -> None:
+    one = governor(failing, budget=30_000, trigger=("tokens", 2_000), on_failure="keep")
+    governed = run(one, chat(60))
+    assert governed.messages == chat(60)
+    assert [event["kind"] for event in governed.events] == ["failed"]
+
+
+def test_what_a_model_raises_is_raised_where_that_is_wanted(run: Any) -> None:
+    with pytest.raises(TimeoutError):
+        run(governor(failing, on_failure="raise"), chat(60))
+    with pytest.raises(SummaryFailed):
+        run(governor(lambda messages: " ", on_failure="raise"), chat(60))
+
+
+def test_after_a_failure_no_summary_is_tried_for_a_while(run: Any) -> None:
+    one = governor(failing, cooldown=30)
+    messages = chat(60)
+    events = run(one, messages).events
+    asked = len(one.model.asked)  # type: ignore[union-attr]
+    for turn in range(10):
+        messages += [AIMessage("so " * 200, id=f"b{turn}"), HumanMessage("and " * 200, id=f"c{turn}")]
+        events = run(one, messages, events).events
+    assert len(one.model.asked) == asked  # type: ignore[union-attr]
+    for turn in range(10, 20):
+        messages += [AIMessage("so " * 200, id=f"b{turn}"), HumanMessage("and " * 200, id=f"c{turn}")]
+        events = run(one, messages, events).events
+    assert len(one.model.asked) > asked  # type: ignore[union-attr]
+
+
+def test_a_summary_that_saves_too_little_is_not_used(run: Any) -> None:
+    one = governor(lambda messages: "much more was said " * 60, budget=3_000, trigger=("messages", 6), least_saved=0.6)
+    governed = run(one, chat(4))
+    assert "much more was said" not in texts(governed.messages)
+    assert [event["kind"] for event in governed.events] == ["failed", "cut"]
+
+
+def test_a_preview_asks_no_model() -> None:
+    one = governor(failing)
+    assert "left out" in str(one.preview(chat(60)))
+    assert one.model.asked == []  # type: ignore[union-attr]
+
+
+# -- in a graph ----------------------------------------------------------------------------------------------------------------------------
+
+
+def graph_with(one: ContextGovernor, sent: list[list[BaseMessage]]) -> Any:
+    def answer(state: ContextState) -> dict[str, Any]:
+        sent.append(state["llm_input_messages"])
+        return {"messages": [AIMessage(f"answer {len(sent)} " + "word " * 40, id=f"b{len(sent)}")]}
+
+    builder = StateGraph(ContextState)
+    builder.add_node("govern", one)
+    builder.add_node("answer", answer)
+    builder.add_edge(START, "govern")
+    builder.add_edge("govern", "answer")
+    return builder.compile(checkpointer=InMemorySaver())
+
+
+def test_a_node_sends_less_and_stores_everything() -> None:
+    sent: list[list[BaseMessage]] = []
+    graph, config = graph_with(ContextGovernor(budget=1_000, counter=ApproximateCounter()), sent), {"configurable": {"thread_id": "t"}}
+    for turn in range(20):
+        graph.invoke({"messages": [HumanMessage(f"question {turn} " + "word " * 40, id=f"q{turn}")]}, config)
+    state = graph.get_state(config).values
+    assert len(state["messages"]) == 40
+    assert "llm_input_messages" not in state
+    assert len(sent[-1]) < 15
+    assert sent[-1][0].id == "q0"
+    assert asyncio.run(graph.ainvoke({"messages": [HumanMessage("more", id="more")]}, config))["messages"][-2].id == "more"
+
+
+def test_a_thread_is_compacted_and_restored_on_demand() -> None:
+    sent: list[list[BaseMessage]] = []
+    one = governor(summing_up, budget=30_000)
+    graph, config = graph_with(one, sent), {"configurable": {"thread_id": "t"}}
+    for turn in range(10):
+        graph.invoke({"messages": [HumanMessage(f"question {turn} " + "word " * 40, id=f"q{turn}")]}, config)
+    plan = one.compact(graph, config)
+    assert plan.after < plan.before / 2
+    stored = graph.get_state(config).values["messages"]
+    graph.invoke({"messages": [HumanMessage("and now?", id="now")]}, config)
+    assert SUMMARY in texts(sent[-1])
+    assert graph.get_state(config).values["messages"][: len(stored)] == stored
+    fork = graph.update_state(graph.get_state(config).config, {"messages": [HumanMessage("another", id="fork")]}, as_node="__start__")
+    graph.invoke(None, fork)
+    assert SUMMARY in texts(sent[-1]), "a fork inherits what was decided"
+    one.restore(graph, config)
+    graph.invoke({"messages": [HumanMessage("and again?", id="again")]}, config)
+    assert SUMMARY not in texts(sent[-1])
+    assert len(sent[-1]) == len(graph.get_state(config).values["messages"]) - 1
+
+
+def test_the_strategy_by_messages_makes_two_of_a_conversation_on_demand() -> None:
+    sent: list[list[BaseMessage]] = []
+    one = governor(summing_up, budget=30_000, strategy="messages")
+    graph, config = graph_with(one, sent), {"configurable": {"thread_id": "t"}}
+    for turn in range(5):
+        graph.invoke({"messages": [HumanMessage(f"question {turn}", id=f"q{turn}")]}, config)
+    asyncio.run(one.acompact(graph, config))
+    graph.invoke({"messages": [HumanMessage("and now?", id="now")]}, config)
+    assert [message.text for message in sent[-1]] == [
+        f"[Compacted conversation summary]\n{SUMMARY}",
+        "Understood. I have the conversation context.",
+        "and now?",
+    ]
+
+
+def test_a_compaction_that_fails_changes_nothing() -> None:
+    sent: list[list[BaseMessage]] = []
+    one = governor(failing, budget=30_000)
+    graph, config = graph_with(one, sent), {"configurable": {"thread_id": "t"}}
+    graph.invoke({"messages": chat(10)}, config)
+    before = graph.get_state(config)
+    with pytest.raises(TimeoutError):
+        one.compact(graph, config)
+    assert graph.get_state(config) == before
+
+
+def test_a_graph_without_the_channel_is_told_so() -> None:
+    builder = StateGraph(dict)
+    builder.add_node("n", lambda state: {})
+    builder.add_edge(START, "n")
+    graph = builder.compile(checkpointer=InMemorySaver())
+    with pytest.raises(ConversationError, match="let its state inherit from ContextState"):
+        governor(summing_up).compact(graph, {"configurable": {"thread_id": "t"}})
