@@ -246,8 +246,8 @@ def _anthropic_content(turn: _Turn, *, last: bool) -> Iterator[str]:
             yield f"{here}.content[{number}]: type {kind!r} is none that the role {turn.role!r} may have"
         if kind == "tool_use":
             yield from _tool_use(f"{here}.content[{number}]", block)
-        if kind == "tool_result":
-            yield from _texts(f"{here}.content[{number}]", _blocks(block.get("content") or ""))
+        if kind == "tool_result" and isinstance(block.get("content"), list):  # a text may be empty, or missing: a tool may say nothing
+            yield from _texts(f"{here}.content[{number}]", _blocks(block["content"]))
     yield from _thoughts(here, turn)
 
 

@@ -68,7 +68,8 @@ def answered_in_place(message: AIMessage, following: BaseMessage | None) -> AIMe
 def _content(message: BaseMessage, rules: ProviderRules) -> Any:
     content: Any = message.content
     if isinstance(content, str):
-        return content if not content.isspace() else ""
+        # A tool may have found blanks, or nothing: that is its result.
+        return "" if content.isspace() and not isinstance(message, ToolMessage) else content
     if not isinstance(content, list):
         return "" if content is None else as_json(content)
     role, own = role_of(message), rules.wrote(message)

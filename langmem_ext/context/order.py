@@ -9,6 +9,7 @@ from typing import Any, Final
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
 from langmem_ext.context.provider import ProviderRules
+from langmem_ext.messages.annotations import inserted, is_inserted
 
 OPENING: Final = "(The conversation begins.)"
 """What the user says where the model would speak first."""
@@ -52,7 +53,7 @@ def in_order(messages: Sequence[BaseMessage], rules: ProviderRules) -> tuple[lis
         ordered.sort(key=lambda message: not isinstance(message, SystemMessage))
     start = _spoken_from(ordered)
     if not ordered or (rules.first_is_user and not isinstance([*ordered, None][start], HumanMessage)):
-        ordered.insert(start, HumanMessage(OPENING, id="opening"))
+        ordered.insert(start, HumanMessage(OPENING, id="opening", additional_kwargs=inserted("opening")))
         added = 1
     if rules.alternates:
         ordered, answers = _in_turns(ordered)
@@ -81,7 +82,7 @@ def _in_turns(messages: Sequence[BaseMessage]) -> tuple[list[BaseMessage], int]:
     for message in messages:
         before = turns[-1] if turns else None
         if isinstance(before, ToolMessage) and isinstance(message, HumanMessage):
-            turns.append(AIMessage(UNANSWERED, id=f"unanswered-{before.tool_call_id}"))
+            turns.append(AIMessage(UNANSWERED, id=f"unanswered-{before.tool_call_id}", additional_kwargs=inserted("no answer")))
             added += 1
         elif before is not None and _of_one_role(before, message):
             turns[-1] = _joined(before, message)
@@ -95,10 +96,12 @@ def _of_one_role(before: BaseMessage, after: BaseMessage) -> bool:
 
 
 def _joined(first: BaseMessage, second: BaseMessage) -> BaseMessage:
-    """Two messages of one role as one, by the name of the first: what is decided about that holds on when more is joined to it."""
+    """Two messages of one role as one, by the name of the first that somebody said: it stays when more is joined to it."""
+    said = [message for message in (first, second) if not is_inserted(vars(message))] or [first]
     changes: dict[str, Any] = {
+        "id": said[0].id,
         "content": _joined_content(first.content, second.content),
-        "additional_kwargs": first.additional_kwargs | second.additional_kwargs,
+        "additional_kwargs": said[0].additional_kwargs | said[-1].additional_kwargs,
     }
     if isinstance(first, AIMessage) and isinstance(second, AIMessage):
         changes["tool_calls"] = [*first.tool_calls, *second.tool_calls]

@@ -19,6 +19,7 @@ from langmem_ext.context.contents import answered_in_place, sent_message
 from langmem_ext.context.forms import in_sent_forms, is_sent_form
 from langmem_ext.context.order import in_order, is_in_order, roles_of
 from langmem_ext.context.provider import BOTH, ProviderRules
+from langmem_ext.messages.annotations import inserted
 from langmem_ext.messages.pairing import call_ids
 
 NO_RESULT: Final = (
@@ -166,7 +167,8 @@ def _no_result(call: SentCall) -> ToolMessage:
     name = call.call["name"]
     unread = call.unread if call.unread is None or len(call.unread) <= _LONGEST_UNREAD else call.unread[:_LONGEST_UNREAD] + "…"
     says = NO_RESULT.format(name=name) if unread is None else UNREAD.format(name=name, unread=unread or "(none)")
-    return ToolMessage(says, tool_call_id=call.id, name=name, id=f"no-result-{call.id}", status="error")
+    kwargs = inserted("no result")
+    return ToolMessage(says, tool_call_id=call.id, name=name, id=f"no-result-{call.id}", status="error", additional_kwargs=kwargs)
 
 
 # -- the fast way: what is valid is left alone ---------------------------------------------------------------------------------------------
@@ -213,7 +215,7 @@ def _can_be_sent(messages: Sequence[BaseMessage], roles: Sequence[type[BaseMessa
     for at, (message, role) in enumerate(zip(messages, roles, strict=True)):
         fields = message.__dict__
         content = fields["content"]
-        says = content.__class__ is str and content and not content.isspace() and role is not BaseMessage
+        says = content.__class__ is str and role is not BaseMessage and (role is ToolMessage or (content and not content.isspace()))
         if says and (fields["name"] is None or role is ToolMessage) and "function_call" not in fields["additional_kwargs"]:
             continue
         if not _is_sent_as_it_is(messages, at, rules):

@@ -13,6 +13,7 @@ from typing import Any, Final
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from langmem_ext.context.provider import BOTH, CALL_SIGNATURES, THOUGHTS, ProviderRules
+from langmem_ext.messages.annotations import is_inserted
 from langmem_ext.messages.pairing import latest_round
 
 _KWARGS: Final = ("reasoning_content", "reasoning", "reasoning_details", "thinking", "__openai_function_call_ids__")
@@ -35,8 +36,12 @@ def strippable(messages: Sequence[BaseMessage]) -> int:
     All before the latest user's message, but none from the latest tool round on, whoever has spoken since. It never becomes less as a
     conversation goes on.
     """
-    spoken = next((at for at in range(len(messages) - 1, -1, -1) if isinstance(messages[at], HumanMessage)), 0)
+    spoken = next((at for at in range(len(messages) - 1, -1, -1) if _is_users(messages[at])), 0)
     return min(spoken, latest_round(messages))
+
+
+def _is_users(message: BaseMessage) -> bool:
+    return isinstance(message, HumanMessage) and not is_inserted(vars(message))
 
 
 def without_thoughts(message: BaseMessage, rules: ProviderRules = BOTH) -> BaseMessage:

@@ -9,6 +9,7 @@
 | `timestamp` | when it was said, in ISO 8601, if a session's handle wrote it |
 | `metadata` | what the handle's caller knows of it besides, as JSON |
 | `files` | what the turn refers to: `FileReference.note` each |
+| `context` | why a message stands in a request that nobody said: a summary, a nudge, a result that there is not |
 
 The notes are a part of the message: stored once with it, copied, exported and forked with it. No provider is sent them.
 """
@@ -22,6 +23,9 @@ from typing import Any, Final
 from langmem_ext.messages.text import text_of
 
 NAMESPACE: Final = "langmem_ext"
+
+INSERTED: Final = "context"
+"""Key, among the notes, of why a message was put into a request."""
 
 HIDDEN: Final = "•••"
 """Stands for a sensitive value."""
@@ -44,6 +48,16 @@ def tool_of(fields: Mapping[str, Any]) -> str | None:
     """The tool that a turn was for; None where none is noted."""
     tool = notes_of(fields).get("tool")
     return tool if isinstance(tool, str) and tool and "\0" not in tool else None
+
+
+def inserted(why: str) -> dict[str, Any]:
+    """The `additional_kwargs` of a message that is put into a request and that nobody said."""
+    return {NAMESPACE: {INSERTED: why}}
+
+
+def is_inserted(fields: Mapping[str, Any]) -> bool:
+    """Whether nobody said the message: it was put into a request, to tell a model of its conversation or to make it valid."""
+    return bool(notes_of(fields).get(INSERTED))
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from langmem_ext.context.contents import EMPTY, role_of
 from langmem_ext.context.order import OPENING, UNANSWERED
 from langmem_ext.context.provider import ANTHROPIC, BOTH, GOOGLE, LLAMA, MISTRAL, OPENAI, OTHER, ProviderRules, provider_of, rules_for
 from langmem_ext.context.repair import NO_RESULT, UNREAD, Repaired, repair
+from langmem_ext.messages.annotations import is_inserted
 from langmem_ext.messages.pairing import call_ids
 from langmem_ext.messages.text import text_of
 
@@ -266,6 +267,17 @@ def test_empty_messages_are_dropped_but_the_users() -> None:
     assert (repaired.dropped, repaired.mended) == (3, 2)
 
 
+def test_what_a_tool_found_is_its_result_though_it_is_blank() -> None:
+    talk = [HumanMessage("hi"), call("a", "b"), result("a", "\n"), result("b", ""), AIMessage("so")]
+    assert repair(talk).messages is talk
+    assert repair([*talk[:2], result("a", [" "]), result("b", [])]).messages[2:] == [result("a", ""), result("b", "")]
+
+
+def test_what_nobody_said_says_so() -> None:
+    made = [message for message in repair([call("a"), HumanMessage("hi")], MISTRAL).messages if is_inserted(vars(message))]
+    assert [message.content for message in made] == [OPENING, NO_RESULT.format(name="look"), UNANSWERED]
+
+
 def test_a_refusal_and_a_spoken_answer_are_what_an_empty_answer_says() -> None:
     talk = [HumanMessage("hi"), AIMessage("", additional_kwargs={"refusal": "No."}), HumanMessage("speak")]
     spoken = AIMessage("", additional_kwargs={"audio": {"id": "x", "transcript": "Yes."}})
@@ -314,6 +326,13 @@ def test_where_roles_alternate_neighbours_become_one_message() -> None:
     assert repaired.messages[0].content == [{"type": "text", "text": "hi"}, {"type": "text", "text": "there"}]
     assert (repaired.messages[0].id, repaired.messages[1].content, repaired.messages[3].content) == ("1", "a\n\nb", UNANSWERED)
     assert repair(talk, ANTHROPIC).messages is talk
+
+
+def test_what_is_joined_to_a_users_message_leaves_it_the_users() -> None:
+    summary = HumanMessage("Before: much.", id="s", additional_kwargs={"langmem_ext": {"context": "summary"}})
+    for talk in ([summary, HumanMessage("hi", id="1")], [HumanMessage("hi", id="1"), summary]):
+        [joined] = repair(talk, GOOGLE).messages
+        assert (joined.id, is_inserted(vars(joined))) == ("1", False)
 
 
 def test_nothing_stays_nothing_and_a_request_is_never_empty() -> None:

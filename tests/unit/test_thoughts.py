@@ -75,6 +75,8 @@ def test_the_latest_round_keeps_its_thoughts_when_the_user_has_spoken_since() ->
     assert strippable([*talk, HumanMessage("more")]) == 3
     assert strippable(talk[:2]) == 0
     assert strippable([*talk[:2], HumanMessage("more")]) == 2
+    nudge = HumanMessage("You repeat yourself.", additional_kwargs={"langmem_ext": {"context": "nudge"}})
+    assert strippable([*talk[:3], nudge]) == 2
     assert strippable([]) == 0
     assert strippable([AIMessage("Hello.")]) == 0
 
