@@ -78,6 +78,7 @@ class LimitedThreads(Closing):
         Raises:
             ThreadNotFound: There is none of this id, or it is another owner's.
             ThreadExpired: It has expired; until the next sweep, lists still show it.
+            DamagedRow: What its row says cannot be; lists go on without it.
         """
         return self.log.run(self._reader.live(thread_id), write=False)
 
