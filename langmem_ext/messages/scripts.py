@@ -86,8 +86,8 @@ def _features(text: str) -> tuple[float, ...]:
         marks,
         kinds.count(b"\n"),
         words,
-        _runs(plain.translate(_NUMBERS), digits),
-        _runs(plain.translate(_MARKS), marks),
+        _runs(plain, _NUMBERS, digits) if digits else 0,
+        _runs(plain, _MARKS, marks) if marks else 0,
         kinds.count(b"aA"),
         kinds.count(b"Aa"),
         plain.translate(_SOUNDS).count(b"cccc"),
@@ -95,11 +95,10 @@ def _features(text: str) -> tuple[float, ...]:
     )
 
 
-def _runs(chars: bytes, count: int) -> int:
-    """How many runs some characters stand in, of which there are so many; all others are spaces."""
-    if count * _RARE < len(chars):
-        return len(chars.split()) if count else 0
-    return chars.count(b" a")
+def _runs(plain: bytes, table: bytes, count: int) -> int:
+    """How many runs the characters of a kind stand in, of which there are so many."""
+    chars = plain.translate(table)
+    return len(chars.split()) if count * _RARE < len(chars) else chars.count(b" a")
 
 
 def _of_other_scripts(text: str) -> float:
