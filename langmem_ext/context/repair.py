@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Final
 
-from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, ToolCall, ToolMessage
 
 from langmem_ext.context.calls import LONGEST_NAME, CallIds, SentCall, is_plain, sent_calls, without_screens
 from langmem_ext.context.contents import answered_in_place, sent_message
@@ -126,6 +126,9 @@ class _Rounds:
             self._taken.append(message)
 
     def _take_answer(self, message: AIMessage) -> None:
+        if message.content.__class__ is str and not message.tool_calls and not message.invalid_tool_calls:
+            self._taken.append(message)
+            return
         sent, calls = sent_calls(message, self._ids)
         known = {call.id for call in calls}
         screens = [name for name in call_ids(sent) if name not in known] if self._rules.wrote(sent) else []
@@ -177,57 +180,52 @@ def _no_result(call: SentCall) -> ToolMessage:
 def _is_valid(messages: Sequence[BaseMessage], rules: ProviderRules) -> bool:
     """Whether nothing would change; False may be wrong, and costs time alone."""
     roles = roles_of(messages)
-    return is_in_order(messages, roles, rules) and _are_answered(messages, roles, rules) and _can_be_sent(messages, roles, rules)
+    return is_in_order(messages, roles, rules) and BaseMessage not in roles and _is_sound(messages, roles, rules)
 
 
-# Both walk through all of a long conversation at every request: they look into the messages' dicts, and make no objects for each.
+def _is_sound(messages: Sequence[BaseMessage], roles: Sequence[type[BaseMessage]], rules: ProviderRules) -> bool:
+    """Whether calls and results stand as they should, and every message can be sent as it is.
 
-
-def _are_answered(messages: Sequence[BaseMessage], roles: Sequence[type[BaseMessage]], rules: ProviderRules) -> bool:
-    """Whether every call has an id of its own and its result directly behind it, and every result its call."""
+    It walks through all of a long conversation: it looks at each message once, into its dict, and makes no objects for it.
+    """
     waiting: list[str] = []
     used: set[str] = set()
-    names: set[str] = set()
-    for message, role in zip(messages, roles, strict=True):
-        if role is ToolMessage:
-            name = message.__dict__["tool_call_id"]
-            if name not in waiting:
-                return False
-            waiting.remove(name)
-        elif waiting:
-            return False
-        elif role is AIMessage:
-            fields = message.__dict__
-            if fields["invalid_tool_calls"]:
-                return False
-            for call in fields["tool_calls"]:
-                name = call["id"]
-                if name in used or not is_plain(name, rules.longest_id):
-                    return False
-                used.add(name)
-                waiting.append(name)
-                names.add(call["name"])
-    return not waiting and all(is_plain(name, LONGEST_NAME) for name in names)
-
-
-def _can_be_sent(messages: Sequence[BaseMessage], roles: Sequence[type[BaseMessage]], rules: ProviderRules) -> bool:
-    """Whether every message can be sent as it is, but for its calls' ids and its place."""
     for at, (message, role) in enumerate(zip(messages, roles, strict=True)):
         fields = message.__dict__
         content = fields["content"]
-        says = content.__class__ is str and role is not BaseMessage and (role is ToolMessage or (content and not content.isspace()))
-        if says and (fields["name"] is None or role is ToolMessage) and "function_call" not in fields["additional_kwargs"]:
-            continue
-        if not _is_sent_as_it_is(messages, at, rules):
+        plain = content.__class__ is str and (fields["name"] is None or role is ToolMessage)
+        if role is ToolMessage:
+            if fields["tool_call_id"] not in waiting:
+                return False
+            waiting.remove(fields["tool_call_id"])
+        elif waiting:
             return False
+        elif role is AIMessage:
+            calls = fields["tool_calls"]
+            if calls and not _take_calls(calls, waiting, used, rules.longest_id):
+                return False
+            plain = plain and (not content.isspace() if content else bool(calls))
+            plain = plain and not fields["invalid_tool_calls"] and "function_call" not in fields["additional_kwargs"]
+        else:
+            plain = plain and content and not content.isspace()
+        if not plain and not _is_sent_as_it_is(messages, at, rules):
+            return False
+    return not waiting
+
+
+def _take_calls(calls: Sequence[ToolCall], waiting: list[str], used: set[str], longest_id: int) -> bool:
+    """Whether every one of a message's calls has a name and an id of its own; they wait for their results."""
+    for call in calls:
+        name = call["id"]
+        if name is None or name in used or not is_plain(name, longest_id) or not is_plain(call["name"], LONGEST_NAME):
+            return False
+        used.add(name)
+        waiting.append(name)
     return True
 
 
 def _is_sent_as_it_is(messages: Sequence[BaseMessage], at: int, rules: ProviderRules) -> bool:
     message = messages[at]
-    fields = message.__dict__
-    if fields["content"] == "" and fields["name"] is None and fields.get("tool_calls"):
-        return "function_call" not in fields["additional_kwargs"]
     if not is_sent_form(message) or sent_message(message, rules) is not message:
         return False
     following = messages[at + 1] if at + 1 < len(messages) else None
