@@ -10,12 +10,13 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from langchain_core.messages import BaseMessage, SystemMessage
 
 from langmem_ext.context.budget import Budget
 from langmem_ext.context.decisions import ContextEvent
+from langmem_ext.context.extract import extract
 from langmem_ext.context.govern import fixed_costs, written
 from langmem_ext.context.planning import Governed, LeftOut, Standing, marker, planning
 from langmem_ext.context.policy import ContextPolicy
@@ -29,7 +30,10 @@ from langmem_ext.messages.tokens import TokenCounter
 
 logger = logging.getLogger(__name__)
 
-Asking: TypeAlias = Generator[ModelRequest, str, Governed]
+T = TypeVar("T")
+
+Asking: TypeAlias = Generator[ModelRequest, str, T]
+"""Steps that yield what a model is to be asked, are sent its text, and return what comes of it."""
 
 LARGE = 200
 """Messages: a longer conversation is planned beside the event loop, not on it."""
@@ -68,7 +72,7 @@ class Sending:
     memory: RequestMemory | None = None
 
 
-def asking(messages: Sequence[BaseMessage], events: Sequence[ContextEvent], sending: Sending) -> Asking:
+def asking(messages: Sequence[BaseMessage], events: Sequence[ContextEvent], sending: Sending) -> Asking[Governed]:
     """The steps of a request whose summaries a model writes, if there is one."""
     thread = ThreadView(messages, sending.counter, sending.policy, rules_for(sending.provider), frozenset(sending.pins), sending.memory)
     fixed = fixed_costs(sending.system, sending.tools, sending.counter)
@@ -84,7 +88,7 @@ def asking(messages: Sequence[BaseMessage], events: Sequence[ContextEvent], send
         return governed
 
 
-def _standing(left: LeftOut, thread: ThreadView, chunk_tokens: int, sending: Sending) -> Generator[ModelRequest, str, Standing]:
+def _standing(left: LeftOut, thread: ThreadView, chunk_tokens: int, sending: Sending) -> Asking[Standing]:
     policy = sending.policy
     if not sending.has_model or policy.strategy == "window":
         return written(left, thread)
@@ -115,7 +119,15 @@ def _standing(left: LeftOut, thread: ThreadView, chunk_tokens: int, sending: Sen
 _INSTEAD = {"marker": "left out without one", "keep": "kept as far as they fit"}
 
 
-def answered(steps: Asking, ask: Callable[[ModelRequest], str]) -> Governed:
+def summing_up(messages: Sequence[BaseMessage], previous: str, max_tokens: int, sending: Sending) -> Asking[str]:
+    """The steps of a summary of all of these messages and the one before; an extract where no model writes one."""
+    left = LeftOut(tuple(messages), previous, len(messages), max_tokens)
+    thread = ThreadView(messages, sending.counter, sending.policy, rules_for(sending.provider))
+    standing = yield from _standing(left, thread, 4 * max_tokens, sending)
+    return standing.text if standing.by == "model" else extract(messages, previous, max_tokens, sending.counter)
+
+
+def answered(steps: Asking[T], ask: Callable[[ModelRequest], str]) -> T:
     """Carry the steps out in the calling thread."""
     try:
         request = next(steps)
@@ -127,13 +139,13 @@ def answered(steps: Asking, ask: Callable[[ModelRequest], str]) -> Governed:
             else:
                 request = steps.send(text)
     except StopIteration as done:
-        governed: Governed = done.value
-        return governed
+        result: T = done.value
+        return result
     finally:
         steps.close()
 
 
-async def aanswered(steps: Asking, ask: Callable[[ModelRequest], Awaitable[str]], *, large: bool) -> Governed:
+async def aanswered(steps: Asking[T], ask: Callable[[ModelRequest], Awaitable[str]], *, large: bool) -> T:
     """Async twin of `answered`.
 
     Args:
@@ -142,25 +154,25 @@ async def aanswered(steps: Asking, ask: Callable[[ModelRequest], Awaitable[str]]
         large: Whether planning takes so long that it must not be done on the event loop.
     """
     try:
-        step, value = await _advanced(steps.send, None, large)
+        step, result = await _advanced(steps.send, None, large)
         while step is not None:
             try:
                 text = await ask(step)
             except Exception as error:
-                step, value = await _advanced(steps.throw, error, large)
+                step, result = await _advanced(steps.throw, error, large)
             else:
-                step, value = await _advanced(steps.send, text, large)
-        assert value is not None
-        return value
+                step, result = await _advanced(steps.send, text, large)
+        done: T = result
+        return done
     finally:
         steps.close()
 
 
-async def _advanced(step: Callable[[Any], ModelRequest], given: Any, large: bool) -> tuple[ModelRequest | None, Governed | None]:
+async def _advanced(step: Callable[[Any], ModelRequest], given: Any, large: bool) -> tuple[ModelRequest | None, Any]:
     return await asyncio.to_thread(_advance, step, given) if large else _advance(step, given)
 
 
-def _advance(step: Callable[[Any], ModelRequest], given: Any) -> tuple[ModelRequest | None, Governed | None]:
+def _advance(step: Callable[[Any], ModelRequest], given: Any) -> tuple[ModelRequest | None, Any]:
     try:
         return step(given), None
     except StopIteration as done:

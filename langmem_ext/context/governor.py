@@ -19,7 +19,7 @@ from langgraph.types import StateSnapshot
 from typing_extensions import TypedDict
 
 from langmem_ext.chat_model import make_model
-from langmem_ext.context.asking import LARGE, Sending, aanswered, answered, asking
+from langmem_ext.context.asking import LARGE, Sending, aanswered, answered, asking, summing_up
 from langmem_ext.context.budget import Budget
 from langmem_ext.context.calling import aask, ask
 from langmem_ext.context.counters import counter_for
@@ -36,6 +36,7 @@ from langmem_ext.messages.tokens import TokenCounter
 
 EVENTS: Final = "context_events"
 REQUEST: Final = "llm_input_messages"
+SUMMARY_TOKENS: Final = 1_000
 
 
 class ContextState(TypedDict):
@@ -149,6 +150,21 @@ class ContextGovernor(Runnable[Mapping[str, Any], dict[str, Any]]):
             tools=self.tools,
             provider=self.provider,
         ).plan
+
+    def sum_up(self, messages: Sequence[BaseMessage], previous: str = "", *, max_tokens: int = SUMMARY_TOKENS) -> str:
+        """A summary of all of these messages and of the summary before them: the model's, or an extract where there is none or it fails.
+
+        Args:
+            messages: What to sum up, oldest first.
+            previous: The summary of what was said before them, to be carried on.
+            max_tokens: What the summary may cost.
+        """
+        return answered(summing_up(messages, previous, max_tokens, self._sending((), None, False)), self._ask)
+
+    async def asum_up(self, messages: Sequence[BaseMessage], previous: str = "", *, max_tokens: int = SUMMARY_TOKENS) -> str:
+        """Async twin of `sum_up`."""
+        steps = summing_up(messages, previous, max_tokens, self._sending((), None, False))
+        return await aanswered(steps, self._aask, large=len(messages) > LARGE)
 
     def _sending(self, pins: Collection[str], params: Mapping[str, Any] | None, forced: bool) -> Sending:
         return Sending(

@@ -137,7 +137,7 @@ class ContextMiddleware(AgentMiddleware[AgentContextState, Any, Any]):
 
     # -- one request ---------------------------------------------------------------------------------------------------------------------
 
-    def _steps(self, request: ModelRequest[Any], share: float) -> Asking:
+    def _steps(self, request: ModelRequest[Any], share: float) -> Asking[Governed]:
         events = cast("list[ContextEvent] | None", request.state.get(EVENTS))
         return asking(request.messages, events or (), self._sending(request, share))
 

@@ -22,6 +22,8 @@ from langmem_ext.waiting.state import SessionInput, SessionState
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
+    from langmem_ext.context.governor import ContextGovernor
+
 SUMMARIZE_ABOVE = 40
 """Messages kept out of the running summary."""
 
@@ -33,6 +35,7 @@ def build_waiting_graph(
     classifier: Classifier | None = None,
     model: BaseChatModel | str | None = None,
     summarize_above: int = SUMMARIZE_ABOVE,
+    governor: ContextGovernor | None = None,
     telemetry: Sequence[Sink] = (),
 ) -> StateGraph[SessionState, None, SessionInput, SessionState]:
     """The graph for a catalog and its tools, not compiled: compile it with a checkpointer, or use it inside another graph.
@@ -47,6 +50,7 @@ def build_waiting_graph(
         classifier: Decides what a message asks for. Default: rules.
         model: A chat model, or its name for `init_chat_model`, that classifies what the rules leave open. Not together with `classifier`.
         summarize_above: Messages kept out of the running summary, which is carried on when there are more.
+        governor: Has its model write the running summary; without one, or where the model fails, it is an extract.
         telemetry: Sinks that are told what happens, in names and counts: `LoggingSink`, `StreamSink`, `OpenTelemetrySink` or another.
 
     Raises:
@@ -61,13 +65,13 @@ def build_waiting_graph(
     chosen = classifier or (RuleClassifier() if model is None else ModelClassifier(model))
     playbook = Playbook(catalog, tools)
     reporter = Reporter(playbook, Emitter(telemetry))
-    nodes = Nodes(playbook=playbook, classifier=chosen, summarize_above=summarize_above, reporter=reporter)
+    nodes = Nodes(playbook=playbook, classifier=chosen, summarize_above=summarize_above, reporter=reporter, governor=governor)
     graph = StateGraph(SessionState, input_schema=SessionInput)
     graph.add_node("classify", RunnableLambda(nodes.classify, nodes.aclassify, name="classify"))
     graph.add_node("ask_user", nodes.ask_user)
     graph.add_node("call_tool", RunnableLambda(nodes.call_tool, nodes.acall_tool, name="call_tool"))
     graph.add_node("respond", nodes.respond)
-    graph.add_node("summarize", nodes.summarize)
+    graph.add_node("summarize", RunnableLambda(nodes.summarize, nodes.asummarize, name="summarize"))
     graph.add_edge(START, "classify")
     graph.add_conditional_edges("classify", nodes.after_classify, ["ask_user", "call_tool", "respond", "summarize", END])
     graph.add_edge("ask_user", "classify")

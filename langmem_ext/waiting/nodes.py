@@ -11,7 +11,7 @@ from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from time import monotonic
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
@@ -30,11 +30,14 @@ from langmem_ext.waiting.question import question
 from langmem_ext.waiting.reading import plan_spans
 from langmem_ext.waiting.report import Reporter
 from langmem_ext.waiting.resume import resumed_id, resumed_text
-from langmem_ext.waiting.running_summary import is_due, plan_summary
+from langmem_ext.waiting.running_summary import extracted, is_due, plan_part
 from langmem_ext.waiting.session import Session, in_use, read_session, read_summary, results_of
-from langmem_ext.waiting.state import SessionState
+from langmem_ext.waiting.state import SessionState, Summary
 from langmem_ext.waiting.turn_plan import plan_turn
 from langmem_ext.waiting.wording import fill, in_text
+
+if TYPE_CHECKING:
+    from langmem_ext.context.governor import ContextGovernor
 
 logger = logging.getLogger(__name__)
 
@@ -51,12 +54,14 @@ class Nodes:
         classifier: Decides what a message asks for.
         summarize_above: Messages kept out of the running summary; it is carried on when there are more.
         reporter: Tells telemetry.
+        governor: Has a model write the summary; without one it is an extract.
     """
 
     playbook: Playbook
     classifier: Classifier
     summarize_above: int
     reporter: Reporter
+    governor: ContextGovernor | None = None
 
     # -- classify
 
@@ -228,7 +233,25 @@ class Nodes:
 
     def summarize(self, state: SessionState, config: RunnableConfig) -> dict[str, Any]:
         """Carry the running summary on; the messages stay as they are."""
-        update = {"summary": plan_summary(state["messages"], read_summary(state), self.summarize_above)}
+        part = plan_part(state["messages"], read_summary(state), self.summarize_above)
+        if part is None:
+            return {}
+        if self.governor is None:
+            return self._summarised(state, extracted(part), config)
+        return self._summarised(state, Summary(text=self.governor.sum_up(part.messages, part.previous), through=part.through), config)
+
+    async def asummarize(self, state: SessionState, config: RunnableConfig) -> dict[str, Any]:
+        """Async twin of `summarize`."""
+        part = plan_part(state["messages"], read_summary(state), self.summarize_above)
+        if part is None:
+            return {}
+        if self.governor is None:
+            return self._summarised(state, extracted(part), config)
+        text = await self.governor.asum_up(part.messages, part.previous)
+        return self._summarised(state, Summary(text=text, through=part.through), config)
+
+    def _summarised(self, state: SessionState, summary: Summary, config: RunnableConfig) -> dict[str, Any]:
+        update = {"summary": summary}
         self.reporter.summarised(state, update, config)
         return update
 

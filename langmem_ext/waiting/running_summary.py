@@ -1,15 +1,18 @@
-"""The running summary: an extract of what was said first, kept in the state while the log stays as it is. Pure.
+"""The running summary: what was said first, kept in the state while the log stays as it is. Pure.
 
-A cursor (the id of the last message it covers) says where it ends, so each message is read once.
+A governor has it written by a model; without one it is an extract. A cursor (the id of the last message it covers) says where it ends, so
+each message is read once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from langchain_core.messages import AnyMessage, HumanMessage
 
 from langmem_ext.context.extract import extract
+from langmem_ext.messages.pairing import safe_boundaries
 from langmem_ext.waiting.state import Summary
 
 LONGEST_TEXT = 4000
@@ -21,19 +24,37 @@ def is_due(messages: Sequence[AnyMessage], summary: Summary | None, above: int) 
     return len(messages) - _covered(messages, summary) > above and _cut(messages, summary, above) is not None
 
 
-def plan_summary(messages: Sequence[AnyMessage], summary: Summary | None, above: int) -> Summary | None:
-    """The summary carried on, so that about half of `above` messages stand after it; the one there was, if nothing can go into it.
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What of a conversation is to go into its summary.
 
-    It ends before a user's message, so no tool call is parted from its result. If the last message that it covered is not there any more,
-    it is made again from the beginning.
+    Attributes:
+        messages: The messages.
+        previous: The summary of what was said before them; empty where there is none.
+        through: The id of the last of them.
+    """
+
+    messages: Sequence[AnyMessage]
+    previous: str
+    through: str
+
+
+def plan_part(messages: Sequence[AnyMessage], summary: Summary | None, above: int) -> Part | None:
+    """What goes into the summary, so that about half of `above` messages stand after it; None if nothing can.
+
+    It ends before a user's message, where no tool call is parted from its result. If the last message that the summary covered is not there
+    any more, it is made again from the beginning.
     """
     cut = _cut(messages, summary, above)
     if cut is None:
-        return summary
+        return None
     start = _covered(messages, summary)
-    previous = summary["text"] if summary and start else None
-    through = messages[cut - 1].id
-    return Summary(text=extract(messages[start:cut], previous, LONGEST_TEXT, _Characters()), through=through or "")
+    return Part(messages[start:cut], summary["text"] if summary and start else "", messages[cut - 1].id or "")
+
+
+def extracted(part: Part) -> Summary:
+    """The summary carried on by an extract."""
+    return Summary(text=extract(part.messages, part.previous, LONGEST_TEXT, _Characters()), through=part.through)
 
 
 class _Characters:
@@ -51,8 +72,6 @@ def _covered(messages: Sequence[AnyMessage], summary: Summary | None) -> int:
 
 def _cut(messages: Sequence[AnyMessage], summary: Summary | None, above: int) -> int | None:
     """Where the summary will end: before the user's message nearest below the half of `above`; None when there is no such place."""
-    wanted = len(messages) - max(above // 2, 1)
-    for place in range(wanted, _covered(messages, summary), -1):
-        if isinstance(messages[place], HumanMessage):
-            return place
-    return None
+    wanted, covered = len(messages) - max(above // 2, 1), _covered(messages, summary)
+    places = (place for place in reversed(safe_boundaries(messages)) if covered < place <= wanted)
+    return next((place for place in places if isinstance(messages[place], HumanMessage)), None)

@@ -18,6 +18,9 @@ from langmem_ext.context.governor import ContextGovernor, ContextState
 from langmem_ext.context.policy import ContextPolicy
 from langmem_ext.errors import ConversationError, SummaryFailed
 from langmem_ext.messages.tokens import ApproximateCounter
+from langmem_ext.waiting.catalog import IntentCatalog
+from langmem_ext.waiting.converse import aconverse, converse
+from langmem_ext.waiting.graph import build_waiting_graph
 
 
 class ScriptedModel(BaseChatModel):
@@ -240,3 +243,19 @@ def test_a_graph_without_the_channel_is_told_so() -> None:
     graph = builder.compile(checkpointer=InMemorySaver())
     with pytest.raises(ConversationError, match="let its state inherit from ContextState"):
         governor(summing_up).compact(graph, {"configurable": {"thread_id": "t"}})
+
+
+# -- the waiting graph ---------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("answer", "expected"), [(summing_up, SUMMARY), (failing, "extractive")])
+def test_the_waiting_graph_has_its_summary_written_by_the_governors_model(answer: Any, expected: str) -> None:
+    catalog = IntentCatalog.from_dict({"intents": [{"id": "greet", "examples": ["hello"], "reply": "Hello to you."}]})
+    graph = build_waiting_graph(catalog, [], summarize_above=4, governor=governor(answer)).compile(checkpointer=InMemorySaver())
+    for turn in range(4):
+        converse(graph, "hello", thread_id="sync", message_id=f"m{turn}")
+        asyncio.run(aconverse(graph, "hello", thread_id="async", message_id=f"m{turn}"))
+    for thread in ("sync", "async"):
+        values = graph.get_state({"configurable": {"thread_id": thread}}).values
+        assert expected in values["summary"]["text"]
+        assert len(values["messages"]) == 8

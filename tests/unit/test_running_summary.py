@@ -9,10 +9,16 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
 
 from langmem_ext.context.extract import LABEL
-from langmem_ext.waiting.running_summary import LONGEST_TEXT, is_due, plan_summary
+from langmem_ext.waiting.running_summary import LONGEST_TEXT, extracted, is_due, plan_part
 from langmem_ext.waiting.state import Summary
 
 ABOVE = 6
+
+
+def plan_summary(messages: list[AnyMessage], summary: Summary | None, above: int) -> Summary | None:
+    """The summary carried on; the one there was, if nothing can go into it."""
+    part = plan_part(messages, summary, above)
+    return summary if part is None else extracted(part)
 
 
 def exchange(number: int) -> list[AnyMessage]:
