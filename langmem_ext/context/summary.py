@@ -131,6 +131,8 @@ class _Writer:
             return previous
         summary = yield from self._made(parts, previous)
         summary = yield from self._within_target(summary)
+        if not summary:  # by a counter to which a single character is too long
+            raise SummaryFailed("shorten", "has no room in the target")
         checked = summary
         if verify:
             sources = [*(f"{EARLIER}{piece}" for piece in self._pieces(previous)), *parts]
@@ -152,7 +154,7 @@ class _Writer:
         texts = self._pieces(previous)
         for number, part in enumerate(parts, start=1):
             answer = yield from self._asked("map", [], [("conversation", part)], number, len(parts))
-            texts += self._pieces(self._cut(answer, self.chunk))
+            texts += self._pieces(self._cut(answer, self.chunk))  # no more than was read
         return (yield from self._merged(texts))
 
     def _merged(self, texts: list[str]) -> Steps:
@@ -168,7 +170,7 @@ class _Writer:
                     data = [("summary", one) for one in group]
                     text = yield from self._asked("reduce", [self.prompts.merged], data, number, len(groups))
                 texts.append(self._cut(text, self._half))
-        return texts[0]
+        return texts[0] if texts else ""
 
     def _asked(self, purpose: Purpose, wanted: Sequence[str], data: Sequence[tuple[str, str]], part: int = 1, parts: int = 1) -> Steps:
         """A summary.

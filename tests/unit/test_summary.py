@@ -203,13 +203,34 @@ def test_parts_that_are_too_much_for_one_request_are_merged_in_rounds() -> None:
     assert rounds == sorted(rounds, reverse=True)
 
 
-def test_no_request_holds_more_than_a_chunk() -> None:
-    fixed = 4000  # characters of prompts, at most
-    model = ScriptedModel(map="word " * 90, reduce="word " * 90, verify="- something is missing", complete="word " * 90, shorten=SUMMARY)
+def held(request: ModelRequest) -> int:
+    """What a request costs besides what it is asked with."""
+    found = re.findall(r"<(conversation|summary|missing)>\n(.*?)\n</\1>", request.messages[1].text, re.DOTALL)
+    return sum(COUNTER.count_text(text) for _, text in found)
+
+
+@pytest.mark.parametrize("talkative", [False, True])
+def test_no_request_holds_more_than_a_chunk(talkative: bool) -> None:
+    long = ("word " * 9 + "\n") * (1000 if talkative else 9)
+    model = ScriptedModel(map=long, reduce=long, verify="- something is missing", complete=long, shorten=SUMMARY)
     messages = [*talk(30), HumanMessage("large " * 3000), *talk(3)]
-    model.run(summarise(messages, previous="earlier " * 80, counter=COUNTER, chunk_tokens=2000, target_tokens=200))
+    summary = model.run(summarise(messages, previous="earlier " * 80, counter=COUNTER, chunk_tokens=2000, target_tokens=200))
     assert {"map", "reduce", "verify", "complete"} <= set(model.purposes)
-    assert max(len(request.messages[1].text) for request in model.asked) <= 2000 * 4 + fixed
+    assert max(map(held, model.asked)) <= 2000
+    assert COUNTER.count_text(summary) <= 200
+
+
+def test_a_counter_by_which_nothing_has_room_is_no_endless_loop() -> None:
+    class Dear:
+        """A counter: a thousand for every text."""
+
+        def count_text(self, text: str) -> int:
+            return 1000
+
+    model = ScriptedModel(map=SUMMARY, reduce=SUMMARY)
+    with pytest.raises(SummaryFailed, match="has no room"):
+        model.run(summarise([HumanMessage("abc")], previous="def", counter=Dear(), chunk_tokens=64, target_tokens=32))
+    assert len(model.asked) < 10
 
 
 # -- checked -------------------------------------------------------------------------------------------------------------------------------
@@ -223,11 +244,31 @@ def test_what_the_check_finds_missing_is_worked_in() -> None:
     assert f"<summary>\n{SUMMARY}\n</summary>" in model.read("complete")
 
 
-@pytest.mark.parametrize("answer", ["", "I'm sorry, but I can't help.", "Done.", ConnectionError("gone")])
+@pytest.mark.parametrize("answer", ["", "I'm sorry, but I can't help.", "Done.", "It is by Monday.", ConnectionError("gone")])
 def test_a_completion_that_fails_loses_neither_the_summary_nor_what_was_missing(answer: str | Exception) -> None:
     summary = SUMMARY + " They were a tent, a stove and a map of the northern hills."
     model = ScriptedModel(map=summary, verify="- the deadline is Monday", complete=answer)
     assert model.run(summarise([HumanMessage("Three things.")], counter=COUNTER)) == f"{summary}\n- the deadline is Monday"
+
+
+def test_a_completion_that_is_too_long_is_shortened_too() -> None:
+    model = ScriptedModel(map=SUMMARY, verify="- the deadline is Monday", complete="word " * 100, shorten=f"{SUMMARY} By Monday.")
+    summary = model.run(summarise([HumanMessage("Three things.")], counter=COUNTER, target_tokens=50))
+    assert summary == f"{SUMMARY} By Monday."
+    assert model.purposes == ["map", "verify", "complete", "shorten"]
+
+
+def test_a_number_that_gets_lost_while_something_is_added_comes_back() -> None:
+    model = ScriptedModel(map="Ticket B-99 costs $40.", verify="- it is due on Monday", complete="A ticket is due on Monday.")
+    assert model.run(summarise([AIMessage("B-99.")], counter=COUNTER)) == f"A ticket is due on Monday.\n{LABEL}B-99, $40"
+
+
+def test_a_conversation_full_of_numbers_leaves_the_summary_its_room() -> None:
+    model = ScriptedModel(map=SUMMARY, verify="NONE")
+    summary = model.run(summarise([HumanMessage(" ".join(map(str, range(1000, 1300))))], counter=COUNTER, target_tokens=200))
+    assert summary.startswith(f"{SUMMARY}\n{LABEL}")
+    assert summary.endswith(", 1299")
+    assert COUNTER.count_text(summary) <= COUNTER.count_text(SUMMARY) + 200 // 4
 
 
 def test_a_check_that_fails_leaves_the_summary() -> None:
@@ -263,9 +304,12 @@ def test_a_summary_above_its_target_is_asked_to_be_shortened_once() -> None:
 def test_one_that_does_not_become_shorter_is_cut_at_a_line(answer: str | Exception) -> None:
     lines = [f"Line {number} of what was said." for number in range(20)]
     model = ScriptedModel(map="\n".join(lines), shorten=answer)
-    summary = model.run(summarise([HumanMessage("Go.")], counter=COUNTER, target_tokens=50, verify=False))
-    assert 0 < COUNTER.count_text(summary) <= 50
-    assert summary.splitlines() == lines[: len(summary.splitlines())]
+    summary = model.run(summarise([HumanMessage("Go to O-17.")], counter=COUNTER, target_tokens=80, verify=False))
+    assert COUNTER.count_text(summary) <= 80
+    *kept, details = summary.splitlines()
+    assert len(kept) > 5
+    assert kept == lines[: len(kept)]
+    assert details == f"{LABEL}O-17", "what stood in the lines cut off"
     assert model.purposes == ["map", "shorten"]
 
 
