@@ -50,6 +50,18 @@ def test_they_are_a_last_line_that_is_carried_on() -> None:
     assert with_details(first, ["O-3"], 100, Letters()) == f"A summary.\n{LABEL}O-1, O-2, O-3"
 
 
+def test_the_limit_holds_by_a_counter_to_which_the_whole_is_more_than_its_parts() -> None:
+    class Squares:
+        """A counter that grows with the square of a text's length."""
+
+        def count_text(self, text: str) -> int:
+            return len(text) ** 2
+
+    whole = with_details("A summary.", [f"O-{number}" for number in range(10, 30)], 2500, Squares())
+    assert whole.endswith("O-29")
+    assert Squares().count_text(whole) <= 2500
+
+
 WORDS = st.text("abO1-", min_size=1, max_size=8)
 
 

@@ -21,6 +21,13 @@ class FourLetters:
         return -(-len(text) // 4)
 
 
+class Letters:
+    """A counter: one for each character."""
+
+    def count_text(self, text: str) -> int:
+        return len(text)
+
+
 COUNTER = FourLetters()
 
 
@@ -186,13 +193,18 @@ def test_a_split_text_is_its_pieces(text: str, limit: int) -> None:
     assert all(COUNTER.count_text(piece) <= limit or len(piece) == 1 for piece in pieces)
 
 
-@given(st.lists(TEXTS, max_size=12), st.integers(1, 100))
+@given(st.lists(TEXTS, max_size=12), st.integers(1, 400))
 def test_packed_texts_are_all_there_in_order_and_neighbours_that_fit_are_together(texts: list[str], limit: int) -> None:
-    groups = pack(texts, limit, COUNTER)
+    groups = pack(texts, limit, Letters())
     assert [text for group in groups for text in group] == texts
-    assert all(len(group) == 1 or COUNTER.count_text("\n".join(group)) <= limit for group in groups)
+    assert all(len(group) == 1 or len("\n".join(group)) <= limit for group in groups)
     for group, following in zip(groups, groups[1:], strict=False):
-        assert sum(COUNTER.count_text(text) + 1 for text in [*group, following[0]]) > limit + 1
+        assert len("\n".join([*group, following[0]])) > limit
+
+
+def test_what_parts_two_texts_counts_too() -> None:
+    assert pack(["aa", "bb"], 5, Letters()) == [["aa", "bb"]]
+    assert pack(["aa", "bb"], 4, Letters()) == [["aa"], ["bb"]]
 
 
 @given(TEXTS, st.integers(0, 60))
