@@ -15,6 +15,7 @@ from langmem_ext.context.planning import Governed, LeftOut, Standing, marker, pl
 from langmem_ext.context.policy import ContextPolicy
 from langmem_ext.context.provider import rules_for
 from langmem_ext.context.view import ThreadView
+from langmem_ext.messages.memo import Memo
 from langmem_ext.messages.tokens import TokenCounter
 
 
@@ -52,7 +53,7 @@ def govern(
         ContextOverflow: What must be shown costs more than the budget; it names the three largest parts.
         InvalidInput: Events that are none.
     """
-    counter = counter or counter_for()
+    counter = Memo(counter or counter_for())  # a plan looks at a message many times
     thread = ThreadView(messages, counter, policy or ContextPolicy(), rules_for(provider), frozenset(pins))
     fixed = fixed_costs(system, tools, counter)
     limit = (budget.request if isinstance(budget, Budget) else budget) - sum(fixed.values())

@@ -211,6 +211,7 @@ class _Relief:
 
     def _cut(self, decisions: Decisions) -> Cut | None:
         """A cut that fits with its text, mended; with a shorter text where it fits with none so long."""
+        found: list[tuple[int, Cut]] = []
         for text in dict.fromkeys((self._text, MARKER_TOKENS, 0)):
             less = 0
             for _ in range(ATTEMPTS):
@@ -219,10 +220,21 @@ class _Relief:
                     break
                 over = self._size(decisions, cut) + text - self._limit
                 if over <= 0:
-                    self._text = text
-                    return cut
+                    found.append((text, cut))
+                    break
                 less += over
-        return None
+            if found and self._shows_round(found[-1][1]):
+                break
+        if not found:
+            return None
+        self._text, cut = found[-1] if self._shows_round(found[-1][1]) else found[0]
+        return cut
+
+    def _shows_round(self, cut: Cut) -> bool:
+        """Whether the latest round of tool calls is shown word for word."""
+        at = self._thread.latest_round
+        keys = {self._thread.key(place) for place in range(at, len(self._thread))}
+        return at == len(self._thread) or (cut.start <= at and not any(event["at"] in keys for event in cut.events))
 
     def _room(self, text: int, less: int) -> Room:
         limit, aim = self._limit - less, self._aim

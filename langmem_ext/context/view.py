@@ -17,7 +17,7 @@ from langmem_ext.context.remembered import Remembered, RequestMemory
 from langmem_ext.context.repair import repair
 from langmem_ext.context.thoughts import strippable, without_thoughts
 from langmem_ext.context.tool_output import previewed, trimmed
-from langmem_ext.messages.annotations import NAMESPACE
+from langmem_ext.messages.annotations import inserted, is_inserted
 from langmem_ext.messages.pairing import latest_round
 from langmem_ext.messages.tokens import TokenCounter
 
@@ -85,12 +85,12 @@ class ThreadView:
     @cached_property
     def first_user(self) -> int:
         """Where the first task stands; the number of messages where there is none."""
-        return next((at for at, message in enumerate(self.messages) if isinstance(message, HumanMessage)), len(self))
+        return next((at for at, message in enumerate(self.messages) if _is_users(message)), len(self))
 
     @cached_property
     def latest_user(self) -> int:
         """Where the user spoke last; -1 where they have not."""
-        return next((at for at in range(len(self) - 1, -1, -1) if isinstance(self.messages[at], HumanMessage)), -1)
+        return next((at for at in range(len(self) - 1, -1, -1) if _is_users(self.messages[at])), -1)
 
     @cached_property
     def pinned(self) -> frozenset[int]:
@@ -199,13 +199,20 @@ class ThreadView:
     def standing(self, cut: Cut) -> list[BaseMessage]:
         """What stands for the messages that a cut leaves out."""
         if cut.by == "compact":
-            return [told(COMPACTED_MARKER + cut.text, cut.by), AIMessage(COMPACTED_ANSWER, id=_id(cut.text + COMPACTED_ANSWER))]
+            return [
+                told(COMPACTED_MARKER + cut.text, cut.by),
+                AIMessage(COMPACTED_ANSWER, id=_id(cut.text + COMPACTED_ANSWER), additional_kwargs=inserted(cut.by)),
+            ]
         return [told(SUMMARY_MARKER.format(count=cut.dropped) + cut.text if cut.by == "model" else cut.text, cut.by)]
+
+
+def _is_users(message: BaseMessage) -> bool:
+    return isinstance(message, HumanMessage) and not is_inserted(vars(message))
 
 
 def told(text: str, by: str) -> HumanMessage:
     """What the model is told about its conversation; the same text is the same message, byte for byte."""
-    return HumanMessage(text, id=_id(text), additional_kwargs={NAMESPACE: {"context": by}})
+    return HumanMessage(text, id=_id(text), additional_kwargs=inserted(by))
 
 
 def _id(text: str) -> str:

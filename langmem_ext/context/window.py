@@ -27,6 +27,10 @@ LEAST_SAVED: Final = 32
 LEAST_SHOWN: Final = 60
 """Tokens: an output of which there is no room for more is not shown with its round."""
 
+TRIES: Final = 8
+CLOSE: Final = 0.95
+"""How near to its room an output is cut down, and in how many attempts at most."""
+
 
 @dataclass(frozen=True, slots=True)
 class Room:
@@ -112,6 +116,19 @@ def _length_that_costs(thread: ThreadView, at: int, wanted: int) -> int:
     return int(_length(thread, at) * max(wanted, 0) / max(thread.counter.count(thread.messages[at]), 1) * 0.95)
 
 
+def _length_within(thread: ThreadView, at: int, tokens: int) -> int:
+    """How many characters of an output cost so many tokens at most, and nearly so many."""
+    low, high, chars = 1, _length(thread, at), max(_length_that_costs(thread, at, tokens), 1)
+    for _ in range(TRIES):
+        cost = _cost_of(thread, at, chars)
+        low, high = (chars, high) if cost <= tokens else (low, chars)
+        if tokens * CLOSE <= cost <= tokens or high - low <= 1:
+            break
+        # A text's tokens are not spread evenly over it, but more evenly near a place that was measured.
+        chars = min(max(int(chars * tokens * (1 + CLOSE) / 2 / max(cost, 1)), low + 1), high - 1)
+    return low
+
+
 def _length(thread: ThreadView, at: int) -> int:
     content: Any = thread.messages[at].content
     return len(content) if isinstance(content, str) else max(len(text_of(content)), len(str(content)) // 2)
@@ -144,6 +161,10 @@ def plan_cut(thread: ThreadView, decisions: Decisions, room: Room, important: It
     most = len(thread) if room.most is None else room.most - (1 if room.text else 0)
     later = {at: size for at, size in sizes.items() if pins.leave_out(old, at)}
     few = {at: size for at, size in later.items() if len(thread) - at + len(pins.at(at)) <= most}
+    if 0 < room.limit < sizes.get(thread.latest_round, 0) + room.text and not (few and max(few) < thread.latest_round):
+        squeezed = _squeezed(thread, decisions, room, pins, {at: size for at, size in sizes.items() if at < len(thread)})
+        if squeezed is not None:
+            return squeezed
     start = _start(thread, few or later, room)
     if start is not None:
         return _fuller(thread, decisions, room, Cut(start, pins.at(start)), sizes)
@@ -210,9 +231,11 @@ def _squeezed(thread: ThreadView, decisions: Decisions, room: Room, pins: _Pins,
     for start in (thread.latest_round, len(thread)):
         if start not in sizes:
             continue
-        events = plan_squeeze(thread, decisions, range(start, len(thread)), sizes[start] + room.text - room.limit)
-        if events is not None:
-            return Cut(start, pins.at(start), tuple(events))
+        text = room.text if pins.leave_out(thread.start(decisions), start) else 0
+        for most in (room.target, room.limit):
+            events = plan_squeeze(thread, decisions, range(start, len(thread)), sizes[start] + text - most)
+            if events is not None:
+                return Cut(start, pins.at(start), tuple(events))
     return None
 
 
@@ -227,17 +250,13 @@ def plan_squeeze(thread: ThreadView, decisions: Decisions, among: Iterable[int],
     level = _level(list(costs.values()), over)
     if level < LEAST_SHOWN:
         return None
-    # How many characters cost so many tokens is an estimate: where it was too high, less is shown.
-    for share in (1, 0.85, 0.65, 0.45):
-        events: list[ContextEvent] = []
-        saved = 0
-        for at, full in ((at, full) for at, full in costs.items() if full > level):
-            chars = max(int(_length_that_costs(thread, at, level - LEAST_SHOWN // 2) * share), 1)
-            saved += full - _cost_of(thread, at, chars)
-            events.append({"kind": "trim", "at": thread.key(at), "chars": chars})
-        if saved >= over:
-            return events
-    return None
+    events: list[ContextEvent] = []
+    saved = 0
+    for at, full in ((at, full) for at, full in costs.items() if full > level):
+        chars = _length_within(thread, at, level)
+        saved += full - _cost_of(thread, at, chars)
+        events.append({"kind": "trim", "at": thread.key(at), "chars": chars})
+    return events if saved >= over else None
 
 
 def _level(costs: Sequence[int], over: int) -> int:

@@ -85,14 +85,20 @@ def tokens_of_message(message: BaseMessage, count: CountText) -> int:
     else:
         told = {call.get("id") for call in (*(calls or ()), *(unread or ()))}
         tokens += tokens_of_content(content, count, told - {None})
-    for said in (calls, unread):
-        if said:
-            tokens += count(_json(said))
+    if calls:
+        tokens += count(_json([_wire_form(call) for call in calls]))
+    if unread:
+        tokens += count(_json(unread))
     if name:
         tokens += count(str(name)) + 1
     if kwargs := fields.get("additional_kwargs"):
         tokens += _beside(kwargs, count, called=bool(calls or unread))
     return tokens
+
+
+def _wire_form(call: Mapping[str, Any]) -> dict[str, Any]:
+    """A call as OpenAI is sent it: its arguments are a text of JSON inside JSON, which costs more than the arguments."""
+    return {"type": "function", "id": call.get("id"), "function": {"name": call.get("name"), "arguments": _json(call.get("args"))}}
 
 
 def _beside(kwargs: Mapping[str, Any], count: CountText, *, called: bool) -> int:

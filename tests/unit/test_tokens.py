@@ -44,7 +44,11 @@ def test_a_message_costs_its_content_and_something_by_itself() -> None:
 
 def test_the_arguments_of_tool_calls_are_counted() -> None:
     asked = AIMessage("", tool_calls=[CALL])
-    assert COUNTER.count(asked) == PER_MESSAGE + COUNTER.count_text(json.dumps(asked.tool_calls))
+    function = {"name": "book", "arguments": json.dumps(CALL["args"])}
+    assert COUNTER.count(asked) == PER_MESSAGE + COUNTER.count_text(
+        json.dumps([{"type": "function", "id": "call_1", "function": function}])
+    )
+    assert COUNTER.count(asked) >= PER_MESSAGE + COUNTER.count_text(json.dumps(asked.tool_calls))
     longer = AIMessage("", tool_calls=[{**CALL, "args": {"note": "window seat " * 100}}])
     assert COUNTER.count(longer) > COUNTER.count(asked) + 150
 
