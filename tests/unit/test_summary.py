@@ -213,7 +213,7 @@ def held(request: ModelRequest) -> int:
 def test_no_request_holds_more_than_a_chunk(talkative: bool) -> None:
     long = ("word " * 9 + "\n") * (1000 if talkative else 17)
     model = ScriptedModel(map=long, reduce=long, verify="- something is missing", complete=long, shorten=SUMMARY)
-    messages = [*talk(120), HumanMessage("large " * 3000), *talk(3)]
+    messages = [*talk(60, size=40), HumanMessage("large " * 3000), *talk(3)]
     summary = model.run(summarise(messages, previous="earlier " * 80, counter=COUNTER, chunk_tokens=2000, target_tokens=200))
     assert {"map", "reduce", "verify", "complete"} <= set(model.purposes)
     assert max(map(held, model.asked)) <= 2000
