@@ -36,6 +36,7 @@ VALID: dict[str, list[BaseMessage]] = {
     "neighbours of one role": [ASKED, HumanMessage("Now."), ANSWERED, AIMessage("All of it.")],
     "an answer, then a call": [ASKED, ANSWERED, call("a"), result("a")],
     "an empty result": [ASKED, call("a"), result("a", "")],
+    "a result of blanks": [ASKED, call("a"), result("a", "\n")],
     "an image": [HumanMessage([{"type": "text", "text": "this"}, IMAGE])],
     "text blocks": [HumanMessage(["plain", {"type": "text", "text": "block"}])],
     "a thought before a call": [ASKED, AIMessage([THOUGHT], tool_calls=call("a").tool_calls), result("a")],
