@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
-from langmem_ext.messages.words import list_words, place_words, runs_of_letters, words_of_run
+from langmem_ext.messages.words import compose, list_words, place_words, runs_of_letters, words_of_run
 
 MOST_WORDS: Final = 64
 """Words of a query that count; of a longer text, the first ones."""
@@ -59,7 +59,7 @@ class Term:
 
 def plan_query(text: str) -> tuple[Term, ...]:
     """The terms of a query, all of which must occur: each word by itself, what stands in quotes together, the last word as a beginning."""
-    parts = _QUOTES.split(text[:MOST_CHARACTERS])
+    parts = _QUOTES.split(compose(text[:MOST_CHARACTERS]))
     if len(parts) % 2 == 0:
         parts[-2:] = [" ".join(parts[-2:])]  # a quote that nothing closes
     terms: list[Term] = []

@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import accumulate
 from typing import Final, NamedTuple
-from unicodedata import combining, normalize
+from unicodedata import combining, is_normalized, normalize
 
 LONGEST: Final = 64
 """Characters of a word that count."""
@@ -37,6 +38,7 @@ _ASCII_WORD: Final = re.compile(r"[a-z0-9]+")
 _PIECE: Final = re.compile(rf"[{_DENSE}]+|[^{_DENSE}]+")
 _DENSE_LETTER: Final = re.compile(f"[{_DENSE}]")
 _HIDDEN: Final = re.compile("[\u00ad\u200c\u200d]")
+_CHUNK: Final = re.compile(r"\S+")
 _VOICED: Final = "\u3099\u309a"
 """They make another letter of a Japanese one, which no reader takes for the same."""
 
@@ -64,7 +66,7 @@ def list_words(text: str) -> str:
         found = _ASCII_WORD.findall(text.lower())
         words = [word[:LONGEST] for word in found] if max(map(len, found), default=0) > LONGEST else found
     else:
-        words = [word for run in runs_of_letters(text) for word in words_of_run(run)]
+        words = [word for run in runs_of_letters(compose(text)) for word in words_of_run(run)]
     return f" {' '.join(words)} " if words else ""
 
 
@@ -73,16 +75,23 @@ def place_words(text: str) -> Iterator[Word]:
     if text.isascii():
         for match in _ASCII_WORD.finditer(text.lower()):
             yield Word(match.group()[:LONGEST], match.start(), match.end())
-        return
-    for run in runs_of_letters(text):
-        # Letter by letter where folding has kept their number; else a word stands where its run does.
-        each = run.dense and len(run.letters) == run.end - run.start
-        for at, word in enumerate(words_of_run(run)):
-            yield Word(word, run.start + at, run.start + at + len(word)) if each else Word(word, run.start, run.end)
+    elif is_normalized("NFC", text):
+        yield from _place(text)
+    else:
+        # No letter is composed over a space.
+        for chunk in _CHUNK.finditer(text):
+            origins = [chunk.start() + at for at in _origins(chunk.group())]
+            for word, start, end in _place(compose(chunk.group())):
+                yield Word(word, origins[start], max(origins[end], origins[start] + 1))
+
+
+def compose(text: str) -> str:
+    """A text as `runs_of_letters` takes it: of a letter and the signs on it, which may be written as one character or as several, one."""
+    return normalize("NFC", text)
 
 
 def runs_of_letters(text: str) -> Iterator[Run]:
-    """The letters of a text, folded, in runs of one kind; what stands between two words ends a run."""
+    """The letters of a composed text, folded, in runs of one kind; what stands between two words ends a run."""
     for match in _WORD.finditer(text):
         word, start = match.group(), match.start()
         if word.isascii():
@@ -100,6 +109,21 @@ def words_of_run(run: Run) -> list[str]:
     if not run.dense:
         return [letters[:LONGEST]]
     return [*map("".join, zip(letters, letters[1:], strict=False)), letters[-1]]
+
+
+def _place(composed: str) -> Iterator[Word]:
+    for run in runs_of_letters(composed):
+        # Letter by letter where folding has kept their number; else a word stands where its run does.
+        each = run.dense and len(run.letters) == run.end - run.start
+        for at, word in enumerate(words_of_run(run)):
+            yield Word(word, run.start + at, run.start + at + len(word)) if each else Word(word, run.start, run.end)
+
+
+def _origins(text: str) -> list[int]:
+    """Where in a text each character of it begins once it is composed, and where the last one ends."""
+    written = [at for at, letter in enumerate(text) for _ in normalize("NFD", letter)]
+    lengths = [len(normalize("NFD", letter)) for letter in compose(text)]
+    return [written[at] for at in accumulate(lengths[:-1], initial=0)] + [len(text)]
 
 
 def _is_dense(letters: str) -> bool:

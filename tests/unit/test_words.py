@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
+from typing import Literal
 from unicodedata import normalize
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from langmem_ext.messages.query import MOST_WORDS, SNIPPET, Term, cut_snippet, find_places, has_all, plan_query, rank, weigh
@@ -74,10 +75,34 @@ def test_both_ways_of_taking_words_are_one(text: str) -> None:
 
 
 @given(texts)
+@example("어京ּ")  # decomposed, it is of letters between which no script is cut from another
+@example("東京か\u3099")
+@example("\uf937京")
+@example("ᬆ")
 def test_case_and_the_way_of_writing_do_not_count(text: str) -> None:
-    assert list_words(normalize("NFD", text)) == list_words(normalize("NFC", text))
+    composed, decomposed = normalize("NFC", text), normalize("NFD", text)
+    assert list_words(decomposed) == list_words(composed) == list_words(text)
+    assert plan_query(decomposed) == plan_query(composed) == plan_query(text)
     ascii_text = text.encode("ascii", "ignore").decode()
     assert list_words(ascii_text.upper()) == list_words(ascii_text.lower())
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFD"])
+@pytest.mark.parametrize(
+    ("text", "query", "shown"),
+    [
+        ("정말 어제 東京에서 주문했어요", "어제", "어제"),
+        ("어京ּ 한국어", "어京", "어京"),
+        ("東京でガスを止めたい", "ガス", "ガス"),
+        ("Tôi muốn biết đơn hàng ở đâu", "muon biet", "muốn|biết"),
+    ],
+)
+def test_a_text_is_found_and_shown_where_it_stands_however_it_is_written(
+    form: Literal["NFC", "NFD"], text: str, query: str, shown: str
+) -> None:
+    written = normalize(form, text)
+    places = find_places(written, plan_query(normalize("NFD" if form == "NFC" else "NFC", query)))
+    assert normalize("NFC", "|".join(written[start:end] for start, end in places)) == normalize("NFC", shown)
 
 
 @given(texts, texts)
