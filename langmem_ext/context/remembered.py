@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from operator import is_
 from typing import Any, Final
 
-from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.messages import BaseMessage
 
 from langmem_ext.messages.pairing import call_ids
 
@@ -46,11 +46,7 @@ class Remembered:
             return False
         if all(map(is_, self.messages, messages)):
             return True
-        # Copies, as a checkpointer gives them: ids, contents and calls say all that a request shows.
-        same = messages[:count]
-        return all(_field(self.messages, name) == _field(same, name) for name in ("id", "content")) and _calls(self.messages) == _calls(
-            same
-        )
+        return all(map(_shows_the_same, self.messages, messages))
 
     def takes_calls(self, messages: Sequence[BaseMessage]) -> bool:
         """Whether no call of these messages has an id that one of the request has."""
@@ -58,12 +54,18 @@ class Remembered:
         return not new or new.isdisjoint(name for message in self.sent for name in call_ids(message))
 
 
-def _field(messages: Sequence[BaseMessage], name: str) -> list[Any]:
-    return [message.__dict__[name] for message in messages]
-
-
-def _calls(messages: Sequence[BaseMessage]) -> list[Any]:
-    return [message.tool_calls if isinstance(message, AIMessage) else message.type for message in messages]
+def _shows_the_same(one: BaseMessage, other: BaseMessage) -> bool:
+    """Whether a request shows the same of two messages: of copies, as a checkpointer gives them, all that it shows is compared."""
+    if one is other:
+        return True
+    mine, theirs = one.__dict__, other.__dict__
+    return (
+        one.__class__ is other.__class__
+        and mine["id"] == theirs["id"]
+        and mine["content"] == theirs["content"]
+        and mine.get("tool_calls") == theirs.get("tool_calls")
+        and mine["additional_kwargs"] == theirs["additional_kwargs"]
+    )
 
 
 class RequestMemory:

@@ -6,6 +6,8 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
+from typing import Final
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
@@ -20,6 +22,9 @@ from langmem_ext.context.tool_output import previewed, trimmed
 from langmem_ext.messages.annotations import inserted, is_inserted
 from langmem_ext.messages.pairing import latest_round
 from langmem_ext.messages.tokens import TokenCounter
+
+NEAR: Final = 16
+"""Messages from the beginning, where the first task stands, that are looked at before those from the end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +76,13 @@ class ThreadView:
         return key_of(self.messages[position], position)
 
     def position_of(self, key: str) -> int | None:
-        """Where a message stands; None for one that is not there any more. What stands near the end is found at once."""
+        """Where a message stands; None for one that is not there any more. What stands near an end is found at once."""
         if key.startswith("@") and key[1:].isdigit():
             position = int(key[1:])
             return position if position < len(self) and self.messages[position].id is None else None
-        for position in range(len(self) - 1, -1, -1):
-            if self.messages[position].id == key:
-                return position
-        return None
+        first = range(min(NEAR, len(self)))
+        places = chain(first, range(len(self) - 1, len(first) - 1, -1))
+        return next((at for at in places if self.messages[at].id == key), None)
 
     # -- what is always shown ------------------------------------------------------------------------------------------------------------
 
