@@ -36,6 +36,7 @@ from langmem_ext.messages.tokens import TokenCounter
 
 EVENTS: Final = "context_events"
 REQUEST: Final = "llm_input_messages"
+STOP: Final = "context_stop"
 SUMMARY_TOKENS: Final = 1_000
 
 
@@ -47,13 +48,16 @@ class ContextState(TypedDict):
     """What was decided so far: small, stored with the thread, inherited by its forks."""
     llm_input_messages: NotRequired[Annotated[list[AnyMessage], UntrackedValue]]
     """What the model is to be sent; made anew for every call, stored for none."""
+    context_stop: NotRequired[Annotated[str | None, UntrackedValue]]
+    """Why the turn is to be ended instead: the model repeats itself though it was told. None where it is not; an edge may go by it."""
 
 
 class ContextGovernor(Runnable[Mapping[str, Any], dict[str, Any]]):
     """Chooses what a model is sent of a conversation, and has a model write the summaries if there is one.
 
     As a node of a graph whose state has the channels of `ContextState` it puts the chosen messages into `llm_input_messages`, for the node
-    that calls the model, and what it has decided into `context_events`. One object serves many threads, sync and async.
+    that calls the model, what it has decided into `context_events`, and why the turn is to be ended, if it is, into `context_stop`. One
+    object serves many threads, sync and async.
 
     Args:
         budget: What a whole request may cost, in tokens, or how a model's window is shared out; by default what the model's profile says.
@@ -247,7 +251,7 @@ class ContextGovernor(Runnable[Mapping[str, Any], dict[str, Any]]):
 
 
 def _update(state: Mapping[str, Any], governed: Governed) -> dict[str, Any]:
-    update: dict[str, Any] = {REQUEST: governed.messages}
+    update: dict[str, Any] = {REQUEST: governed.messages, STOP: governed.plan.stop}
     return update | {EVENTS: list(governed.events)} if governed.plan.added else update
 
 

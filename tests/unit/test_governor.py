@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from langchain_core.callbacks import CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
@@ -187,6 +187,17 @@ def test_a_node_sends_less_and_stores_everything() -> None:
     assert len(sent[-1]) < 15
     assert sent[-1][0].id == "q0"
     assert asyncio.run(graph.ainvoke({"messages": [HumanMessage("more", id="more")]}, config))["messages"][-2].id == "more"
+
+
+def test_a_node_says_when_a_turn_goes_round_in_circles() -> None:
+    one, said = ContextGovernor(budget=10_000, counter=ApproximateCounter()), [HumanMessage("look", id="q")]
+    for turn in range(6):
+        call = {"name": "look", "args": {"at": "it"}, "id": f"c{turn}"}
+        said += [AIMessage("", tool_calls=[call], id=f"a{turn}"), ToolMessage("nothing", tool_call_id=f"c{turn}", id=f"t{turn}")]
+        update = one.invoke({"messages": said})
+        nudges = [event for event in update.get("context_events", ()) if event["kind"] == "nudge"]
+        assert bool(nudges) is (turn in (2, 3, 4))
+        assert (update["context_stop"] is not None) is (turn == 5)
 
 
 def test_a_thread_is_compacted_and_restored_on_demand() -> None:
