@@ -20,7 +20,7 @@ PHASES = [Phase.explicit, Phase.generate, *([Phase.shrink] if os.environ.get("LA
 EXAMPLES = int(os.environ.get("LANGMEM_EXT_EXAMPLES", "500" if SOAK else "6"))
 COMMON = {"max_examples": EXAMPLES, "deadline": None, "database": None, "suppress_health_check": list(HealthCheck), "phases": PHASES}
 settings.register_profile("default", settings(derandomize=True, **COMMON))  # type: ignore[arg-type]
-settings.register_profile("soak", settings(print_blob=True, **COMMON))  # type: ignore[arg-type]
+settings.register_profile("soak", settings(derandomize=False, print_blob=True, **COMMON))  # type: ignore[arg-type]
 settings.load_profile("soak" if SOAK else "default")
 
 

@@ -295,3 +295,14 @@ OPENING = Invoke(
     ),
 )
 programs = st.builds(lambda drawn, keeps: Program((OPENING, *drawn), keeps), st.lists(steps, min_size=5, max_size=8), st.booleans())
+
+REFUSED = Program(
+    (
+        OPENING,
+        Invoke("t1", (), Script(first=(Rearrange(1, 0), Remove(0)), through_child=True), "sync"),
+        Resume("t1", None, "all by id", "sync"),
+        Meddle("t1"),
+        Update("t1", (Say((Said(),)),), "first"),
+    )
+)
+"""A subgraph is given a message list that its reducer refuses, when the graph runs and whenever its state is read."""

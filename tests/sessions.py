@@ -218,7 +218,7 @@ class Session:
             outcome = await self._step(step)
             result: Any = ("gave", *self._given_back(outcome))
         except Exception as error:
-            result = ("raised", type(error).__qualname__, self.names.text(str(error)))
+            result = self._raised(error)
         if not last and isinstance(step, Invoke | Resume | Continue):
             return [("result", result), *await self.observe_head(step.thread)]
         threads = ["t1", "t2"] if last or isinstance(step, Reopen | Forget) else [step.thread]
@@ -248,6 +248,9 @@ class Session:
             case Forget(thread):
                 await self.calls.call(self.shelf.saver, "delete_thread", thread)
         return None
+
+    def _raised(self, error: Exception) -> Form:
+        return ("raised", type(error).__qualname__, self.names.text(str(error)))
 
     def _given_back(self, outcome: Any) -> Form:
         """Give a step's result; interrupts of parallel tasks stand in it in the order in which the tasks finished."""
@@ -308,12 +311,20 @@ class Session:
     # -- what can be read --------------------------------------------------------------------------------------------------------------
 
     async def observe_head(self, thread: str) -> list[tuple[str, Any]]:
-        """Give what a graph and a saver tell about a thread's newest checkpoint."""
+        """Give what a graph and a saver tell about a thread's newest checkpoint.
+
+        A graph puts the writes that wait into the state that it gives. What its own reducer then raises, it raises on every saver.
+        """
         config = self.config(thread)
-        head = await self.calls.call(self.graph, "get_state", config, subgraphs=True)
-        self.held.append((head, Names(keep=True).snapshot(head)))
+        try:
+            head = await self.calls.call(self.graph, "get_state", config, subgraphs=True)
+        except ValueError as error:
+            state = self._raised(error)
+        else:
+            self.held.append((head, Names(keep=True).snapshot(head)))
+            state = self.names.snapshot(head)
         newest = await self.calls.call(self.shelf.saver, "get_tuple", config)
-        return [(f"{thread} get_state", self.names.snapshot(head)), (f"{thread} newest", self.names.checkpoint(newest))]
+        return [(f"{thread} get_state", state), (f"{thread} newest", self.names.checkpoint(newest))]
 
     async def observe(self, thread: str) -> list[tuple[str, Any]]:
         """Give all that a graph and a saver tell about a thread."""

@@ -11,7 +11,7 @@ from zlib import crc32
 from comparison import assert_same
 from hypothesis import given, seed, settings
 from hypothesis.strategies import SearchStrategy
-from programs import Program, programs
+from programs import REFUSED, Program, programs
 from puts import Branch, Call, call_lists, new_ids
 from savers import Backend, Mode, ReferenceShelf, Shelf, run_without_loop
 from sessions import Session
@@ -49,6 +49,14 @@ async def compare_calls(calls: list[Call], backend: Backend, mode: Mode, folder:
         await shelf.close()
 
 
+def carry_out(work: Coroutine[Any, Any, None], mode: Mode) -> None:
+    """Run a comparison on an event loop or, in mode "sync", without one."""
+    if mode == "async":
+        asyncio.run(work)
+    else:
+        run_without_loop(work)
+
+
 def explore(
     strategy: SearchStrategy[Any], work: Callable[..., Coroutine[Any, Any, None]], backend: Backend, mode: Mode, folder: Path
 ) -> None:
@@ -56,10 +64,7 @@ def explore(
 
     @given(drawn=strategy)
     def compare_one(drawn: Any) -> None:
-        if mode == "async":
-            asyncio.run(work(drawn, backend, mode, folder))
-        else:
-            run_without_loop(work(drawn, backend, mode, folder))
+        carry_out(work(drawn, backend, mode, folder), mode)
 
     if settings().derandomize:
         compare_one = seed(crc32(f"{backend.name} {mode}".encode()))(compare_one)
@@ -72,3 +77,7 @@ def test_random_programs_read_back_as_on_the_in_memory_saver(backend: Backend, m
 
 def test_random_calls_read_back_exactly_as_on_the_in_memory_saver(backend: Backend, mode: Mode, folder: Path) -> None:
     explore(call_lists, compare_calls, backend, mode, folder)
+
+
+def test_a_state_that_its_own_reducer_refuses_is_refused_as_on_the_in_memory_saver(backend: Backend, mode: Mode, folder: Path) -> None:
+    carry_out(compare(REFUSED, backend, mode, folder), mode)

@@ -23,7 +23,7 @@ import pytest
 from comparison import Names, assert_same
 from dying import DyingDriver
 from forged import reseal
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, RemoveMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import empty_checkpoint
@@ -31,7 +31,7 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.graph import END, START, StateGraph, add_messages
 from langgraph.types import Command, Send, interrupt
 from moved import SqliteShelf, assert_moved, assert_same_histories, everything, forms_of, rows, sqlite_saver
-from programs import Program, programs
+from programs import REFUSED, Program, programs
 from puts import Branch, Call, call_lists, new_ids
 from pydantic import BaseModel
 from samples import Said
@@ -294,6 +294,7 @@ def test_rows_in_json_of_an_older_release_are_read(source: Path, target: str) ->
 
 @settings(max_examples=settings().max_examples * 2)
 @given(program=programs)
+@example(program=REFUSED)
 def test_random_programs_are_moved_whole(program: Program, folder: Path) -> None:
     path, new = folder / f"{uuid4().hex}.sqlite", str(folder / f"{uuid4().hex}.db")
 
