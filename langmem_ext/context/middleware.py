@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Annotated, Any, Final, NotRequired, TypeAlias, cast
 
-from langchain.agents.middleware.types import (
-    AgentMiddleware,
-    AgentState,
-    ExtendedModelResponse,
-    ModelRequest,
-    ModelResponse,
-    PrivateStateAttr,
-)
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AnyMessage
 from langgraph.types import Command
@@ -30,19 +23,30 @@ from langmem_ext.context.governor import EVENTS
 from langmem_ext.context.planning import Governed
 from langmem_ext.context.policy import ContextPolicy
 from langmem_ext.context.read_tool_output import output_reader
-from langmem_ext.context.refusal import is_overflow
+from langmem_ext.context.refusal import Shrinking
 from langmem_ext.context.remembered import RequestMemory
+from langmem_ext.errors import ContextOverflow, MissingExtra
 from langmem_ext.messages.calibration import calibrated
 from langmem_ext.messages.memo import Memo
 from langmem_ext.messages.tokens import TokenCounter
+
+try:
+    from langchain.agents.middleware.types import (
+        AgentMiddleware,
+        AgentState,
+        ExtendedModelResponse,
+        ModelRequest,
+        ModelResponse,
+        PrivateStateAttr,
+    )
+    from langchain.agents.structured_output import AutoStrategy, ProviderStrategy, ToolStrategy
+except ImportError:
+    raise MissingExtra("ContextMiddleware", "agents") from None
 
 logger = logging.getLogger(__name__)
 
 WINDOW: Final = 128_000
 """Tokens of the window of a model whose profile says nothing."""
-
-STEPS: Final = (1.0, 0.75, 0.5, 0.25)
-"""Of the budget, what a request may cost at first, and each time its provider has refused it as too long."""
 
 
 class AgentContextState(AgentState[Any]):
@@ -58,8 +62,11 @@ Response: TypeAlias = ModelResponse[Any] | AIMessage | ExtendedModelResponse[Any
 class ContextMiddleware(AgentMiddleware[AgentContextState, Any, Any]):
     """Chooses what an agent's model is sent: valid, within the budget, with a stable prefix; the stored messages stay as they are.
 
-    It counts the system prompt, the tools' schemas and the messages. A request that the provider refuses as too long is made smaller and
-    sent again. A model that repeats a tool call with the same result is told so, and its turn is ended if that does not help.
+    It counts the system prompt, the schemas of the tools and of the response format, and the messages. A request that the provider refuses
+    as too long is made smaller and sent again. A model that repeats a tool call with the same result is told so, and its turn is ended if
+    that does not help.
+
+    Put it last in an agent's `middleware`, so that what others add to a request is counted, and what they retry is chosen anew.
 
     Args:
         budget: What a whole request may cost, in tokens; by default what the profile of the agent's model says, or a window of 128,000.
@@ -69,6 +76,7 @@ class ContextMiddleware(AgentMiddleware[AgentContextState, Any, Any]):
         prompt: What the summarising model is asked for, in place of the built-in prompt.
 
     Raises:
+        MissingExtra: The extra `agents` is not installed.
         InvalidInput: There is no such model.
 
     Example:
@@ -95,86 +103,159 @@ class ContextMiddleware(AgentMiddleware[AgentContextState, Any, Any]):
         self._counter = Memo(counter) if counter is not None else None
         self._counters: dict[str, Memo] = {}
         self._ratios: dict[str, float] = {}
+        self._taken: dict[str, int] = {}
         self._memory = RequestMemory()
 
     # -- the two worlds ------------------------------------------------------------------------------------------------------------------
 
     def wrap_model_call(self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]) -> Response:
         """Send the model what was chosen, smaller each time that its provider says it is too long."""
-        model = self.model or request.model
-        for share in STEPS:
-            governed = answered(self._steps(request, share), partial(ask, model))
-            if governed.plan.stop is not None:
-                return _ended(governed)
+        call = _Call(self, request)
+        while True:
             try:
-                response = handler(request.override(messages=cast("list[AnyMessage]", governed.messages)))
+                governed = answered(call.steps(), partial(ask, call.summarises))
+            except ContextOverflow as overflow:
+                raise overflow from call.size.refused
+            if governed.plan.stop is not None:
+                return call.ended(governed)
+            try:
+                response = handler(call.chosen(governed))
             except Exception as error:
-                if share == STEPS[-1] or not is_overflow(error):
-                    raise
-                _warn(error)
+                call.refused(governed, error)
             else:
-                return self._noted(request, governed, response)
-        raise AssertionError("the last step returns or raises")
+                return call.delivered(governed, response)
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> Response:
         """Async twin of `wrap_model_call`."""
-        model = self.model or request.model
-        for share in STEPS:
-            governed = await aanswered(self._steps(request, share), partial(aask, model), large=len(request.messages) > LARGE)
-            if governed.plan.stop is not None:
-                return _ended(governed)
+        call = await asyncio.to_thread(_Call, self, request)  # an encoding may have to be read
+        while True:
             try:
-                response = await handler(request.override(messages=cast("list[AnyMessage]", governed.messages)))
+                governed = await aanswered(call.steps(), partial(aask, call.summarises), large=len(request.messages) > LARGE)
+            except ContextOverflow as overflow:
+                raise overflow from call.size.refused
+            if governed.plan.stop is not None:
+                return call.ended(governed)
+            try:
+                response = await handler(call.chosen(governed))
             except Exception as error:
-                if share == STEPS[-1] or not is_overflow(error):
-                    raise
-                _warn(error)
+                call.refused(governed, error)
             else:
-                return self._noted(request, governed, response)
-        raise AssertionError("the last step returns or raises")
+                return call.delivered(governed, response)
 
-    # -- one request ---------------------------------------------------------------------------------------------------------------------
+    # -- what is known of a model ----------------------------------------------------------------------------------------------------------
 
-    def _steps(self, request: ModelRequest[Any], share: float) -> Asking[Governed]:
-        events = cast("list[ContextEvent] | None", request.state.get(EVENTS))
-        return asking(request.messages, events or (), self._sending(request, share))
-
-    def _sending(self, request: ModelRequest[Any], share: float) -> Sending:
-        budget = self.budget if self.budget is not None else Budget.of_model(request.model, WINDOW)
-        whole = budget.request if isinstance(budget, Budget) else budget
-        name = name_of_model(request.model)
-        return Sending(
-            budget=int(whole * share / self._ratios.get(name, 1.0)),
-            counter=self._counter_of(request.model, name),
-            policy=self.policy,
-            system=request.system_message,
-            tools=request.tools,
-            provider=_provider(request.model),
-            prompt=self.prompt,
-            has_model=True,
-            memory=self._memory,
-        )
-
-    def _counter_of(self, model: BaseChatModel, name: str) -> Memo:
+    def _counter_of(self, model: BaseChatModel) -> Memo:
         """The counter that fits a model, the same for all of its name, because it remembers what messages cost."""
         if self._counter is not None:
             return self._counter
+        name = name_of_model(model)
         if name not in self._counters:
             self._counters[name] = Memo(counter_for(model))
         return self._counters[name]
 
-    def _noted(self, request: ModelRequest[Any], governed: Governed, response: ModelResponse[Any]) -> Response:
-        """The response, and for the state what was decided; what the provider has counted puts the next counts right."""
-        name = name_of_model(request.model)
-        counter = self._counter_of(request.model, name)
-        counted = governed.plan.after + sum(fixed_costs(request.system_message, request.tools, counter).values())
+    def _limit_of(self, model: BaseChatModel) -> int:
+        """What a request to a model may cost, as the counter counts; no more than it took after it had refused one."""
+        name = name_of_model(model)
+        budget = self.budget if self.budget is not None else Budget.of_model(model, WINDOW)
+        limit = int((budget.request if isinstance(budget, Budget) else budget) / self._ratios.get(name, 1.0))
+        return min(limit, self._taken.get(name, limit))
+
+    def _learn(self, model: BaseChatModel, counted: int, response: ModelResponse[Any], taken: int | None) -> None:
+        """Put the next counts right by what the provider has counted.
+
+        Args:
+            model: The model that was sent a request.
+            counted: What that costs, as the counter counts.
+            response: What the model answered.
+            taken: What the request might have cost, if a larger one was refused.
+        """
+        name = name_of_model(model)
+        if taken is not None:
+            self._taken[name] = taken
         for message in response.result:
             if isinstance(message, AIMessage):
                 usage = cast("Mapping[str, Any] | None", message.usage_metadata)
                 self._ratios[name] = calibrated(self._ratios.get(name, 1.0), counted, usage)
-        return _with_events(response, governed)
+
+
+class _Call:
+    """One call of an agent's model: what it is sent, and what comes of that.
+
+    Attributes:
+        summarises: The model that is asked for a summary.
+        size: What the request may cost.
+    """
+
+    def __init__(self, middleware: ContextMiddleware, request: ModelRequest[Any]) -> None:
+        self._middleware = middleware
+        self._request = request
+        self._given = self._events = cast("Sequence[ContextEvent]", request.state.get(EVENTS) or ())
+        self._counter = middleware._counter_of(request.model)
+        self._tools = [*request.tools, *_schemas(request.response_format)]
+        self.summarises = middleware.model or request.model
+        self.size = Shrinking(middleware._limit_of(request.model))
+
+    def steps(self) -> Asking[Governed]:
+        """The steps that choose the messages."""
+        middleware, request = self._middleware, self._request
+        sending = Sending(
+            budget=self.size.limit,
+            counter=self._counter,
+            policy=middleware.policy,
+            system=request.system_message,
+            tools=self._tools,
+            provider=_provider(request.model),
+            prompt=middleware.prompt,
+            has_model=True,
+            memory=middleware._memory,
+        )
+        return asking(request.messages, self._events, sending)
+
+    def chosen(self, governed: Governed) -> ModelRequest[Any]:
+        """The request with the chosen messages."""
+        return self._request.override(messages=cast("list[AnyMessage]", governed.messages))
+
+    def refused(self, governed: Governed, error: Exception) -> None:
+        """Make the next request smaller; what was decided for this one holds for it too, so no summary is written twice.
+
+        Raises:
+            Exception: The error itself, if it does not say that the request is too long, or says so once too often.
+        """
+        self.size.after(error, self._cost(governed))
+        self._events = governed.events
+        # Its text may hold what was said.
+        logger.warning("the provider refused a request as too long (%s): a shorter one is sent", type(error).__name__)
+
+    def delivered(self, governed: Governed, response: ModelResponse[Any]) -> Response:
+        """The response, and for the state what was decided."""
+        taken = self.size.limit if self.size.refused is not None else None
+        self._middleware._learn(self._request.model, self._cost(governed), response, taken)
+        if list(governed.events) == list(self._given):
+            return response
+        return ExtendedModelResponse(response, Command(update={EVENTS: list(governed.events)}))
+
+    def ended(self, governed: Governed) -> Response:
+        """The answer that ends a turn in place of the model's."""
+        return self.delivered(governed, ModelResponse(result=[AIMessage(governed.plan.stop or "")]))
+
+    def _cost(self, governed: Governed) -> int:
+        return governed.plan.after + sum(fixed_costs(self._request.system_message, self._tools, self._counter).values())
+
+
+def _schemas(response_format: Any) -> list[dict[str, Any]]:
+    """What a response format adds to a request, as tools."""
+    if response_format is None:
+        return []
+    if isinstance(response_format, ProviderStrategy):
+        specs = [response_format.schema_spec]
+    elif isinstance(response_format, ToolStrategy):
+        specs = response_format.schema_specs
+    else:
+        specs = ToolStrategy(response_format.schema if isinstance(response_format, AutoStrategy) else response_format).schema_specs
+    functions = ({"name": spec.name, "description": spec.description, "parameters": spec.json_schema} for spec in specs)
+    return [{"type": "function", "function": function} for function in functions]
 
 
 def _provider(model: BaseChatModel) -> str | None:
@@ -183,19 +264,3 @@ def _provider(model: BaseChatModel) -> str | None:
         return model._get_ls_params().get("ls_provider")
     except (AttributeError, TypeError):
         return None
-
-
-def _ended(governed: Governed) -> Response:
-    """The answer that ends a turn in place of the model's."""
-    return _with_events(ModelResponse(result=[AIMessage(governed.plan.stop or "")]), governed)
-
-
-def _with_events(response: ModelResponse[Any], governed: Governed) -> Response:
-    if not governed.plan.added:
-        return response
-    return ExtendedModelResponse(response, Command(update={EVENTS: list(governed.events)}))
-
-
-def _warn(error: Exception) -> None:
-    # Its text may hold what was said.
-    logger.warning("the provider refused a request as too long (%s): a shorter one is sent", type(error).__name__)
