@@ -272,7 +272,18 @@ class _Relief:
             standing = replace(standing, by="compact")
         tried = [*([standing] if standing.by != "keep" else []), marker(left.count), Standing("", "marker")]
         fits = next((one for one in tried if self._tokens(decisions, cut, one) <= self._limit), tried[-1])
+        cut = self._refilled(decisions, cut, fits)
         return [*self._noted(failed), *cut.events, self._event(decisions, cut, fits)]
+
+    def _refilled(self, decisions: Decisions, cut: Cut, standing: Standing) -> Cut:
+        """The cut with more shown of its outputs, where the text took less than was kept for it."""
+        if not cut.events or self._tokens(decisions, cut, standing) >= self._aim.floor:
+            return cut
+        text = self._thread.counter.count_text(standing.text) + MARKER_TOKENS
+        again = plan_cut(self._thread, decisions, self._room(min(text, self._text), 0), self._important())
+        if again is None or (again.start, again.kept) != (cut.start, cut.kept) or self._tokens(decisions, again, standing) > self._limit:
+            return cut
+        return again
 
     def _tokens(self, decisions: Decisions, cut: Cut, standing: Standing) -> int:
         return self._thread.request(decisions.and_then([*cut.events, self._event(decisions, cut, standing)])).tokens

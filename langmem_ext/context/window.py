@@ -167,7 +167,7 @@ def plan_cut(thread: ThreadView, decisions: Decisions, room: Room, important: It
             return squeezed
     start = _start(thread, few or later, room)
     if start is not None:
-        return _fuller(thread, decisions, room, Cut(start, pins.at(start)), sizes)
+        return _fuller(thread, decisions, room, pins, Cut(start, pins.at(start)), sizes)
     return _squeezed(thread, decisions, room, pins, sizes)
 
 
@@ -177,6 +177,7 @@ class _Pins:
     def __init__(self, thread: ThreadView, decisions: Decisions, old: int, costs: Sequence[int], important: frozenset[int]) -> None:
         self._costs = {at: costs[at - old] if at >= old else thread.cost(at, decisions) for at in thread.pinned | important}
         self._places = sorted(self._costs)
+        self._were = any(at not in self._costs for at in thread.before(old, decisions))
 
     def at(self, start: int) -> tuple[int, ...]:
         return tuple(at for at in self._places if at < start)
@@ -185,8 +186,8 @@ class _Pins:
         return sum(self._costs[at] for at in self.at(start))
 
     def leave_out(self, old: int, start: int) -> bool:
-        """Whether a cut at `start` leaves out anything that one at `old` does not."""
-        return start - old > sum(old <= at < start for at in self._places)
+        """Whether a cut at `start` leaves out anything that one at `old` does not: also what was the user's latest message then."""
+        return self._were or start - old > sum(old <= at < start for at in self._places)
 
 
 def _within(thread: ThreadView, decisions: Decisions, important: Iterable[int], tokens: int) -> frozenset[int]:
@@ -213,12 +214,12 @@ def _start(thread: ThreadView, sizes: dict[int, int], room: Room) -> int | None:
     return max(over) if over else newest if newest < len(thread) else None
 
 
-def _fuller(thread: ThreadView, decisions: Decisions, room: Room, cut: Cut, sizes: dict[int, int]) -> Cut:
+def _fuller(thread: ThreadView, decisions: Decisions, room: Room, pins: _Pins, cut: Cut, sizes: dict[int, int]) -> Cut:
     """The cut, or one a round earlier with that round's outputs cut down, if the request would show too little otherwise."""
     earlier = max((at for at in sizes if at < cut.start), default=None)
     if sizes[cut.start] >= room.floor or earlier is None or not thread.policy.tool_output_trim_chars:
         return cut
-    over = sizes[earlier] + room.text
+    over = sizes[earlier] + (room.text if pins.leave_out(thread.start(decisions), earlier) else 0)
     events = plan_squeeze(thread, decisions, range(earlier, cut.start), over - room.target)
     if events is None:
         # Nothing of it can be cut down: it is shown as it is if that leaves some room for what comes.
