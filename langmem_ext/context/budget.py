@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from langchain_core.messages import BaseMessage
 
@@ -12,11 +12,17 @@ from langmem_ext.errors import InvalidInput
 from langmem_ext.messages.tokens import approximate_tokens
 from langmem_ext.messages.turns import ConversationTurn
 
+if TYPE_CHECKING:
+    from langmem_ext.settings.model import Settings
+
 RESPONSE: Final = 16_000
 """Tokens kept for the answer, at most."""
 
 HISTORY: Final = 50_000
 """Tokens that the history may take where files are shown too, at most."""
+
+WINDOW: Final = 128_000
+"""Tokens of the window of a model of which nothing says more."""
 
 WIDE: Final = 112_000
 """Tokens of a request in which sizes given in tokens hold as they are, as in a window of 128,000; in a smaller one they shrink."""
@@ -113,14 +119,37 @@ class Budget:
         Raises:
             InvalidInput: The model states no window and there is no default, or a number cannot be used.
         """
-        profile = getattr(model, "profile", None)
-        stated = profile if isinstance(profile, Mapping) else {}
+        stated = _profile(model)
         window = _stated(stated, "max_input_tokens") or default
         if window is None:
             raise InvalidInput(f"{type(model).__name__} does not say how many tokens it takes: pass `default`, or a model with a profile")
         longest = _stated(stated, "max_output_tokens")
         response = min(_count(response or 0, "response"), longest) if longest else response
         return cls.of_window(window, response=response, history=history, files=files, margin=margin)
+
+    @classmethod
+    def from_settings(cls, settings: Settings, model: object = None) -> Self:
+        """What settings say that a request may cost.
+
+        The window is `context_window_tokens`, else what the model's profile states, and divided as the other settings say. If neither says
+        how large it is, a request may cost `max_history_tokens`; if that is off, the window is one of 128,000.
+
+        Args:
+            settings: The settings.
+            model: The chat model that is sent the requests, if there is one.
+        """
+        window = settings.context_window_tokens or _stated(_profile(model), "max_input_tokens")
+        if window is None and (most := settings.max_history_tokens):
+            return cls(window=most, response=0, history=most, files=0)
+        parts = {
+            "response": settings.response_budget_tokens,
+            "history": settings.history_budget_tokens,
+            "files": settings.file_budget_tokens,
+            "margin": settings.safety_margin_tokens,
+        }
+        if settings.context_window_tokens:
+            return cls.of_window(settings.context_window_tokens, **parts)
+        return cls.of_model(model, WINDOW, **parts)
 
     def allocate_history(
         self, turns: Sequence[ConversationTurn], count: Callable[[BaseMessage], int] = approximate_tokens
@@ -144,6 +173,11 @@ def scaled(tokens: int, request: int) -> int:
     (50000, 5000)
     """
     return tokens if request >= WIDE else tokens * request // WIDE
+
+
+def _profile(model: object) -> Mapping[Any, Any]:
+    profile = getattr(model, "profile", None)
+    return profile if isinstance(profile, Mapping) else {}
 
 
 def _stated(profile: Mapping[Any, Any], name: str) -> int | None:

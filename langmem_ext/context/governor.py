@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Annotated, Any, Final, NotRequired
+from typing import TYPE_CHECKING, Annotated, Any, Final, NotRequired, Self
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, SystemMessage
@@ -18,10 +18,10 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import StateSnapshot
 from typing_extensions import TypedDict
 
-from langmem_ext.chat_model import make_model
 from langmem_ext.context.asking import LARGE, Sending, aanswered, answered, asking, summing_up
 from langmem_ext.context.budget import Budget
 from langmem_ext.context.calling import aask, ask
+from langmem_ext.context.configuration import model_named, summary_prompt
 from langmem_ext.context.counters import counter_for
 from langmem_ext.context.decisions import RESTORE, ContextEvent
 from langmem_ext.context.govern import govern
@@ -33,6 +33,9 @@ from langmem_ext.context.summary import ModelRequest
 from langmem_ext.errors import ConversationError
 from langmem_ext.messages.memo import Memo
 from langmem_ext.messages.tokens import TokenCounter
+
+if TYPE_CHECKING:
+    from langmem_ext.settings.model import Settings
 
 EVENTS: Final = "context_events"
 REQUEST: Final = "llm_input_messages"
@@ -91,7 +94,7 @@ class ContextGovernor(Runnable[Mapping[str, Any], dict[str, Any]]):
         prompt: str | None = None,
         params: Collection[str] = (),
     ) -> None:
-        self.model = make_model(model) if isinstance(model, str) else model
+        self.model = model_named(model)
         self.policy = policy or ContextPolicy()
         self.budget = budget if budget is not None else Budget.of_model(self.model)
         self.counter = Memo(counter or counter_for(self.model))
@@ -101,6 +104,47 @@ class ContextGovernor(Runnable[Mapping[str, Any], dict[str, Any]]):
         self.prompt = prompt
         self.params = frozenset(params)
         self._memory = RequestMemory()
+
+    @classmethod
+    def from_settings(
+        cls,
+        settings: Settings,
+        *,
+        model: BaseChatModel | str | None = None,
+        system: str | SystemMessage | None = None,
+        tools: Sequence[Any] = (),
+        provider: str | None = None,
+        params: Collection[str] = (),
+    ) -> Self:
+        """A governor as settings describe it.
+
+        Args:
+            settings: The settings.
+            model: The application's chat model, or its name; by default what the setting `model` names. It says what a request may cost, if
+                settings do not, and summarises, if there is no `summarization_model`.
+            system: The system prompt that a request has besides.
+            tools: The tools that are bound to the model.
+            provider: Whose rules a request follows.
+            params: Names of the state's `params` that are told again where messages are left out.
+
+        Raises:
+            SettingsError: The file with the prompt for summaries cannot be used.
+            MissingExtra: A model is named and the extra `agents` is not installed, or the counter is not there that the settings ask for.
+            InvalidInput: There is no such model.
+        """
+        prompt, policy = summary_prompt(settings), ContextPolicy.from_settings(settings)
+        sends = model_named(settings.model if model is None else model)
+        return cls(
+            budget=Budget.from_settings(settings, sends),
+            model=model_named(settings.summarization_model) or sends,
+            policy=policy,
+            counter=counter_for(sends, settings.token_counter),
+            system=system,
+            tools=tools,
+            provider=provider,
+            prompt=prompt,
+            params=params,
+        )
 
     # -- one request ---------------------------------------------------------------------------------------------------------------------
 

@@ -6,17 +6,17 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from typing import Annotated, Any, Final, NotRequired, TypeAlias, cast
+from typing import TYPE_CHECKING, Annotated, Any, NotRequired, Self, TypeAlias, cast
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AnyMessage
 from langgraph.types import Command
 
-from langmem_ext.chat_model import make_model
 from langmem_ext.context.asking import LARGE, Asking, Sending, aanswered, answered, asking
-from langmem_ext.context.budget import Budget
+from langmem_ext.context.budget import WINDOW, Budget
 from langmem_ext.context.calling import aask, ask
-from langmem_ext.context.counters import counter_for, name_of_model
+from langmem_ext.context.configuration import model_named, summary_prompt
+from langmem_ext.context.counters import Kind, counter_for, name_of_model
 from langmem_ext.context.decisions import ContextEvent
 from langmem_ext.context.govern import fixed_costs
 from langmem_ext.context.governor import EVENTS
@@ -29,6 +29,9 @@ from langmem_ext.errors import ContextOverflow, MissingExtra
 from langmem_ext.messages.calibration import calibrated
 from langmem_ext.messages.memo import Memo
 from langmem_ext.messages.tokens import TokenCounter
+
+if TYPE_CHECKING:
+    from langmem_ext.settings.model import Settings
 
 try:
     from langchain.agents.middleware.types import (
@@ -45,9 +48,6 @@ except ImportError:
 
 logger = logging.getLogger(__name__)
 
-WINDOW: Final = 128_000
-"""Tokens of the window of a model whose profile says nothing."""
-
 
 class AgentContextState(AgentState[Any]):
     """What an agent's state has besides, with this middleware."""
@@ -55,6 +55,9 @@ class AgentContextState(AgentState[Any]):
     context_events: NotRequired[Annotated[list[ContextEvent], PrivateStateAttr]]
     """What was decided so far: private, small, inherited by forks."""
 
+
+Budgeting: TypeAlias = Callable[[BaseChatModel], int | Budget]
+"""What a request to an agent's model may cost."""
 
 Response: TypeAlias = ModelResponse[Any] | AIMessage | ExtendedModelResponse[Any]
 
@@ -69,10 +72,11 @@ class ContextMiddleware(AgentMiddleware[AgentContextState, Any, Any]):
     Put it last in an agent's `middleware`, so that what others add to a request is counted, and what they retry is chosen anew.
 
     Args:
-        budget: What a whole request may cost, in tokens; by default what the profile of the agent's model says, or a window of 128,000.
+        budget: What a whole request may cost, in tokens, or a function of the agent's model that says so; by default what the model's
+            profile says, or a window of 128,000.
         model: The chat model that summarises, or its name; by default the agent's own.
         policy: How messages are chosen.
-        counter: Counts tokens; by default the one that fits the agent's model.
+        counter: Counts tokens, or which kind does: `auto`, the one that fits the agent's model, `approximate` or `tiktoken`.
         prompt: What the summarising model is asked for, in place of the built-in prompt.
 
     Raises:
@@ -88,23 +92,45 @@ class ContextMiddleware(AgentMiddleware[AgentContextState, Any, Any]):
     def __init__(
         self,
         *,
-        budget: int | Budget | None = None,
+        budget: int | Budget | Budgeting | None = None,
         model: BaseChatModel | str | None = None,
         policy: ContextPolicy | None = None,
-        counter: TokenCounter | None = None,
+        counter: TokenCounter | Kind = "auto",
         prompt: str | None = None,
     ) -> None:
         super().__init__()
         self.budget = budget
-        self.model = make_model(model) if isinstance(model, str) else model
+        self.model = model_named(model)
         self.policy = policy or ContextPolicy()
         self.prompt = prompt
         self.tools = [output_reader()] if self.policy.offload else []
-        self._counter = Memo(counter) if counter is not None else None
+        self._kind: Kind = counter if isinstance(counter, str) else "auto"
+        self._counter = None if isinstance(counter, str) else Memo(counter)
         self._counters: dict[str, Memo] = {}
         self._ratios: dict[str, float] = {}
         self._taken: dict[str, int] = {}
         self._memory = RequestMemory()
+
+    @classmethod
+    def from_settings(cls, settings: Settings, *, model: BaseChatModel | str | None = None) -> Self:
+        """A middleware as settings describe it.
+
+        Args:
+            settings: The settings.
+            model: The chat model that summarises, or its name; by default `summarization_model`, else the agent's own.
+
+        Raises:
+            SettingsError: The file with the prompt for summaries cannot be used.
+            MissingExtra: A model is named and its package is not installed.
+            InvalidInput: There is no such model.
+        """
+        return cls(
+            budget=partial(Budget.from_settings, settings),
+            model=settings.summarization_model if model is None else model,
+            policy=ContextPolicy.from_settings(settings),
+            counter=settings.token_counter,
+            prompt=summary_prompt(settings),
+        )
 
     # -- the two worlds ------------------------------------------------------------------------------------------------------------------
 
@@ -152,13 +178,15 @@ class ContextMiddleware(AgentMiddleware[AgentContextState, Any, Any]):
             return self._counter
         name = name_of_model(model)
         if name not in self._counters:
-            self._counters[name] = Memo(counter_for(model))
+            self._counters[name] = Memo(counter_for(model, self._kind))
         return self._counters[name]
 
     def _limit_of(self, model: BaseChatModel) -> int:
         """What a request to a model may cost, as the counter counts; no more than it took after it had refused one."""
         name = name_of_model(model)
-        budget = self.budget if self.budget is not None else Budget.of_model(model, WINDOW)
+        budget = self.budget(model) if callable(self.budget) else self.budget
+        if budget is None:
+            budget = Budget.of_model(model, WINDOW)
         limit = int((budget.request if isinstance(budget, Budget) else budget) / self._ratios.get(name, 1.0))
         return min(limit, self._taken.get(name, limit))
 

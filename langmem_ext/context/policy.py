@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias
 
 from langmem_ext.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from langmem_ext.settings.model import Settings
 
 Strategy: TypeAlias = Literal["window", "summary", "hybrid", "messages"]
 Condition: TypeAlias = tuple[Literal["tokens", "messages", "fraction"], float]
@@ -75,6 +78,26 @@ class ContextPolicy:
         if not 0 < self.summary_share < 1:
             raise InvalidInput(f"summary_share is a share of the budget between 0 and 1, not {self.summary_share}")
         conditions_of(self.trigger)
+
+    @classmethod
+    def from_settings(cls, settings: Settings) -> Self:
+        """The policy that settings describe: `ContextPolicy()` where nobody has changed one.
+
+        What settings have no word for (`trigger`, `target`, `on_failure`, …) is as it is by default.
+        """
+        offloaded = settings.tool_output_offload_tokens
+        changed: dict[str, Any] = {"offload": True, "least_offload_tokens": offloaded} if offloaded else {}
+        if not settings.detect_loops:
+            changed |= {"nudge_at": 0, "stop_at": 0}
+        return cls(
+            strategy=settings.strategy,
+            tool_output_trim_chars=settings.tool_output_trim_chars,
+            protected_tokens=settings.tool_output_protected_tokens,
+            thoughts="turn" if settings.strip_thoughts else "never",
+            verify=settings.verify_summary,
+            max_messages=settings.max_history_messages,
+            **changed,
+        )
 
     def aim(self, tokens: int, messages: int, limit: int, *, forced: bool = False) -> Aim | None:
         """What a request of so many tokens and messages is to come down to, if it may cost `limit`; None if it may go as it is.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import PrivateAttr, StringConstraints, ValidationError, model_validator
+from pydantic import BeforeValidator, PrivateAttr, StringConstraints, ValidationError, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from langmem_ext.errors import SettingsError
@@ -14,6 +14,13 @@ from langmem_ext.settings.field import About, Count, Days, Hours, Limit, Minutes
 from langmem_ext.settings.mistakes import mistakes
 from langmem_ext.settings.origin import ARGUMENT, DEFAULT, Found, Origin, masked
 from langmem_ext.settings.sources import EnvironmentSource, FileSource, project_file, user_file
+
+_OTHER_NAMES: Final = {"simple": "window", "summarization": "summary"}
+
+
+def _strategy(value: object) -> object:
+    """Two strategies have other names, too, under which they are known elsewhere."""
+    return _OTHER_NAMES.get(value, value) if isinstance(value, str) else value
 
 
 class Settings(BaseSettings):
@@ -80,42 +87,45 @@ class Settings(BaseSettings):
     model: Annotated[Text, About(in_effect=True)] = ""
     """The chat model that reads what the rules leave open, like `openai:gpt-5-mini`; with none, the rules alone. It needs the extra
     `agents`, and its key stands where its provider looks for it: no setting holds a secret."""
-    strategy: Literal["simple", "summarization", "hybrid"] = "simple"
-    """What stands for the part of a history that does not fit: `simple`, nothing; `summarization`, a summary; `hybrid`, a summary and what
-    was marked as important."""
-    max_history_tokens: Annotated[Count, About("tokens", off=0)] = 4_096
-    """How much of a thread's history a model is shown."""
-    max_history_messages: Annotated[Count, About("messages", off=0)] = 40
-    """From how many messages on the middle of a history is left out or summarised."""
+    strategy: Annotated[Literal["window", "summary", "hybrid", "messages"], BeforeValidator(_strategy), About(in_effect=True)] = "summary"
+    """What stands for messages that are left out: `window` (or `simple`), a line that says how many they are; `summary` (or
+    `summarization`), a summary of them; `hybrid`, a summary, and word for word what was marked as important; `messages`, a summary, by the
+    number of messages and not by their size."""
+    max_history_tokens: Annotated[Count, About("tokens", off=0, in_effect=True)] = 4_096
+    """How much a model is sent, where neither `context_window_tokens` nor the model itself says how much it takes."""
+    max_history_messages: Annotated[Count, About("messages", off=0, in_effect=True)] = 40
+    """With the strategy `messages`: from how many messages on the middle of a history is left out."""
     keep_recent_messages: Annotated[Count, About("messages")] = 20
     """How many of the newest messages are shown word for word, whatever is summarised."""
-    token_counter: Literal["approximate", "tiktoken"] = "approximate"
-    """How tokens are counted: about four characters to a token, or by tiktoken's tokenizer."""
-    tool_output_trim_chars: Annotated[Count, About("characters", off=0)] = 2_000
-    """How much of a tool's output is shown once it is not of the current turn; all of it stays stored."""
-    tool_output_offload_tokens: Annotated[Count, About("tokens", off=0)] = 0
-    """From how many tokens of old tool output on it is kept in files, with its beginning and end shown; 30,000 suits large windows."""
-    tool_output_protected_tokens: Annotated[Count, About("tokens")] = 50_000
-    """How much of the newest tool output is never moved to files."""
-    summarization_model: Text = ""
-    """The chat model that summarises; with none, the application's own."""
-    summary_prompt_file: Annotated[Path, About(is_path=True)] = ""
+    token_counter: Annotated[Literal["auto", "approximate", "tiktoken"], About(in_effect=True)] = "auto"
+    """How tokens are counted: `tiktoken`, by the tokenizer that fits the model, which must be on this machine; `approximate`, without one;
+    `auto`, by the tokenizer where it is there."""
+    tool_output_trim_chars: Annotated[Count, About("characters", off=0, in_effect=True)] = 2_000
+    """How much of an old tool output is shown where room is needed; all of it stays stored."""
+    tool_output_offload_tokens: Annotated[Count, About("tokens", off=0, in_effect=True)] = 0
+    """From how many tokens of old tool output on only its beginning and its end are shown, and `read_tool_output` reads the rest from where
+    it is stored; 30,000 suits large windows."""
+    tool_output_protected_tokens: Annotated[Count, About("tokens", in_effect=True)] = 50_000
+    """How much of the newest tool output is shown whole then."""
+    summarization_model: Annotated[Text, About(in_effect=True)] = ""
+    """The chat model that summarises; with none, the application's own, and where that has none, a summary is an extract."""
+    summary_prompt_file: Annotated[Path, About(is_path=True, in_effect=True)] = ""
     """The file with the prompt that asks for a summary; with none, the built-in prompt."""
-    verify_summary: bool = False
+    verify_summary: Annotated[bool, About(in_effect=True)] = True
     """Whether a second call of the model looks for what a summary has left out."""
-    detect_loops: bool = False
-    """Whether a model that repeats the same tool calls with the same results is stopped."""
-    strip_thoughts: bool = False
+    detect_loops: Annotated[bool, About(in_effect=True)] = True
+    """Whether a model that repeats the same tool call with the same result is told so, from the third time on, and stopped at the sixth."""
+    strip_thoughts: Annotated[bool, About(in_effect=True)] = True
     """Whether a model's reasoning is left out of what it is shown of earlier turns."""
-    context_window_tokens: Annotated[Count, About("tokens")] = 0
+    context_window_tokens: Annotated[Count, About("tokens", in_effect=True)] = 0
     """How much the model takes; 0 for what the model itself says."""
-    safety_margin_tokens: Annotated[Count, About("tokens", off=0)] = 512
-    """How much of the model's window is left free because counts are approximate."""
-    response_budget_tokens: Annotated[Count, About("tokens", off=0)] = 16_000
+    safety_margin_tokens: Annotated[Count, About("tokens", off=0, in_effect=True)] = 512
+    """How much of the model's window is left free because counts are approximate, but never more than an eighth."""
+    response_budget_tokens: Annotated[Count, About("tokens", off=0, in_effect=True)] = 16_000
     """How much of the window is kept for the answer, but never more than a quarter."""
-    history_budget_tokens: Annotated[Count, About("tokens", off=0)] = 50_000
+    history_budget_tokens: Annotated[Count, About("tokens", off=0, in_effect=True)] = 50_000
     """How much of what is left the history may take where files are shown too, but never more than a third."""
-    file_budget_tokens: Annotated[Count, About("tokens", off=0)] = 100_000
+    file_budget_tokens: Annotated[Count, About("tokens", off=0, in_effect=True)] = 100_000
     """How much of it files may take."""
     max_recent_files: Annotated[Count, About("files", off=0)] = 0
     """How many of the files that a thread named last are shown; off, all that fit."""

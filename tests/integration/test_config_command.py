@@ -69,7 +69,7 @@ def test_every_setting_is_shown_with_where_it_comes_from(project: Path) -> None:
     user_file(project).write_text("max_turns: 8\nowner: ann\n")
     shown = rows(call("config", "show", "--set", "strategy=hybrid", LANGMEM_EXT_TITLE_LENGTH="60"))
     assert list(shown) == list(Settings.model_fields)
-    assert shown["strategy"] == ["hybrid", "argument", "not yet"]
+    assert shown["strategy"] == ["hybrid", "argument", "yes"]
     assert shown["title_length"] == ["60", "LANGMEM_EXT_TITLE_LENGTH", "yes"]
     assert shown["ttl_hours"] == ["0.5", f"{project}/langmem.yaml:2", "yes"]
     assert shown["max_turns"] == ["7", f"{project}/langmem.yaml:3", "yes"]
@@ -110,7 +110,7 @@ def test_a_person_sees_a_table(project: Path) -> None:
     assert "7" in line
     assert "LANGMEM_EXT_TTL_HOURS" in line
     assert "yes" in line
-    assert "not yet" in next(line for line in shown.splitlines() if "max_history_tokens" in line)
+    assert "not yet" in next(line for line in shown.splitlines() if "max_recent_files" in line)
 
 
 def test_the_files_are_named_whether_they_are_there_or_not(project: Path) -> None:

@@ -136,6 +136,7 @@ EFFECTS = frozenset(
     {
         "context.asking",
         "context.calling",
+        "context.configuration",
         "context.counters",
         "context.encodings",
         "context.governor",

@@ -1,0 +1,47 @@
+"""What settings say of a context and takes more than reading them: the prompt that stands in a file, the models that are named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from langchain_core.language_models import BaseChatModel
+
+from langmem_ext.chat_model import make_model
+from langmem_ext.errors import SettingsError
+
+if TYPE_CHECKING:
+    from langmem_ext.settings.model import Settings
+
+
+def summary_prompt(settings: Settings) -> str | None:
+    """The prompt that asks for a summary; None for the built-in one.
+
+    Raises:
+        SettingsError: Its file cannot be read, or has no text.
+    """
+    path = settings.summary_prompt_file
+    if not path:
+        return None
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:  # a ValueError: no UTF-8, or no path
+        reason = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
+        raise SettingsError([_at_fault(path, f"cannot be read: {reason}")]) from None
+    if not text.strip():
+        raise SettingsError([_at_fault(path, "has no text")])
+    return text
+
+
+def _at_fault(path: str, reason: str) -> str:
+    return f"summary_prompt_file: {path!r} {reason}; name the file with the prompt, or none for the built-in one"
+
+
+def model_named(model: BaseChatModel | str | None) -> BaseChatModel | None:
+    """A chat model that may be given by its name; None for an empty one.
+
+    Raises:
+        MissingExtra: The extra `agents` is not installed.
+        InvalidInput: There is no such model.
+    """
+    return (make_model(model) if model else None) if isinstance(model, str) else model
