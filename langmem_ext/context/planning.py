@@ -203,9 +203,8 @@ class _Relief:
 
     def _thoughts(self) -> list[ContextEvent]:
         thread = self._thread
-        if thread.policy.thoughts != "compaction" or not thread.strippable:
-            return []
-        return [{"kind": "thoughts", "through": thread.key(thread.strippable - 1)}]
+        end = thread.strippable(self._decisions) if thread.policy.thoughts == "compaction" else 0
+        return [{"kind": "thoughts", "through": thread.key(end - 1)}] if end else []
 
     # -- the cut
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from operator import is_
 from typing import Any, Final
 
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import AIMessage, BaseMessage
 
-from langmem_ext.messages.pairing import call_ids
+from langmem_ext.messages.annotations import INSERTED, notes_of
 
 CONVERSATIONS: Final = 64
 """How many conversations are remembered, the longest unused forgotten first."""
@@ -28,44 +28,41 @@ class Remembered:
     Attributes:
         messages: The messages of the conversation that were shown without a gap, up to its end.
         under: Where they begin, and all else that the request depends on.
-        strippable: Up to where in the conversation reasoning could be left out.
+        latest_round: Where the latest round of tool calls among them stands in the conversation; None where there is none.
+        thoughtless: Up to where in the conversation reasoning was left out.
         sent: The messages of the request.
-        tokens: What they cost.
+        calls: The ids of its tool calls.
+        tokens: What it costs.
     """
 
     messages: tuple[BaseMessage, ...]
     under: Any
-    strippable: int
+    latest_round: int | None
+    thoughtless: int
     sent: list[BaseMessage]
+    calls: frozenset[str]
     tokens: int
 
     def is_beginning_of(self, messages: Sequence[BaseMessage]) -> bool:
-        """Whether the messages begin with these."""
+        """Whether the messages begin with these; a message that was changed where it lies is taken for what it was."""
         count = len(self.messages)
         if len(messages) < count:
             return False
         if all(map(is_, self.messages, messages)):
             return True
-        return all(map(_shows_the_same, self.messages, messages))
+        # Copies, as a checkpointer gives them. Comparing their dicts is much faster than comparing them, or some of their fields.
+        same = messages[:count]
+        return [message.__dict__ for message in self.messages] == [message.__dict__ for message in same] and all(
+            map(is_, map(type, self.messages), map(type, same))
+        )
 
-    def takes_calls(self, messages: Sequence[BaseMessage]) -> bool:
-        """Whether no call of these messages has an id that one of the request has."""
-        new = {name for message in messages for name in call_ids(message)}
-        return not new or new.isdisjoint(name for message in self.sent for name in call_ids(message))
-
-
-def _shows_the_same(one: BaseMessage, other: BaseMessage) -> bool:
-    """Whether a request shows the same of two messages: of copies, as a checkpointer gives them, all that it shows is compared."""
-    if one is other:
-        return True
-    mine, theirs = one.__dict__, other.__dict__
-    return (
-        one.__class__ is other.__class__
-        and mine["id"] == theirs["id"]
-        and mine["content"] == theirs["content"]
-        and mine.get("tool_calls") == theirs.get("tool_calls")
-        and mine["additional_kwargs"] == theirs["additional_kwargs"]
-    )
+    def goes_on(self, calls: Collection[str]) -> bool:
+        """Whether messages with these calls can follow the request: what it ends with does not depend on what comes next."""
+        if not self.sent or not self.calls.isdisjoint(calls):
+            return False
+        last = self.sent[-1]
+        ends = (last, *self.messages[-1:])
+        return not any(isinstance(one, AIMessage) for one in ends) and notes_of(vars(last)).get(INSERTED) != "opening"
 
 
 class RequestMemory:

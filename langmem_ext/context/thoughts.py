@@ -30,14 +30,20 @@ _ITEM_IDS: Final = ("id", "item_id")
 """Keys of an item's id, in a block or in its extras."""
 
 
-def strippable(messages: Sequence[BaseMessage]) -> int:
+def strippable(messages: Sequence[BaseMessage], newest: int | None = -1) -> int:
     """How many messages, from the first, may lose their thoughts.
 
     All before the latest user's message, but none from the latest tool round on, whoever has spoken since. It never becomes less as a
     conversation goes on.
+
+    Args:
+        messages: A conversation, oldest first.
+        newest: Where the latest tool round stands, if that is known; None for none.
     """
     spoken = next((at for at in range(len(messages) - 1, -1, -1) if _is_users(messages[at])), 0)
-    return min(spoken, latest_round(messages))
+    if newest is None:
+        return spoken
+    return min(spoken, latest_round(messages) if newest < 0 else newest)
 
 
 def _is_users(message: BaseMessage) -> bool:

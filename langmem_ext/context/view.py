@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain
-from typing import Final
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
@@ -20,11 +18,8 @@ from langmem_ext.context.repair import repair
 from langmem_ext.context.thoughts import strippable, without_thoughts
 from langmem_ext.context.tool_output import previewed, trimmed
 from langmem_ext.messages.annotations import inserted, is_inserted
-from langmem_ext.messages.pairing import latest_round
+from langmem_ext.messages.pairing import call_ids, latest_round
 from langmem_ext.messages.tokens import TokenCounter
-
-NEAR: Final = 16
-"""Messages from the beginning, where the first task stands, that are looked at before those from the end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +62,8 @@ class ThreadView:
         self.rules = rules
         self._pins = pins
         self._memory = memory
+        self._places: dict[int, _Places] = {}
+        self._rounds: dict[int, int | None] = {}
 
     def __len__(self) -> int:
         return len(self.messages)
@@ -76,13 +73,28 @@ class ThreadView:
         return key_of(self.messages[position], position)
 
     def position_of(self, key: str) -> int | None:
-        """Where a message stands; None for one that is not there any more. What stands near an end is found at once."""
-        if key.startswith("@") and key[1:].isdigit():
-            position = int(key[1:])
-            return position if position < len(self) and self.messages[position].id is None else None
-        first = range(min(NEAR, len(self)))
-        places = chain(first, range(len(self) - 1, len(first) - 1, -1))
-        return next((at for at in places if self.messages[at].id == key), None)
+        """Where a message stands; None for one that is not there any more."""
+        return self._positions([key]).get(key)
+
+    def _positions(self, keys: Iterable[str]) -> dict[str, int]:
+        """Where messages stand, without those that are not there any more. What stands near the beginning or the end is found at once."""
+        found: dict[str, int] = {}
+        names = set()
+        for key in keys:
+            if not key.startswith("@") or not key[1:].isdecimal():
+                names.add(key)
+            elif (position := int(key[1:])) < len(self) and self.messages[position].id is None:
+                found[key] = position
+        last = len(self) - 1
+        for ahead in range((last + 2) // 2):
+            if not names:
+                break
+            for position in (last - ahead, ahead):
+                name = self.messages[position].id
+                if name in names:
+                    found[name] = position
+                    names.remove(name)
+        return found
 
     # -- what is always shown ------------------------------------------------------------------------------------------------------------
 
@@ -112,11 +124,6 @@ class ThreadView:
         """Where the latest round of tool calls begins; the number of messages where there is none."""
         return latest_round(self.messages)
 
-    @cached_property
-    def strippable(self) -> int:
-        """Up to where the reasoning of messages may be left out."""
-        return strippable(self.messages)
-
     # -- what is shown -------------------------------------------------------------------------------------------------------------------
 
     def shown(self, position: int, decisions: Decisions) -> BaseMessage:
@@ -129,47 +136,74 @@ class ThreadView:
             return previewed(message, key) if key in decisions.offloads else message
         return without_thoughts(message, self.rules) if position < self._thoughtless(decisions) else message
 
-    def _thoughtless(self, decisions: Decisions) -> int:
-        if self.policy.thoughts == "turn":
-            return self.strippable
-        last = self.position_of(decisions.thoughts) if decisions.thoughts is not None else None
-        return -1 if last is None else min(last + 1, self.strippable)
-
     def cost(self, position: int, decisions: Decisions) -> int:
         """What a message costs as it is shown."""
         return self.counter.count(self.shown(position, decisions))
 
     def start(self, decisions: Decisions) -> int:
         """From where on all messages are shown."""
-        last = self.position_of(decisions.cut.through) if decisions.cut is not None else None
-        return 0 if last is None else last + 1
+        return self._seen(decisions).start
 
     def before(self, start: int, decisions: Decisions) -> list[int]:
         """Which of the messages before `start` are shown."""
-        kept = {self.position_of(key) for key in decisions.cut.kept} if decisions.cut is not None else set()
-        return sorted(at for at in {*kept, *self._named} if at is not None and at < start)
+        return sorted(at for at in self._seen(decisions).kept | self._named if at < start)
+
+    def _seen(self, decisions: Decisions) -> _Places:
+        """Where the messages stand that decisions name."""
+        known = self._places.get(id(decisions))
+        if known is not None and known.of is decisions:
+            return known
+        cut, last = decisions.cut, decisions.thoughts
+        at = self._positions([*((cut.through, *cut.kept) if cut is not None else ()), *([last] if last is not None else [])])
+        kept = frozenset(at[key] for key in cut.kept if key in at) if cut is not None else frozenset[int]()
+        places = _Places(decisions, at.get(cut.through, -1) + 1 if cut is not None else 0, kept, at.get(last or "", -1) + 1)
+        self._places[id(decisions)] = places
+        return places
+
+    def strippable(self, decisions: Decisions) -> int:
+        """Up to where the reasoning of messages may be left out, of those that are shown."""
+        start = self.start(decisions)
+        if start not in self._rounds:
+            self._rounds[start] = self._round_from(start)
+        return strippable(self.messages, self._rounds[start])
+
+    def _thoughtless(self, decisions: Decisions) -> int:
+        """Up to where reasoning is left out."""
+        seen = self._seen(decisions)
+        if seen.thoughtless is None:
+            least = self.strippable(decisions)
+            seen.thoughtless = least if self.policy.thoughts == "turn" else min(seen.thoughts, least)
+        return seen.thoughtless
+
+    def _round_from(self, start: int) -> int | None:
+        found = latest_round(self.messages, start)
+        return found if found < len(self) else None
 
     def request(self, decisions: Decisions) -> Request:
         """The messages as they are sent: what is left out is left out, and what no provider would take is mended."""
         start = self.start(decisions)
         before = tuple(self.messages[at] for at in self.before(start, decisions)) if start else ()
-        under = (start, decisions, self.rules, before)
+        under = (start, decisions, self.policy.thoughts, self.rules, self.counter, before)
         name, tail = self._name, self.messages[start:]
         known = self._memory.get(name, tail, under) if self._memory is not None else None
-        more = self._since(known, start, decisions) if known is not None else None
-        if known is not None and more is not None:
-            sent, tokens = [*known.sent, *more], known.tokens + sum(map(self.counter.count, more))
-        else:
+        request = self._gone_on(known, start, decisions) if known is not None else None
+        if request is None:
             sent = list(repair([*self._opening(start, decisions), *self._shown_from(start, decisions)], self.rules).messages)
-            tokens = sum(map(self.counter.count, sent))
+            request = Request(sent, sum(map(self.counter.count, sent)))
+            known = None
         if self._memory is not None:
-            self._memory.keep(name, Remembered(tuple(tail), under, self.strippable, sent, tokens))
-        return Request(sent, tokens)
+            new = request.messages if known is None else request.messages[len(known.sent) :]
+            calls = frozenset(name for message in new for name in call_ids(message)) | (known.calls if known is not None else frozenset())
+            thoughtless = self._thoughtless(decisions)
+            self._memory.keep(
+                name, Remembered(tuple(tail), under, self._rounds[start], thoughtless, request.messages, calls, request.tokens)
+            )
+        return request
 
     @property
     def _name(self) -> str:
         # Conversations often begin with the same system message: the second message tells them apart.
-        return "/".join(str(message.id) for message in self.messages[:2])
+        return "/".join(message.id or str(message.content)[:100] for message in self.messages[:2])
 
     def _shown_from(self, start: int, decisions: Decisions) -> Iterator[BaseMessage]:
         for position in range(start, len(self)):
@@ -177,18 +211,27 @@ class ThreadView:
             if decisions.nudges and (nudge := decisions.nudges.get(self.key(position))):
                 yield told(nudge, "nudge")
 
-    def _since(self, known: Remembered, opening: int, decisions: Decisions) -> Sequence[BaseMessage] | None:
-        """What a known request lacks; None where it is not only longer: the mending of the one depends on the other."""
-        start = opening + len(known.messages)
-        if self.rules.alternates or (known.sent and isinstance(known.sent[-1], AIMessage)):
+    def _gone_on(self, known: Remembered, start: int, decisions: Decisions) -> Request | None:
+        """A known request with what it lacks; None where it is not only longer: the mending of the one depends on the other."""
+        if self.rules.alternates:
             return None
-        thoughtless = range(max(known.strippable, opening), min(self.strippable, start))
-        if any(self.shown(at, decisions) is not self.messages[at] for at in thoughtless if not isinstance(self.messages[at], ToolMessage)):
+        first = start + len(known.messages)
+        newest = self._round_from(first)
+        self._rounds.setdefault(start, known.latest_round if newest is None else newest)
+        thoughtless = self._thoughtless(decisions)
+        if any(
+            self.shown(at, decisions) is not self.messages[at]
+            for at in (*self.before(start, decisions), *range(max(known.thoughtless, start), min(thoughtless, first)))
+            if at >= known.thoughtless and not isinstance(self.messages[at], ToolMessage)
+        ):
             return None
-        new = list(self._shown_from(start, decisions))
-        if any(isinstance(message, SystemMessage) for message in new) or not known.takes_calls(new):
+        new = list(self._shown_from(first, decisions))
+        calls = [name for message in new for name in call_ids(message)]
+        if thoughtless < known.thoughtless or not known.goes_on(calls) or any(isinstance(message, SystemMessage) for message in new):
             return None
-        return new if repair(new, replace(self.rules, first_is_user=False)).messages is new else None
+        if repair(new, replace(self.rules, first_is_user=False)).messages is not new:
+            return None
+        return Request([*known.sent, *new], known.tokens + sum(map(self.counter.count, new)))
 
     def _opening(self, start: int, decisions: Decisions) -> list[BaseMessage]:
         """What is shown of the messages before `start`, with the text that stands for the others behind the first task."""
@@ -208,6 +251,25 @@ class ThreadView:
                 AIMessage(COMPACTED_ANSWER, id=_id(cut.text + COMPACTED_ANSWER), additional_kwargs=inserted(cut.by)),
             ]
         return [told(SUMMARY_MARKER.format(count=cut.dropped) + cut.text if cut.by == "model" else cut.text, cut.by)]
+
+
+@dataclass(slots=True)
+class _Places:
+    """Where in a thread the messages stand that decisions name.
+
+    Attributes:
+        of: The decisions.
+        start: From where on all messages are shown.
+        kept: Those before that are shown.
+        thoughts: Behind the last message whose reasoning they leave out.
+        thoughtless: Up to where reasoning is left out; None until somebody asks.
+    """
+
+    of: Decisions
+    start: int
+    kept: frozenset[int]
+    thoughts: int
+    thoughtless: int | None = None
 
 
 def _is_users(message: BaseMessage) -> bool:

@@ -35,9 +35,17 @@ def safe_boundaries(messages: Sequence[BaseMessage]) -> list[int]:
     return [*bounds, *range(free, len(messages) + 1)]
 
 
-def latest_round(messages: Sequence[BaseMessage]) -> int:
-    """Where the latest message that calls tools stands, answered or not; the number of messages if none does."""
-    return next((at for at in range(len(messages) - 1, -1, -1) if call_ids(messages[at])), len(messages))
+def latest_round(messages: Sequence[BaseMessage], start: int = 0) -> int:
+    """Where the latest message from `start` on stands that calls tools, answered or not; the number of messages if none does."""
+    for at in range(len(messages) - 1, start - 1, -1):
+        message = messages[at]
+        if message.__class__ is HumanMessage or message.__class__ is ToolMessage:
+            continue
+        fields = message.__dict__
+        # Most answers are a text alone: there is nothing to look through.
+        if (fields.get("tool_calls") or fields.get("invalid_tool_calls") or fields["content"].__class__ is list) and call_ids(message):
+            return at
+    return len(messages)
 
 
 def call_ids(message: BaseMessage) -> list[str]:
