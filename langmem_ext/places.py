@@ -31,6 +31,9 @@ Write: TypeAlias = Callable[[bytes], Any]
 GZIP: Final = ".gz"
 """What ends so is compressed."""
 
+GZIP_MAGIC: Final = b"\x1f\x8b"
+"""What is compressed begins so."""
+
 _SQLITE: Final = b"SQLite format 3\0"
 _BESIDE: Final = ("-wal", "-shm", "-journal")
 """How the files end that SQLite keeps beside a database: what they hold is a part of it."""
@@ -206,7 +209,9 @@ def _lines(file: Any, max_bytes: int, max_line: int) -> Iterator[bytes]:
         try:
             line = file.readline(max_line + 2)
             body = line.encode() if isinstance(line, str) else bytes(line)
-        except (gzip.BadGzipFile, EOFError, zlib.error, UnicodeError) as error:
+        except UnicodeError as error:
+            raise MalformedExport(number, "it is no text: this is no export of threads, or it is damaged") from error
+        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
             raise MalformedExport(number, f"the file is damaged ({error}): make the export again") from error
         if not body:
             return

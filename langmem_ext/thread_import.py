@@ -22,7 +22,7 @@ from langmem_ext.line_fields import Line, count_of, dumps, take, text_of
 from langmem_ext.log import MessageLog
 from langmem_ext.messages.tokens import COUNTER
 from langmem_ext.packing import WAITING_CHANNEL
-from langmem_ext.places import Place, read_lines
+from langmem_ext.places import GZIP, GZIP_MAGIC, Place, read_lines
 from langmem_ext.storage import transit_ops
 from langmem_ext.storage.clock import now_ms
 from langmem_ext.storage.effects import Row, Rows
@@ -134,7 +134,7 @@ class Import:
             except MalformedExport:
                 raise
             except (ValueError, TypeError, KeyError, IndexError, OverflowError, RecursionError, DamagedRow) as error:
-                raise MalformedExport(number, _reason(error)) from error
+                raise MalformedExport(number, _reason(error, number)) from error
             if number % TOLD_EVERY == 0:
                 yield
         if not self._ended:
@@ -261,7 +261,12 @@ def _examine(arriving: Arriving, number: int, scratch: SqliteDriver) -> None:
             raise MalformedExport(number, f"the thread that begins in line {arriving.first} does not hold together: {what}")
 
 
-def _reason(error: Exception) -> str:
+def _reason(error: Exception, number: int) -> str:
+    if isinstance(error, UnicodeDecodeError | json.JSONDecodeError):
+        if number > 1:
+            return "it is no JSON: the file was changed, or damaged"
+        packed = isinstance(error, UnicodeDecodeError) and error.object.startswith(GZIP_MAGIC)
+        return f"this is no export of threads{f', or a compressed one, whose name ends in {GZIP}' if packed else ''}"
     if isinstance(error, KeyError | IndexError | RecursionError):
         return "it is no line of an export"
     if isinstance(error, DamagedRow):

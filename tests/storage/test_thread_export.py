@@ -499,6 +499,9 @@ def test_a_database_that_is_only_read_is_exported(saver: DeltaSaver, tmp_path: P
     say(saver, "one")
     log = MessageLog.open(f"sqlite:///{saver.log.driver.path}?mode=ro")  # type: ignore[attr-defined]
     assert body_of("".join(Threads(log).export_lines())) == body_of(exported(saver))
+    for_people = "".join(Threads(log).export_lines(format="markdown"))
+    assert for_people == "".join(Threads(saver).export_lines(format="markdown"))
+    assert [fact.split(":")[0] for fact in for_people.splitlines()[2:6]] == ["- id", "- status", "- created_at", "- updated_at"]
     log.close()
 
 

@@ -98,7 +98,7 @@ def assert_refused(target: DeltaSaver, export: str | bytes, match: str, **option
     [
         ("", "line 1: the file ends too early"),
         ("\n", "line 1"),
-        ("SQLite format 3\0", "line 1"),
+        ("SQLite format 3\0", "line 1: this is no export of threads; nothing was imported"),
         ("[]", "line 1: it is no object"),
         ("5", "line 1"),
         ("[" * 100_000, "line 1"),
@@ -119,8 +119,14 @@ def test_what_is_no_export_is_refused(target: DeltaSaver, text: str, match: str)
 
 
 def test_bytes_that_are_no_text_are_refused(target: DeltaSaver) -> None:
-    assert_refused(target, b"\xff\xfe", "line 1")
-    assert_refused(target, "\ud800", "line 1")
+    assert_refused(target, b"\xff\xfe", "line 1: this is no export of threads; nothing was imported")
+    assert_refused(target, "\ud800", "line 1: it is no text: this is no export of threads")
+    header = b'{"format":"langmem-ext/threads","version":1,"created_at":"x"}\n'
+    assert_refused(target, header + b"\x80\n", "line 2: it is no JSON: the file was changed, or damaged")
+
+
+def test_what_is_compressed_under_another_name_is_said_to_be(target: DeltaSaver, export: str) -> None:
+    assert_refused(target, gzip.compress(export.encode(), mtime=0), r"line 1: .* a compressed one, whose name ends in \.gz")
 
 
 def test_an_export_that_was_cut_off_anywhere_is_refused_whole(target: DeltaSaver, export: str) -> None:
