@@ -70,7 +70,7 @@ async def aexamine(
 
 
 def _open(source: MessageLog | DeltaSaver | str, fix: bool) -> MessageLog:
-    return MessageLog.of(existing(source, read_only=not fix) if isinstance(source, str) else source)
+    return MessageLog.open(existing(source, read_only=not fix), own=True) if isinstance(source, str) else MessageLog.of(source)
 
 
 def _examination(source: MessageLog | DeltaSaver | str, serde: SerializerProtocol | None) -> Examination:

@@ -65,6 +65,7 @@ class MessageLog:
         synchronous: Synchronous = "full",
         cache_bytes: int = CACHE_BYTES,
         compress: bool = False,
+        own: bool = False,
     ) -> MessageLog:
         """Open a database, and make it if there is none.
 
@@ -75,6 +76,9 @@ class MessageLog:
             cache_bytes: How much of the threads lately used may be held in memory.
             compress: Compress what is written from now on, where that saves a tenth. Each row says by itself whether it is compressed, so
                 the option may change at any time; what is compressed is not readable in the `sqlite3` shell.
+            own: The file is this package's alone: one that has another program's tables and none of ours is refused, and one that is made
+                may be read by its user only. Without it the two may share a file, and the process's umask decides. A passed connection is
+                its program's.
 
         Raises:
             InvalidInput: The URL names no database that this package knows.
@@ -86,7 +90,7 @@ class MessageLog:
         if isinstance(url, sqlite3.Connection):
             return cls(SqliteDriver(connection=url, synchronous=synchronous), cache_bytes=cache_bytes, compress=compress)
         path, read_only = sqlite_path(url)
-        driver = SqliteDriver(path, synchronous=synchronous, read_only=read_only)
+        driver = SqliteDriver(path, synchronous=synchronous, read_only=read_only, own=own)
         return cls(driver, cache_bytes=cache_bytes, compress=compress)
 
     @classmethod

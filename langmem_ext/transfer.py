@@ -85,6 +85,7 @@ def import_checkpoints(
     skip_damaged: bool = False,
     verify: bool = False,
     compress: bool = False,
+    own: bool = False,
     progress: Progress | None = None,
 ) -> ImportReport:
     """Bring the threads of a `SqliteSaver` or `AsyncSqliteSaver` into a database of this package; every state reads as it did there.
@@ -101,6 +102,7 @@ def import_checkpoints(
         skip_damaged: Leave out what does not decode, and name it in the report, instead of ending with an error.
         verify: Read both afterwards and compare every checkpoint.
         compress: Compress what is stored, where that saves a tenth (`MessageLog.open`). A log or saver has been opened with or without.
+        own: A target that is named is this package's alone (`MessageLog.open`).
         progress: Called after each step.
 
     Raises:
@@ -112,7 +114,7 @@ def import_checkpoints(
         DamagedRow: A row of the source does not decode. Whole checkpoints before it were stored.
         StorageError: The comparison has found a difference; the message says where.
     """
-    steps = _Import(source, target, threads, serde, skip_damaged=skip_damaged, verify=verify, compress=compress).steps()
+    steps = _Import(source, target, threads, serde, skip_damaged=skip_damaged, verify=verify, compress=compress, own=own).steps()
     try:
         while isinstance(at := _advance(steps), ImportProgress):
             if progress is not None:
@@ -131,10 +133,11 @@ async def aimport_checkpoints(
     skip_damaged: bool = False,
     verify: bool = False,
     compress: bool = False,
+    own: bool = False,
     progress: Progress | None = None,
 ) -> ImportReport:
     """Async twin of `import_checkpoints`: a step at a time in a worker thread. Cancelled, it ends with the step that runs."""
-    steps = _Import(source, target, threads, serde, skip_damaged=skip_damaged, verify=verify, compress=compress).steps()
+    steps = _Import(source, target, threads, serde, skip_damaged=skip_damaged, verify=verify, compress=compress, own=own).steps()
     step: asyncio.Future[ImportProgress | ImportReport] | None = None
     try:
         while True:
@@ -172,6 +175,7 @@ class _Import:
         skip_damaged: bool,
         verify: bool,
         compress: bool,
+        own: bool,
     ) -> None:
         self._source = source
         self._target = target
@@ -180,6 +184,7 @@ class _Import:
         self._skip_damaged = skip_damaged
         self._verify = verify
         self._compress = compress
+        self._own = own
 
     def steps(self) -> Steps:
         """Carry it out; it may be interrupted between any two steps."""
@@ -233,7 +238,7 @@ class _Import:
         if isinstance(self._target, str) and str(Path(sqlite_path(self._target)[0]).resolve()) == str(file.path):
             raise InvalidInput(same)
         if isinstance(self._target, str):
-            return MessageLog.open(self._target, compress=self._compress)
+            return MessageLog.open(self._target, compress=self._compress, own=self._own)
         log = MessageLog.of(self._target)
         if getattr(log.driver, "path", None) == str(file.path):
             raise InvalidInput(same)

@@ -16,7 +16,7 @@ from langmem_ext.cli.screen import Screen
 from langmem_ext.cli.terminal import Terminal
 from langmem_ext.cli.thread import ChatThread
 from langmem_ext.errors import InvalidInput, LangmemExtError
-from langmem_ext.log import thread_key
+from langmem_ext.log import MessageLog, thread_key
 from langmem_ext.settings.model import Settings
 from langmem_ext.settings.origin import masked
 from langmem_ext.waiting.turn import Turn
@@ -56,7 +56,8 @@ def chat_with(
     db = settings.storage_path if kept else ":memory:"
     if resume is not None or latest:
         there(db, read_only=False)
-    with DeltaSaver.open(db, synchronous=settings.synchronous, compress=settings.compress, owner=settings.owner or None) as saver:
+    log = MessageLog.open(db, synchronous=settings.synchronous, compress=settings.compress, own=True)
+    with DeltaSaver(log, owner=settings.owner or None) as saver:
         desk = Desk(compiled_with(saver), saver, settings, kept=kept)
         if resume is not None or latest:
             key = (desk.latest() if resume is None else desk.find(resume)).id

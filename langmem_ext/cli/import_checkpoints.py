@@ -40,7 +40,14 @@ def import_with(
     shown = _nothing if quiet else _bar if interactive else _lines
     with shown() as progress:
         report = import_checkpoints(
-            source, target, threads=threads or None, verify=verify, skip_damaged=skip_damaged, compress=compress, progress=progress
+            source,
+            target,
+            threads=threads or None,
+            verify=verify,
+            skip_damaged=skip_damaged,
+            compress=compress,
+            own=True,
+            progress=progress,
         )
     for name in report.damaged:
         typer.echo(f"left out: {printable(name)}", err=True)

@@ -66,7 +66,8 @@ def there(url: str, *, read_only: bool) -> str:
 @contextmanager
 def opened(settings: Settings, *, read_only: bool) -> Iterator[Threads]:
     """The threads of a database that is there."""
-    with closing(MessageLog.open(there(settings.storage_path, read_only=read_only), synchronous=settings.synchronous)) as log:
+    url = there(settings.storage_path, read_only=read_only)
+    with closing(MessageLog.open(url, synchronous=settings.synchronous, own=True)) as log:
         yield Threads(log, owner=settings.owner or None, tool_ttl=None)  # who looks finds what is there, also what no tool may go on with
 
 

@@ -91,7 +91,8 @@ def import_with(db: str | None, owner: str | None, source: str, *, keep_ids: boo
     path, _ = sqlite_path(settings.storage_path)
     there = path == ":memory:" or Path(path).exists()
     try:
-        with closing(MessageLog.open(settings.storage_path, synchronous=settings.synchronous, compress=settings.compress)) as log:
+        log = MessageLog.open(settings.storage_path, synchronous=settings.synchronous, compress=settings.compress, own=True)
+        with closing(log):
             done = Threads(log, owner=settings.owner or None).import_from(source, keep_ids=keep_ids, keep_owners=keep_owners)
     except LangmemExtError:
         if not there:

@@ -96,7 +96,7 @@ def _prune(saver: DeltaSaver, *, asks: bool, dry_run: bool) -> tuple[Pruned, int
 
 
 def _opened(settings: Settings, retention: Retention) -> DeltaSaver:
-    log = MessageLog.open(there(settings.storage_path, read_only=False), synchronous=settings.synchronous)
+    log = MessageLog.open(there(settings.storage_path, read_only=False), synchronous=settings.synchronous, own=True)
     return DeltaSaver(log, owner=settings.owner or None, retention=retention)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
@@ -59,9 +60,9 @@ def storage_error(error: sqlite3.Error | UnicodeDecodeError, path: str) -> Stora
     if code.startswith("SQLITE_CORRUPT") or "malformed" in text:
         return _damaged(code, place, text)
     if code.startswith("SQLITE_READONLY"):
-        return StorageUnavailable(
-            f"{place} can only be read ({text}): open it without mode=ro, and check that file and folder may be written"
-        )
+        forbidden = path and not (os.access(path, os.W_OK) and os.access(Path(path).parent, os.W_OK))
+        way_out = "see that you may write the file and its folder" if forbidden else "open it without mode=ro"
+        return StorageUnavailable(f"{place} can only be read ({text}): {way_out}")
     if code.startswith(("SQLITE_CANTOPEN", "SQLITE_PERM")) or "unable to open" in text:
         return StorageUnavailable(f"{place} cannot be opened for writing ({text}): check that its directory exists and may be written")
     if code.startswith("SQLITE_FULL"):
@@ -87,8 +88,8 @@ def is_busy(error: sqlite3.Error) -> bool:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
-def connect(path: str, read_only: bool) -> sqlite3.Connection:
-    """Open a database.
+def connect(path: str, read_only: bool, private: bool) -> sqlite3.Connection:
+    """Open a database, and make it if there is none: where it is private, for its user's eyes only.
 
     Raises:
         StorageError: It cannot be opened (its subclasses say why).
@@ -99,6 +100,10 @@ def connect(path: str, read_only: bool) -> sqlite3.Connection:
         # Where no file can be made beside it, nobody writes it: then SQLite needs none either.
         immutable = "" if os.access(folder, os.W_OK) or log.exists() else "&immutable=1"
         name = f"file:{quote(path)}?mode=ro{immutable}"
+    elif private and path not in {"", ":memory:"}:
+        # What SQLite keeps beside a database gets the permissions of that.
+        with suppress(OSError):  # it is there, or cannot be made: SQLite says why
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     try:
         return sqlite3.connect(name, uri=read_only, isolation_level=None, check_same_thread=False, timeout=BUSY_TIMEOUT_MS / 1000)
     except sqlite3.Error as error:

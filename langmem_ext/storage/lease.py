@@ -13,7 +13,7 @@ import struct
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 
 from langmem_ext.errors import StorageUnavailable, ThreadBusy
 
@@ -26,6 +26,8 @@ except ImportError:  # pragma: no cover - not on POSIX
 # Where the system has no such locks (they are Linux's), leases hold within one process.
 
 _POLL_S = 0.02
+_OPEN_MODE = 0o600
+_WRITE = 0o222
 _FLOCK = struct.Struct("hhqqi")
 
 
@@ -88,18 +90,23 @@ class Leases:
 
 
 class FileLeases(Leases):
-    """Leases among all processes that use one database file."""
+    """Leases among all processes that use one database file.
 
-    def __init__(self, path: str) -> None:
+    Args:
+        database: The file.
+    """
+
+    def __init__(self, database: str) -> None:
         super().__init__()
-        self._path = path
+        self._database = database
+        self._path = f"{database}-lock"
 
     def take(self, thread_id: str) -> object | None:
         """Take the lease now; None if another holds it."""
         if _SET_LOCK is None:  # pragma: no cover
             return super().take(thread_id)
         try:
-            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            descriptor = self._open()
         except OSError as error:
             raise StorageUnavailable(f"the lock file {self._path} cannot be opened ({error}): check that it may be written") from error
         try:
@@ -111,6 +118,20 @@ class FileLeases(Leases):
             os.close(descriptor)
             raise
         return descriptor, thread_id, os.getpid()
+
+    def _open(self) -> int:
+        try:
+            return os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
+        except FileNotFoundError:
+            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _OPEN_MODE)
+        # Who may write the database must be able to drive its threads, whoever makes the lock, and nobody else may lock others out.
+        with suppress(OSError):
+            database = os.stat(self._database)
+            writers = database.st_mode & _WRITE
+            os.fchmod(descriptor, _OPEN_MODE | writers | writers << 1)
+            if os.geteuid() == 0:
+                os.fchown(descriptor, database.st_uid, database.st_gid)
+        return descriptor
 
     def give_back(self, token: object) -> None:
         """End a lease that `take` gave."""

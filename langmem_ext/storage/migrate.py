@@ -14,6 +14,8 @@ from langmem_ext.storage.schema import APPLICATION_ID, MIGRATION_TABLE, MIGRATIO
 SMALLEST_PAGE: Final = 512
 """Bytes."""
 
+_TABLES: Final = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name"
+
 Again = Callable[[Callable[[], Any]], Any]
 
 
@@ -62,13 +64,14 @@ def pending(connection: sqlite3.Connection) -> list[Migration]:
     return [migration for migration in MIGRATIONS if migration.name not in applied]
 
 
-def refuse_others(connection: sqlite3.Connection, path: str, *, complete: bool) -> None:
+def refuse_others(connection: sqlite3.Connection, path: str, *, complete: bool, alone: bool) -> None:
     """Leave alone the files of other programs, and those that were cut off.
 
     Args:
         connection: The open database.
         path: Its file.
         complete: Nothing may be added to it: it must be a database of this package, and of this release.
+        alone: Nothing may be added to another program's tables.
 
     Raises:
         NotADatabase: It is another program's.
@@ -83,6 +86,11 @@ def refuse_others(connection: sqlite3.Connection, path: str, *, complete: bool) 
     # SQLite takes a file that is shorter than any page for a new one.
     if missing and (others or 0 < size < SMALLEST_PAGE):
         raise NotADatabase(f"{path} is not a database of this package: give the path of one, or of a file that does not exist yet")
+    if alone and len(missing) == len(MIGRATIONS) and (theirs := read_rows(connection, _TABLES)):
+        names = f"{theirs[0][0]!r}{' and others' if len(theirs) > 1 else ''}"
+        raise NotADatabase(
+            f"{path} is another program's database (it has the table {names}): give the path of a file that does not exist yet"
+        )
     if size % page and not _size_of(f"{path}-wal"):
         # SQLite would read zeros for what is missing. With a log, a checkpoint was stopped, and the log has the whole page.
         raise StorageError(

@@ -55,10 +55,12 @@ class SqliteDriver:
         synchronous: `full` (default): what was acknowledged survives power loss. `normal`: it survives the process being killed; the last
             commits may be lost with the machine's power.
         read_only: The file must be there, and is never written.
+        own: The file is this package's alone: one that has another program's tables and none of ours is refused, and one that is made may
+            be read by its user only.
 
     Raises:
         StorageUnavailable: The file cannot be opened or written.
-        NotADatabase: It is something else.
+        NotADatabase: It is something else, or with `own` another program's.
         SchemaTooNew: A newer release wrote it.
         ConnectionInUse: The passed connection is inside a transaction.
     """
@@ -70,6 +72,7 @@ class SqliteDriver:
         connection: sqlite3.Connection | None = None,
         synchronous: Synchronous = "full",
         read_only: bool = False,
+        own: bool = False,
     ) -> None:
         if synchronous not in get_args(Synchronous):
             raise InvalidInput(f"synchronous is 'full' or 'normal', not {synchronous!r}")
@@ -82,13 +85,13 @@ class SqliteDriver:
         self._paused = time.monotonic()
         self._worker: ThreadPoolExecutor | None = None
         self._worker_lock = threading.Lock()  # not the other one: an event loop must not wait for an operation
-        self._connection = connect(self.path, read_only) if connection is None else adopt(connection)
+        self._connection = connect(self.path, read_only, own) if connection is None else adopt(connection)
         self._shared = lock_of(self._connection)
         self._lock = self._shared.lock
         self._cursor = self._connection.cursor()
         self._cursor.row_factory = None  # a passed connection may have another
         try:
-            self._prepare(synchronous, read_only)
+            self._prepare(synchronous, read_only, own)
         except BaseException:
             if self._owned:
                 self._connection.close()
@@ -96,14 +99,14 @@ class SqliteDriver:
         # A driver that nobody closes closes its connection when it goes, or the interpreter does: Python 3.13 warns of one left open.
         self._close_connection = weakref.finalize(self, self._connection.close) if self._owned else None
         on_disk = bool(self.path) and self.path != ":memory:"
-        self._leases = FileLeases(f"{self.path}-lock") if on_disk else Leases()
+        self._leases = FileLeases(self.path) if on_disk else Leases()
 
-    def _prepare(self, synchronous: Synchronous, read_only: bool) -> None:
+    def _prepare(self, synchronous: Synchronous, read_only: bool, own: bool) -> None:
         try:
             # First of all only looked at: a database that is refused stays as it is to the byte.
             new = bool(pending(self._connection))
             if self._owned:
-                refuse_others(self._connection, self.path, complete=read_only)
+                refuse_others(self._connection, self.path, complete=read_only, alone=own)
                 if read_only:
                     return
                 self._connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")

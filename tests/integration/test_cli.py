@@ -7,6 +7,7 @@ import os
 import resource
 import signal
 import sqlite3
+import stat
 import subprocess
 import sys
 import time
@@ -409,6 +410,12 @@ def newer_database(folder: Path) -> None:
         connection.execute("INSERT INTO langmem_migration VALUES ('m999_of_tomorrow', 0)")
 
 
+def theirs(folder: Path) -> None:
+    with closing(sqlite3.connect("theirs.db")) as connection, connection:
+        connection.execute("CREATE TABLE customer (name TEXT)")
+        connection.execute("CREATE TABLE invoice (amount REAL)")
+
+
 def others(folder: Path) -> None:
     (folder / "others.py").write_text(OTHER_GRAPHS)
     (folder / "broken.py").write_text("def")
@@ -425,6 +432,7 @@ def others(folder: Path) -> None:
         (bad_file, ["--db", "file"], 1, "not a SQLite database"),
         (bad_file, ["--db", "nowhere/memory.db"], 1, "cannot be opened"),
         (newer_database, ["--db", "newer.db"], 1, "newer release"),
+        (theirs, ["--db", "theirs.db"], 1, "theirs.db is another program's database (it has the table 'customer' and others)"),
         (bad_file, ["--db", ""], 2, "a database is named by"),
         (bad_file, ["--db", "mysql://host"], 2, "no database of kind"),
         (bad_file, ["--thread", ""], 2, "thread id is empty"),
@@ -453,6 +461,15 @@ def test_bad_input_is_one_message_and_an_exit_code(
     assert message in done.stderr
     assert "Traceback" not in done.stderr
     assert {name: (folder / name).read_bytes() for name in before} == before
+
+
+def test_a_database_that_a_chat_makes_is_its_users_alone_and_one_that_is_there_stays_as_it_is(folder: Path) -> None:
+    (folder / "there.db").touch(0o644)
+    (folder / "there.db").chmod(0o644)
+    for name, mode in (("new.db", 0o600), ("there.db", 0o644)):
+        assert chat_here("--db", name, lines=["hello"]).exit_code == 0
+        found = {path.name: stat.S_IMODE(path.stat().st_mode) for path in folder.glob(f"{name}*")}
+        assert found == {name: mode, f"{name}-lock": 0o600}
 
 
 def test_an_unknown_option_is_exit_code_2(folder: Path) -> None:

@@ -201,7 +201,9 @@ def test_a_reader_that_goes_away_ends_the_command_quietly(db: Path) -> None:
     assert (done.returncode, done.stderr) == (141, "")
 
 
-def test_a_database_that_can_only_be_read_is_searched_where_it_has_an_index(db: Path) -> None:
+@pytest.fixture
+def read_only(db: Path) -> Iterator[list[str]]:
+    """The database may only be read, and so may its folder; how a command is begun to which that applies."""
     # The system lets its superuser write whatever the file says.
     prefix = ["setpriv", "--inh-caps=-all", "--bounding-set=-all"] if os.geteuid() == 0 else []
     if prefix and shutil.which(prefix[0]) is None:
@@ -210,13 +212,29 @@ def test_a_database_that_can_only_be_read_is_searched_where_it_has_an_index(db: 
     (db.parent / "memory.db-lock").unlink(missing_ok=True)
     db.chmod(0o444)
     db.parent.chmod(0o555)
-    try:
-        command = [*prefix, *COMMAND, "search", "order", "--db", str(db)]
-        done = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False)
-    finally:
-        db.parent.chmod(0o755)
+    yield [*prefix, *COMMAND]
+    db.parent.chmod(0o755)
+
+
+def test_a_database_that_can_only_be_read_is_searched_where_it_has_an_index(db: Path, read_only: list[str]) -> None:
+    command = [*read_only, "search", "order", "--db", str(db)]
+    done = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert [line.split("\t")[0] for line in done.stdout.splitlines()] == ["aaa-order", "aaa-order"]
+
+
+def test_what_would_write_a_database_that_can_only_be_read_says_what_is_in_the_way(db: Path, read_only: list[str]) -> None:
+    command = [*read_only, "rename", "aaa", "another", "--db"]
+    done = subprocess.run([*command, str(db)], cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "see that you may write the file and its folder" in done.stderr
+    assert "mode=ro" not in done.stderr
+    db.parent.chmod(0o755)
+    db.chmod(0o644)
+    asked = subprocess.run(
+        [*command, f"sqlite:///{db}?mode=ro"], cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False
+    )
+    assert (asked.returncode, "open it without mode=ro" in asked.stderr) == (1, True)
 
 
 def test_a_database_that_is_not_there_is_not_made(tmp_path: Path) -> None:

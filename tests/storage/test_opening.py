@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import inspect
 import multiprocessing
+import os
 import sqlite3
-from collections.abc import Callable
+import stat
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -36,6 +38,7 @@ from langmem_ext import (
     StorageUnavailable,
     ThreadChatMessageHistory,
     Threads,
+    examine,
 )
 from langmem_ext.opening import SaverOptions
 from langmem_ext.storage.connection import is_busy
@@ -229,6 +232,48 @@ def test_another_programs_tables_under_our_names_are_refused_and_left_alone(tmp_
     with sqlite3.connect(path) as connection:
         assert [name for (name,) in connection.execute("SELECT name FROM sqlite_master")] == ["item"]
     connection.close()
+
+
+def modes(folder: Path) -> dict[str, int]:
+    return {path.name: stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()}
+
+
+@pytest.fixture
+def umask() -> Iterator[None]:
+    """What a process is begun with almost everywhere."""
+    before = os.umask(0o022)
+    yield
+    os.umask(before)
+
+
+@pytest.mark.usefixtures("umask")
+@pytest.mark.parametrize(
+    ("there", "own", "mode", "lock"),
+    [(None, False, 0o644, 0o600), (None, True, 0o600, 0o600), (0o664, False, 0o664, 0o660), (0o660, True, 0o660, 0o660)],
+)
+def test_what_stands_beside_a_database_has_its_permissions(tmp_path: Path, there: int | None, own: bool, mode: int, lock: int) -> None:
+    path = tmp_path / "memory.db"
+    if there is not None:
+        path.touch()
+        path.chmod(there)
+    with DeltaSaver(MessageLog.open(str(path), own=own)) as saver:
+        say(saver)
+        with saver.lease("t"):
+            assert modes(tmp_path) == {"memory.db": mode, "memory.db-wal": mode, "memory.db-shm": mode, "memory.db-lock": lock}
+
+
+def test_a_file_with_another_programs_tables_is_shared_unless_it_is_to_be_ours_alone(tmp_path: Path) -> None:
+    path = tmp_path / "shared.db"
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("CREATE TABLE customer (name TEXT)")
+    before = path.read_bytes()
+    with pytest.raises(NotADatabase, match=r"another program's database \(it has the table 'customer'\)"):
+        MessageLog.open(str(path), own=True)
+    with pytest.raises(NotADatabase, match="another program's database"):
+        examine(str(path), fix=True)
+    assert (path.read_bytes(), modes(tmp_path).keys()) == (before, {"shared.db"})
+    DeltaSaver.open(str(path)).close()
+    MessageLog.open(str(path), own=True).close()
 
 
 def test_a_passed_connection_inside_a_transaction_is_refused(tmp_path: Path) -> None:
