@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver
     from langgraph.graph.state import CompiledStateGraph
 
+    from langmem_ext.context.governor import ContextGovernor
+
     Graph: TypeAlias = CompiledStateGraph[SessionState, None, SessionInput, SessionState]
 
 SUMMARIZE_ABOVE = 12
@@ -26,16 +28,21 @@ SUMMARIZE_ABOVE = 12
 catalog = IntentCatalog.from_yaml(Path(__file__).with_name("intents.yaml"))
 
 
-def make_graph(checkpointer: BaseCheckpointSaver[Any] | None = None, *, model: BaseChatModel | str | None = None) -> Graph:
+def make_graph(
+    checkpointer: BaseCheckpointSaver[Any] | None = None,
+    *,
+    model: BaseChatModel | str | None = None,
+    governor: ContextGovernor | None = None,
+) -> Graph:
     """The order desk, compiled with `checkpointer`.
 
     Args:
         checkpointer: Where its threads are stored; None where a server brings its own.
         model: A chat model, or its name for `init_chat_model`, that classifies what the rules leave open.
+        governor: Has its model write the running summary; without one it is an extract.
     """
-    return build_waiting_graph(catalog, TOOLS, model=model, summarize_above=SUMMARIZE_ABOVE).compile(
-        checkpointer=checkpointer, name="support"
-    )
+    builder = build_waiting_graph(catalog, TOOLS, model=model, summarize_above=SUMMARIZE_ABOVE, governor=governor)
+    return builder.compile(checkpointer=checkpointer, name="support")
 
 
 graph = make_graph()

@@ -15,6 +15,7 @@ from langmem_ext.cli.pipe import Pipe
 from langmem_ext.cli.screen import Screen
 from langmem_ext.cli.terminal import Terminal
 from langmem_ext.cli.thread import ChatThread
+from langmem_ext.context.governor import ContextGovernor
 from langmem_ext.errors import InvalidInput, LangmemExtError
 from langmem_ext.log import MessageLog, thread_key
 from langmem_ext.settings.model import Settings
@@ -51,7 +52,10 @@ def chat_with(
     if (thread_id is not None) + (resume is not None) + latest + new > 1:
         raise InvalidInput("--thread, --resume, --continue and --new each say which conversation: give one of them")
     named = str(uuid4()) if new else "default" if thread_id is None else thread_id
-    key, compiled_with = thread_key(named), choose_graph(graph, settings.model or None)
+    # The order desk needs a governor for summaries by a model alone; making one takes half a second.
+    governs = graph is not None or settings.model or settings.summarization_model
+    governor = partial(ContextGovernor.from_settings, settings) if governs else None
+    key, compiled_with = thread_key(named), choose_graph(graph, settings.model or None, governor)
     kept = settings.enabled or settings.origins["storage_path"].layer == "argument"
     db = settings.storage_path if kept else ":memory:"
     if resume is not None or latest:

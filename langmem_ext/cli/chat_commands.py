@@ -14,6 +14,7 @@ from uuid import uuid4
 from rich.table import Table
 from rich.text import Text
 
+from langmem_ext.cli.compaction import compacted
 from langmem_ext.cli.desk import Desk
 from langmem_ext.cli.listing import as_data, columns_of, counted, table_of
 from langmem_ext.cli.screen import Screen
@@ -43,7 +44,8 @@ COMMANDS: Final[Mapping[str, str]] = {
     "/clear": "begin with a fresh context; what was said stays stored",
     "/forget": "delete the conversation, or the one that is named, for good",
     "/delete": "the same as /forget",
-    "/compact": "give the space of what was deleted back",
+    "/compact": "shorten what a model is shown of the conversation; what was said stays stored",
+    "/shrink": "give the space of what was deleted back",
     "/quit": "end; the conversation stays",
 }
 """What can be typed besides messages, and what it is for."""
@@ -207,6 +209,22 @@ def _title(desk: Desk, screen: Screen, rest: str) -> bool:
 
 
 def _compact(desk: Desk, screen: Screen, rest: str) -> bool:
+    try:
+        with screen.working():
+            done = compacted(desk)
+    except KeyboardInterrupt:
+        if not screen.interactive:
+            raise
+        screen.note("stopped: nothing was compacted")
+        return False
+    if done is None:
+        screen.note("there is nothing to compact: what a model is shown would hardly be shorter")
+        return False
+    screen.rows([done.table()], map("\t".join, done.rows), [done.data])
+    return desk.thread.in_progress()
+
+
+def _shrink(desk: Desk, screen: Screen, rest: str) -> bool:
     screen.note(f"the file is {desk.saver.compact():,} bytes smaller")
     return False
 
@@ -299,4 +317,5 @@ _COMMANDS: Final[Mapping[str, Callable[[Desk, Screen, str], bool]]] = {
     "/forget": _forget,
     "/delete": _forget,
     "/compact": _compact,
+    "/shrink": _shrink,
 }

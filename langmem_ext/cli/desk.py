@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from typing import Any, Final
 from uuid import uuid4
 
@@ -12,6 +13,7 @@ from langgraph.pregel import Pregel
 from langmem_ext.checkpoint import DeltaSaver
 from langmem_ext.cli.listing import NOW, age, counted, find, title_of
 from langmem_ext.cli.thread import ChatThread
+from langmem_ext.context.governor import ContextGovernor
 from langmem_ext.errors import DamagedRow, ThreadExpired, ThreadNotFound
 from langmem_ext.settings.model import Settings
 from langmem_ext.threads import Threads
@@ -31,13 +33,14 @@ class Desk:
         kept: Whether the database outlives the chat.
 
     Attributes:
+        graph: The graph.
         threads: The threads that can be gone on with.
         stored: All that are stored, those that have expired, too.
         thread: The thread that is open.
     """
 
     def __init__(self, graph: Pregel[Any, Any, Any, Any], saver: DeltaSaver, settings: Settings, *, kept: bool = True) -> None:
-        self._graph = graph
+        self.graph = graph
         self.saver = saver
         self.settings = settings
         self.kept = kept
@@ -58,13 +61,13 @@ class Desk:
         Raises:
             DamagedRow: It is damaged, and that is an error (the setting `on_damage`).
         """
-        thread = ChatThread(self._graph, key)
+        thread = ChatThread(self.graph, key)
         try:
             thread.in_progress()
         except DamagedRow as error:
             if self.settings.on_damage == "raise":
                 raise
-            self.thread = ChatThread(self._graph, str(uuid4()))
+            self.thread = ChatThread(self.graph, str(uuid4()))
             return f"thread {key} is damaged, so a new one is begun ({error})"
         self.thread = thread
         return None
@@ -77,6 +80,12 @@ class Desk:
             return "new"
         when, title = age(info.updated_at, datetime.now(UTC)), title_of(info, _TITLE_TOLD)
         return f"{counted(info.messages, 'message')}, {'just now' if when == NOW else f'{when} ago'}{f': {title}' if title else ''}"
+
+    @cached_property
+    def governor(self) -> ContextGovernor:
+        """What compacts a conversation on demand: with the model that the conversation is led with, if one is named."""
+        settings = self.settings
+        return ContextGovernor.from_settings(settings.model_copy(update={"summarization_model": ""}) if settings.model else settings)
 
     def latest(self) -> ThreadInfo:
         """The thread that was used last.

@@ -18,6 +18,7 @@ import langmem_ext
 from langmem_ext.chat_model import make_model
 from langmem_ext.checkpoint import DeltaSaver
 from langmem_ext.cli.outcome import in_a_line
+from langmem_ext.context.governor import ContextGovernor
 from langmem_ext.errors import InvalidInput, LangmemExtError
 
 EXAMPLE = "graphs.support:make_graph"
@@ -30,16 +31,20 @@ _EXAMPLE_FOLDERS = (_PACKAGE / "example", _PACKAGE.parent)
 Graph: TypeAlias = Pregel[Any, Any, Any, Any]
 
 
-def choose_graph(name: str | None, model: str | None) -> Callable[[DeltaSaver], Graph]:
+def choose_graph(
+    name: str | None, model: str | None, governor: Callable[[], ContextGovernor] | None = None
+) -> Callable[[DeltaSaver], Graph]:
     """Find the graph that `name` names, or the example if None; what is returned compiles it with a saver.
 
     Args:
         name: `file.py:attribute` or `module:attribute`; modules are looked for in the current folder too.
         model: Name of a chat model to hand to the function that makes the graph.
+        governor: Makes a governor for it, if it has a keyword `governor`.
 
     Raises:
         InvalidInput: Nothing of that name is a graph or makes one, or it takes no model.
         MissingExtra: The model needs an extra that is not installed.
+        SettingsError: The governor cannot be made.
     """
     if name is None:
         _find_example()
@@ -53,8 +58,11 @@ def choose_graph(name: str | None, model: str | None) -> Callable[[DeltaSaver], 
         return lambda saver: _with_saver(found, saver)
     if not callable(found):
         raise InvalidInput(f"{name} is no graph but {type(found).__name__}: name a graph, or a function of a checkpointer that makes one")
-    _check_takes(name, found, [] if model is None else ["model"])
-    further = {} if model is None else {"model": make_model(model)}
+    takes_governor = governor is not None and "governor" in inspect.signature(found).parameters
+    _check_takes(name, found, [*([] if model is None else ["model"]), *(["governor"] if takes_governor else [])])
+    further: dict[str, Any] = {} if model is None else {"model": make_model(model)}
+    if governor is not None and takes_governor:
+        further["governor"] = governor()
     return lambda saver: _make(name, found, saver, further)
 
 

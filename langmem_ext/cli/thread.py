@@ -58,12 +58,16 @@ class ChatThread:
     Args:
         graph: A graph compiled with a checkpointer.
         thread_id: The thread.
+
+    Attributes:
+        id: The thread.
+        config: What names it to the graph.
     """
 
     def __init__(self, graph: Pregel[Any, Any, Any, Any], thread_id: str) -> None:
         self.id = thread_id
         self._graph = graph
-        self._config: RunnableConfig = {"configurable": {"thread_id": self.id}}
+        self.config: RunnableConfig = {"configurable": {"thread_id": self.id}}
         self._said: tuple[str, str] | None = None
         """Text and id of the message whose turn has not ended."""
         self._unrecorded = False
@@ -99,6 +103,11 @@ class ChatThread:
         """The thread's messages, oldest first."""
         return messages_of(self._state())
 
+    def values(self) -> dict[str, Any]:
+        """What the thread's channels hold."""
+        values: dict[str, Any] = self._state().values
+        return values
+
     def prompts(self) -> list[str]:
         """What the user said, oldest first, without what holds a sensitive value."""
         return [message.text for message in self.messages() if isinstance(message, HumanMessage) and not sensitive_names(message)]
@@ -124,7 +133,7 @@ class ChatThread:
         return report | _session_report(snapshot.values, playbook) if playbook else report
 
     def _state(self) -> StateSnapshot:
-        return self._graph.get_state(self._config)
+        return self._graph.get_state(self.config)
 
 
 def _session_report(values: dict[str, Any], playbook: Playbook) -> dict[str, JsonValue]:

@@ -14,7 +14,7 @@ from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, SystemMe
 from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.channels import UntrackedValue
 from langgraph.graph.message import add_messages
-from langgraph.graph.state import CompiledStateGraph
+from langgraph.pregel import Pregel
 from langgraph.types import StateSnapshot
 from typing_extensions import TypedDict
 
@@ -199,19 +199,25 @@ class ContextGovernor(Runnable[Mapping[str, Any], dict[str, Any]]):
             provider=self.provider,
         ).plan
 
-    def sum_up(self, messages: Sequence[BaseMessage], previous: str = "", *, max_tokens: int = SUMMARY_TOKENS) -> str:
+    def sum_up(self, messages: Sequence[BaseMessage], previous: str = "", *, max_tokens: int = SUMMARY_TOKENS, forced: bool = False) -> str:
         """A summary of all of these messages and of the summary before them: the model's, or an extract where there is none or it fails.
 
         Args:
             messages: What to sum up, oldest first.
             previous: The summary of what was said before them, to be carried on.
             max_tokens: What the summary may cost.
-        """
-        return answered(summing_up(messages, previous, max_tokens, self._sending((), None, False)), self._ask)
+            forced: Whether somebody has asked for it: no extract stands for a model's summary that failed then.
 
-    async def asum_up(self, messages: Sequence[BaseMessage], previous: str = "", *, max_tokens: int = SUMMARY_TOKENS) -> str:
+        Raises:
+            SummaryFailed: It is forced, and the model wrote no summary; or what the model itself raised.
+        """
+        return answered(summing_up(messages, previous, max_tokens, self._sending((), None, forced)), self._ask)
+
+    async def asum_up(
+        self, messages: Sequence[BaseMessage], previous: str = "", *, max_tokens: int = SUMMARY_TOKENS, forced: bool = False
+    ) -> str:
         """Async twin of `sum_up`."""
-        steps = summing_up(messages, previous, max_tokens, self._sending((), None, False))
+        steps = summing_up(messages, previous, max_tokens, self._sending((), None, forced))
         return await aanswered(steps, self._aask, large=len(messages) > LARGE)
 
     def _sending(self, pins: Collection[str], params: Mapping[str, Any] | None, forced: bool) -> Sending:
@@ -258,7 +264,7 @@ class ContextGovernor(Runnable[Mapping[str, Any], dict[str, Any]]):
 
     # -- on demand -----------------------------------------------------------------------------------------------------------------------
 
-    def compact(self, graph: CompiledStateGraph[Any, Any, Any, Any], config: RunnableConfig) -> Plan:
+    def compact(self, graph: Pregel[Any, Any, Any, Any], config: RunnableConfig) -> Plan:
         """Leave out of a thread's requests what can be, now; what was decided is written to its state, its messages stay.
 
         Raises:
@@ -268,18 +274,20 @@ class ContextGovernor(Runnable[Mapping[str, Any], dict[str, Any]]):
         state = graph.get_state(config)
         messages, events = _at_rest(graph, state)
         governed = self.govern(messages, events, **self._known(state.values), forced=True)
-        graph.update_state(config, {EVENTS: list(governed.events)})
+        if governed.plan.added:
+            graph.update_state(config, {EVENTS: list(governed.events)})
         return governed.plan
 
-    async def acompact(self, graph: CompiledStateGraph[Any, Any, Any, Any], config: RunnableConfig) -> Plan:
+    async def acompact(self, graph: Pregel[Any, Any, Any, Any], config: RunnableConfig) -> Plan:
         """Async twin of `compact`."""
         state = await graph.aget_state(config)
         messages, events = _at_rest(graph, state)
         governed = await self.agovern(messages, events, **self._known(state.values), forced=True)
-        await graph.aupdate_state(config, {EVENTS: list(governed.events)})
+        if governed.plan.added:
+            await graph.aupdate_state(config, {EVENTS: list(governed.events)})
         return governed.plan
 
-    def restore(self, graph: CompiledStateGraph[Any, Any, Any, Any], config: RunnableConfig) -> None:
+    def restore(self, graph: Pregel[Any, Any, Any, Any], config: RunnableConfig) -> None:
         """Undo what was decided about a thread: its next request is chosen anew from all of its messages.
 
         Raises:
@@ -288,7 +296,7 @@ class ContextGovernor(Runnable[Mapping[str, Any], dict[str, Any]]):
         _, events = _at_rest(graph, graph.get_state(config))
         graph.update_state(config, {EVENTS: [*events, RESTORE]})
 
-    async def arestore(self, graph: CompiledStateGraph[Any, Any, Any, Any], config: RunnableConfig) -> None:
+    async def arestore(self, graph: Pregel[Any, Any, Any, Any], config: RunnableConfig) -> None:
         """Async twin of `restore`."""
         _, events = _at_rest(graph, await graph.aget_state(config))
         await graph.aupdate_state(config, {EVENTS: [*events, RESTORE]})
@@ -299,7 +307,7 @@ def _update(state: Mapping[str, Any], governed: Governed) -> dict[str, Any]:
     return update | {EVENTS: list(governed.events)} if governed.plan.added else update
 
 
-def _at_rest(graph: CompiledStateGraph[Any, Any, Any, Any], state: StateSnapshot) -> tuple[list[AnyMessage], list[ContextEvent]]:
+def _at_rest(graph: Pregel[Any, Any, Any, Any], state: StateSnapshot) -> tuple[list[AnyMessage], list[ContextEvent]]:
     """A thread's messages and what was decided about them."""
     if EVENTS not in graph.channels:
         raise ConversationError(f"the graph has no channel {EVENTS!r}: let its state inherit from ContextState, or use ContextMiddleware")

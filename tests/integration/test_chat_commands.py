@@ -15,6 +15,7 @@ from typing import Any
 
 import pexpect
 import pytest
+from langchain_core.language_models import FakeListChatModel
 from typer.testing import CliRunner, Result
 
 from langmem_ext import DeltaSaver, Threads, examine
@@ -210,7 +211,7 @@ def test_parameters_are_shown_but_for_those_that_are_sensitive() -> None:
 
 
 def test_a_conversation_is_written_to_a_file_or_shown(folder: Path) -> None:
-    done = chat(lines=["hello", "/save", "/save kept.jsonl.gz", "/export page.md", "/export", "/compact"])
+    done = chat(lines=["hello", "/save", "/save kept.jsonl.gz", "/export page.md", "/export", "/shrink"])
     assert "every turn is stored" in done.stderr
     assert "written to kept.jsonl.gz as JSON lines: 2 messages" in done.stderr
     assert "bytes smaller" in done.stderr
@@ -219,6 +220,98 @@ def test_a_conversation_is_written_to_a_file_or_shown(folder: Path) -> None:
     with closing(DeltaSaver.open(":memory:")) as saver:
         assert list(Threads(saver).import_from("kept.jsonl.gz", keep_ids=True).ids) == ["default"]
     assert examine("memory.db").ok
+
+
+def state_of(thread: str) -> dict[str, Any]:
+    with closing(DeltaSaver.open("memory.db")) as saver:
+        found = saver.get_tuple({"configurable": {"thread_id": thread}})
+    assert found is not None
+    return found.checkpoint["channel_values"]
+
+
+TALK = ["hello"] + ["what is the weather like, and " + "so on and so forth, " * 30] * 4
+
+
+def test_all_but_the_newest_turn_is_summed_up_on_demand() -> None:
+    done = chat(lines=["/compact", "hello", "/compact", *TALK, "change the address of O-778 to 4 Elm Street", "yes", "thanks", "/compact"])
+    assert done.stderr.count("nothing to compact") == 2, "not of what is not there, nor of what is short"
+    table = dict(line.split("\t") for line in done.stdout.splitlines() if "\t" in line)
+    values = state_of("default")
+    assert table["messages of the conversation"] == str(len(values["messages"]))
+    assert table["left out, for a text by extract"] == f"{len(values['messages']) - 2} messages"
+    before, after = (int(number.replace(",", "")) for number in table["tokens"].split(" → "))
+    assert after < before * 0.8
+    assert values["summary"]["through"] == values["messages"][-3].id
+    assert "Elm Street" not in values["summary"]["text"]
+    assert "nothing to compact" in chat(lines=["/compact"]).stderr
+    assert examine("memory.db").ok
+
+
+def test_a_question_still_waits_when_its_conversation_was_compacted() -> None:
+    done = chat("--json", lines=[*TALK, "I want to check my order", "/compact", "O-12345"])
+    table, answer = [json.loads(line) for line in done.stdout.splitlines()[-2:]]
+    assert (table["messages"], table["shown"], table["by"]) == (12, 2, "extract")
+    assert done.stderr.count("What's your order ID?") == 1, "it is shown again"
+    assert answer["reply"].startswith("Order O-12345 is")
+
+
+GOVERNED_GRAPH = """
+from langgraph.graph import START, StateGraph
+from langgraph.types import interrupt
+
+from langmem_ext import ContextState
+
+
+def make(saver, governor, model=None):
+    def answer(state):
+        if state["messages"][-1].text == "ask":
+            return {"messages": [("ai", interrupt("what?"))]}
+        return {"messages": [("ai", f"{len(state['llm_input_messages'])} " + "word " * 60)]}
+
+    builder = StateGraph(ContextState).add_node("govern", governor).add_node("answer", answer)
+    return builder.add_edge(START, "govern").add_edge("govern", "answer")
+"""
+
+
+class NamedModel(FakeListChatModel):
+    """A double of a chat model, which says its own name, or fails."""
+
+    def _call(self, *given: Any, **named: Any) -> str:
+        if self.responses == ["fail"]:
+            raise TimeoutError("no answer")
+        return super()._call(*given, **named)
+
+
+def test_a_governed_conversation_is_compacted_by_the_model_it_is_led_with(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "governed.py").write_text(GOVERNED_GRAPH)
+    monkeypatch.setattr("langchain.chat_models.init_chat_model", lambda name: NamedModel(responses=[name]))
+    graph = ["--graph", "governed.py:make"]
+    monkeypatch.setenv("LANGMEM_EXT_VERIFY_SUMMARY", "false")
+    monkeypatch.setenv("LANGMEM_EXT_TOKEN_COUNTER", "approximate")
+    monkeypatch.setenv("LANGMEM_EXT_SUMMARIZATION_MODEL", "fail")
+    said = [f"question {number} " + "more " * 40 for number in range(6)]
+    failed = chat(*graph, lines=[*said, "/compact"], code=1)
+    assert "nothing was compacted: the model failed with TimeoutError" in failed.stderr
+    assert "context_events" not in state_of("default")
+    done = chat(
+        *graph,
+        "--model",
+        "The user asks numbered questions; each was answered.",
+        lines=["/compact", "and now?", "/compact", "ask", "/compact"],
+        code=1,
+    )
+    shown = [line.partition("\t") for line in done.stdout.splitlines() if "\t" in line]
+    assert shown[0][::2] == ("messages of the conversation", "12")
+    assert any(name == "left out, for a text by model" for name, _, _ in shown)
+    assert int(next(line for line in done.stdout.splitlines() if "\t" not in line).split()[0]) < 12
+    assert len(state_of("default")["messages"]) == 15
+    assert "the thread has not ended its turn" in done.stderr
+
+
+def test_a_graph_without_a_context_says_what_it_lacks(folder: Path) -> None:
+    (folder / "asking.py").write_text(ASKING_GRAPH)
+    done = chat("--graph", "asking.py:asking", lines=["/compact"], code=1)
+    assert "let its state inherit from ContextState" in done.stderr
 
 
 def test_deleting_is_for_those_who_mean_it(folder: Path) -> None:
