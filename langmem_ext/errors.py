@@ -151,8 +151,9 @@ class ContextOverflow(LangmemExtError):
         self.contributors = tuple(contributors)
         parts = "; ".join(f"{name}: {size:,}" for name, size in contributors)
         super().__init__(
-            f"what the model must be sent costs {tokens:,} tokens where {max(limit, 0):,} are left for messages: system messages, the first"
-            f" task and the latest question are never left out. The largest parts are {parts}. Make them shorter, or raise the budget"
+            f"what the model must be sent costs {tokens:,} tokens where {f'{limit:,} are' if limit > 0 else 'none are'} left for messages:"
+            f" system messages, the first task and the latest question are never left out. The largest parts are {parts}. Make them"
+            " shorter, or raise the budget"
         )
 
 

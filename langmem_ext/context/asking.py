@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Generator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, TypeVar
 
 from langchain_core.messages import BaseMessage, SystemMessage
@@ -92,8 +92,8 @@ def _standing(left: LeftOut, thread: ThreadView, chunk_tokens: int, sending: Sen
     policy = sending.policy
     if not sending.has_model or policy.strategy == "window":
         return written(left, thread)
-    if not left.may_fail or left.tokens < LEAST_TARGET:
-        return marker(left.count)
+    if not left.may_ask or left.tokens < LEAST_TARGET:
+        return Standing("", "keep") if policy.on_failure == "keep" else marker(left.count)
     try:
         text = yield from summarise(
             left.messages,
@@ -110,9 +110,7 @@ def _standing(left: LeftOut, thread: ThreadView, chunk_tokens: int, sending: Sen
             raise
         # Its text may hold what was said.
         logger.warning("no summary was written: %s; the messages are %s", type(error).__name__, _INSTEAD[policy.on_failure])
-        return (
-            Standing("", "keep", failed=True) if policy.on_failure == "keep" else Standing(marker(left.count).text, "marker", failed=True)
-        )
+        return Standing("", "keep", failed=True) if policy.on_failure == "keep" else replace(marker(left.count), failed=True)
     return Standing(text, "model")
 
 

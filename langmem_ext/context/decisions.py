@@ -5,32 +5,33 @@
 | `{"kind": "trim", "at": key, "chars": n}` | of this tool output so many characters are shown |
 | `{"kind": "offload", "at": key}` | of this tool output its beginning and its end are shown, with a reference to the rest |
 | `{"kind": "thoughts", "through": key}` | the reasoning of messages up to this one is left out |
-| `{"kind": "cut", "through": key, "kept": [key, …], "text": …, "by": …, "covers": [key, …], "dropped": n}` | up to this message only those kept are shown; the text stands for the others |
+| `{"kind": "cut", "through": key, "place": n, "kept": [key, …], "text": …, "by": …, "known": …, "covers": [key, …], "dropped": n}` | up to this message, the `n`th, only those kept are shown; the text stands for the others, those covered for the first time; what is known of the request is told behind it |
 | `{"kind": "nudge", "after": key, "text": …}` | after this message the model is told that it repeats itself |
 | `{"kind": "failed", "at": n}` | a summary failed when the thread had so many messages |
 | `{"kind": "restore"}` | nothing that was decided before holds any more |
 
 A request is a function of the messages and these. So long as no event is added, it begins with the request before it, byte for byte; a fork of
-a thread inherits them with its state; and a `restore` brings everything back, because nothing was ever taken away.
+a thread inherits them with its state; and a `restore` brings everything back, because nothing was ever taken away. What a cut has made void is
+not carried along, so that a thread may be cut a thousand times.
 """  # noqa: E501
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from langchain_core.messages import BaseMessage
 
 from langmem_ext.errors import InvalidInput
 
 ContextEvent: TypeAlias = dict[str, Any]
-RESTORE: ContextEvent = {"kind": "restore"}
+RESTORE: Final[ContextEvent] = {"kind": "restore"}
 
 
 def key_of(message: BaseMessage, position: int) -> str:
-    """What an event calls a message: its id, or where it stands if it has none."""
-    return message.id or f"@{position}"
+    """What an event calls a message: its id, or where it stands if it has none, or one that looks like a place."""
+    return message.id if message.id and message.id[0] != "@" else f"@{position}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +42,10 @@ class Cut:
         through: The last message that is not shown.
         kept: The messages up to it that are shown nevertheless.
         text: What stands for the others; empty for nothing.
-        by: Who wrote the text: `marker`, `extract`, `model`.
+        by: Who wrote the text: `marker`, `extract`, `model`; `compact` for what a model wrote of the whole thread.
         dropped: How many messages it stands for.
+        known: What is told behind the text of the user's request.
+        place: Where the last message stood that is not shown; None if nobody noted it.
     """
 
     through: str
@@ -50,6 +53,8 @@ class Cut:
     text: str
     by: str
     dropped: int
+    known: str = ""
+    place: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +117,15 @@ def _apply(fields: dict[str, Any], event: ContextEvent) -> None:
             fields["thoughts"] = str(event["through"])
         case "cut":
             kept = tuple(map(str, event["kept"]))
-            fields["cut"] = Cut(str(event["through"]), kept, str(event["text"]), str(event["by"]), int(event["dropped"]))
+            fields["cut"] = Cut(
+                str(event["through"]),
+                kept,
+                str(event["text"]),
+                str(event["by"]),
+                int(event["dropped"]),
+                known=str(event.get("known", "")),
+                place=int(event["place"]) if "place" in event else None,
+            )
         case "nudge":
             fields["nudges"][str(event["after"])] = str(event["text"])
         case "failed":
@@ -121,14 +134,26 @@ def _apply(fields: dict[str, Any], event: ContextEvent) -> None:
             fields |= {"cut": None, "trims": {}, "offloads": set(), "thoughts": None, "nudges": {}, "failed": None}
 
 
-def still_told(events: Iterable[ContextEvent], shown: Collection[str]) -> list[ContextEvent]:
-    """The events without those about outputs and places that are not shown any more.
+def in_force(events: Sequence[ContextEvent], shown: Collection[str]) -> list[ContextEvent]:
+    """The events that still say something: of a kind that only the newest of counts, that; none from before a restore.
 
     Args:
         events: What was decided.
-        shown: The keys of the messages that are shown.
+        shown: The keys of the messages that are shown: what was decided about others does not matter any more.
     """
-    return [event for event in events if event["kind"] not in _PLACED or event.get("at", event.get("after")) in shown]
+    kept: list[ContextEvent] = []
+    newest: set[str] = set()
+    for event in reversed(events):
+        kind = event["kind"]
+        if kind == RESTORE["kind"]:
+            break
+        if kind in newest or (kind in _PLACED and event.get("at", event.get("after")) not in shown):
+            continue
+        if kind in _SINGLE:
+            newest.add(kind)
+        kept.append(event)
+    return kept[::-1]
 
 
-_PLACED = frozenset({"trim", "offload", "nudge"})
+_PLACED: Final = frozenset({"trim", "offload", "nudge"})
+_SINGLE: Final = frozenset({"cut", "thoughts", "failed"})

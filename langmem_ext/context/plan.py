@@ -73,7 +73,10 @@ class Plan:
 
 def contributors(request: Request, counter: TokenCounter, fixed: Mapping[str, int]) -> Sequence[tuple[str, int]]:
     """The three largest parts of a request, each with what it costs."""
-    parts = [*fixed.items(), *((_named(message), counter.count(message)) for message in request.messages)]
+    parts = [
+        *((name, size) for name, size in fixed.items() if size),
+        *((_named(message), counter.count(message)) for message in request.messages),
+    ]
     return sorted(parts, key=lambda part: -part[1])[:3]
 
 

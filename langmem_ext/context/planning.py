@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 
 from langchain_core.messages import BaseMessage, SystemMessage, ToolMessage
 
-from langmem_ext.context.decisions import ContextEvent, Decisions, decided, still_told
+from langmem_ext.context.decisions import ContextEvent, Decisions, decided, in_force
 from langmem_ext.context.loops import Nudge, Stop, plan_nudge
 from langmem_ext.context.messages_strategy import TRIMMED_MARKER
 from langmem_ext.context.plan import Plan, contributors
@@ -54,14 +54,14 @@ class LeftOut:
         previous: What stood for the messages before them; empty where nothing did.
         count: How many messages the text will stand for, those before included.
         tokens: What the text may cost.
-        may_fail: Whether a summary may be tried: none has failed just now.
+        may_ask: Whether a model may be asked for a summary: none has failed just now.
     """
 
     messages: tuple[BaseMessage, ...]
     previous: str
     count: int
     tokens: int
-    may_fail: bool = True
+    may_ask: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,27 +126,32 @@ def planning(
         request = thread.request(decisions)
         aim = policy.aim(request.tokens, len(request.messages), limit)
     if aim is not None:
-        found = yield from _Relief(thread, decisions, request, limit, aim, params or {}).found(
-            compact=forced and policy.strategy == "messages"
-        )
+        relief = _Relief(thread, decisions, request, limit, aim, params or {}, forced=forced)
+        found = yield from relief.compacted() if forced and policy.strategy == "messages" else relief.found()
         new += found
         request = thread.request(decisions.and_then(found))
         if request.tokens > limit:
-            raise ContextOverflow(limit, request.tokens, contributors(request, thread.counter, fixed or {}))
+            least = _least(thread, decisions, request)
+            raise ContextOverflow(limit, least.tokens, contributors(least, thread.counter, fixed or {}))
     stop = nudge.text if isinstance(nudge, Stop) else None
     plan = Plan(limit, now.tokens, request.tokens, len(thread), len(request.messages), tuple(new), stop)
-    return Governed(request.messages, plan, tuple(_kept_events(thread, [*events, *new]) if any(map(_is_cut, new)) else [*events, *new]))
-
-
-def _is_cut(event: ContextEvent) -> bool:
-    return bool(event["kind"] == "cut")
+    return Governed(request.messages, plan, tuple(_kept_events(thread, [*events, *new]) if new else events))
 
 
 def _kept_events(thread: ThreadView, events: Sequence[ContextEvent]) -> list[ContextEvent]:
-    """What was decided, without what a cut has made void: a thread that is cut a thousand times does not carry all of it along."""
+    """What was decided, without what is void: a thread that is cut a thousand times does not carry all of it along."""
     decisions = decided(events)
     start = thread.start(decisions)
-    return still_told(events, {thread.key(at) for at in (*thread.before(start, decisions), *range(start, len(thread)))})
+    return in_force(events, {thread.key(at) for at in (*thread.before(start, decisions), *range(start, len(thread)))})
+
+
+def _least(thread: ThreadView, decisions: Decisions, request: Request) -> Request:
+    """The request of which nothing more can be left out, for saying what is too much of it."""
+    if not thread.pinned:
+        return request
+    kept = [thread.key(at) for at in sorted(thread.pinned)]
+    cut = {"kind": "cut", "through": thread.key(len(thread) - 1), "place": len(thread) - 1, "kept": kept, "text": "", "by": "marker"}
+    return min(request, thread.request(decisions.and_then([cut | {"dropped": 0}])), key=lambda one: one.tokens)
 
 
 def _nudged(thread: ThreadView, decisions: Decisions, nudge: Nudge | Stop | None) -> list[ContextEvent]:
@@ -159,28 +164,34 @@ def _nudged(thread: ThreadView, decisions: Decisions, nudge: Nudge | Stop | None
 class _Relief:
     """The search for what to leave out of one request."""
 
-    def __init__(self, thread: ThreadView, decisions: Decisions, now: Request, limit: int, aim: Aim, params: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        thread: ThreadView,
+        decisions: Decisions,
+        now: Request,
+        limit: int,
+        aim: Aim,
+        params: Mapping[str, Any],
+        *,
+        forced: bool = False,
+    ) -> None:
         self._thread = thread
         self._decisions = decisions
         self._now = now
         self._limit = limit
-        self._params = params
+        self._known = known(params)
         self._aim = aim
+        self._forced = forced
         self._must = now.tokens > limit
         policy = thread.policy
         share = 0 if policy.strategy == "window" else policy.summary_share
         free = aim.tokens - sum(thread.cost(at, decisions) for at in thread.pinned)
-        self._text = max(int(free * share), MARKER_TOKENS) + self._told(params)
+        self._told = thread.counter.count_text(self._known) if self._known else 0
+        self._text = max(int(free * share), MARKER_TOKENS) + self._told
 
-    def _told(self, params: Mapping[str, Any]) -> int:
-        return self._thread.counter.count_text(known(params)) if params else 0
-
-    def found(self, *, compact: bool = False) -> Generator[LeftOut, Standing, list[ContextEvent]]:
-        """What is decided: old outputs cut down, and if that is not enough, a cut; or all but the system messages summed up."""
+    def found(self) -> Generator[LeftOut, Standing, list[ContextEvent]]:
+        """What is decided: old outputs cut down, and if that is not enough, a cut."""
         thread, aim = self._thread, self._aim
-        if compact:
-            systems = (at for at in thread.pinned if isinstance(thread.messages[at], SystemMessage))
-            return (yield from self._with_text(self._decisions, Cut(len(thread), tuple(sorted(systems))), compact=True))
         events = self._thoughts()
         events += plan_outputs(thread, self._decisions.and_then(events), self._now.tokens - aim.tokens, self._limit)
         light = self._decisions.and_then(events)
@@ -200,6 +211,16 @@ class _Relief:
         light = self._decisions.and_then(events)
         cut = plan_zoned_cut(self._thread, light)
         return events if cut is None else events + (yield from self._with_text(light, cut))
+
+    def compacted(self) -> Generator[LeftOut, Standing, list[ContextEvent]]:
+        """What is decided where all but the system messages, and a question that waits for its answer, is to be summed up."""
+        thread, last = self._thread, len(self._thread) - 1
+        end = last if thread.latest_user == last else last + 1
+        systems = [at for at in sorted(thread.pinned) if at < end and isinstance(thread.messages[at], SystemMessage)]
+        cut = Cut(end, tuple(systems))
+        if not self._unread(self._decisions, cut):
+            return []
+        return (yield from self._with_text(self._decisions, cut, compact=True))
 
     def _thoughts(self) -> list[ContextEvent]:
         thread = self._thread
@@ -254,6 +275,8 @@ class _Relief:
     def _worth(self, decisions: Decisions, cut: Cut) -> bool:
         """Whether the cut leaves out anything, and enough, unless the request would not fit without it."""
         gained = self._now.tokens - self._size(decisions, cut) - self._text
+        if self._forced and cut.start == len(self._thread):
+            return self._must  # the latest exchange stays, however often a user asks for less
         return self._must or self._aim.messages is not None or gained >= self._now.tokens * LEAST_GAIN
 
     # -- what stands for what is cut
@@ -266,6 +289,8 @@ class _Relief:
         if standing.by == "keep" and not self._must:
             return self._noted(failed)
         if standing.by == "model" and self._tokens(decisions, cut, standing) > self._now.tokens * (1 - self._thread.policy.least_saved):
+            if self._forced and not self._must:
+                return []  # nothing is gained: it stays as it is
             standing, failed = marker(left.count), True
         if compact and standing.by != "marker":
             standing = replace(standing, by="compact")
@@ -291,13 +316,17 @@ class _Relief:
         return [{"kind": "failed", "at": len(self._thread)}] if failed else []
 
     def _left_out(self, decisions: Decisions, cut: Cut) -> LeftOut:
-        thread = self._thread
-        new = self._covered(decisions, cut)
+        thread, failed = self._thread, decisions.failed
+        messages = tuple(thread.messages[at] for at in self._unread(decisions, cut))
         previous = decisions.cut.text if decisions.cut is not None and decisions.cut.by != "marker" else ""
-        failed = decisions.failed
-        may = failed is None or len(thread) - failed >= thread.policy.cooldown
-        count = cut.start - len(cut.kept)
-        return LeftOut(tuple(thread.messages[at] for at in new), without_known(previous), count, self._text - self._told(self._params), may)
+        may = self._forced or failed is None or not 0 <= len(thread) - failed < thread.policy.cooldown
+        return LeftOut(messages, previous, cut.start - len(cut.kept), self._text - self._told, may)
+
+    def _unread(self, decisions: Decisions, cut: Cut) -> list[int]:
+        """The messages that no text stands for as yet: where one was to and failed, or there was no room for it, all that it was to."""
+        if decisions.cut is not None and decisions.cut.by == "marker":
+            return [at for at in range(cut.start) if at not in cut.kept]
+        return self._covered(decisions, cut)
 
     def _covered(self, decisions: Decisions, cut: Cut) -> list[int]:
         """The messages that were shown until now and are not any more."""
@@ -307,26 +336,20 @@ class _Relief:
 
     def _event(self, decisions: Decisions, cut: Cut, standing: Standing) -> ContextEvent:
         thread = self._thread
-        text = standing.text + known(self._params) if standing.text else ""
         return {
             "kind": "cut",
             "through": thread.key(cut.start - 1),
+            "place": cut.start - 1,
             "kept": [thread.key(at) for at in cut.kept],
-            "text": text,
+            "text": standing.text,
             "by": standing.by,
+            "known": self._known if standing.text else "",
             "covers": [thread.key(at) for at in self._covered(decisions, cut)],
             "dropped": cut.start - len(cut.kept),
         }
 
 
-_KNOWN: Final = "\n\nKnown so far:"
-
-
 def known(params: Mapping[str, Any]) -> str:
     """What is known of the user's request, as lines behind the text that stands for messages."""
-    return _KNOWN + "".join(f"\n- {name}: {value}" for name, value in params.items()) if params else ""
-
-
-def without_known(text: str) -> str:
-    """A text without those lines."""
-    return text.partition(_KNOWN)[0]
+    lines = (f"\n- {name}: {' '.join(str(value).split())}" for name, value in params.items())
+    return "\n\nKnown so far:" + "".join(lines) if params else ""

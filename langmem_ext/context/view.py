@@ -83,7 +83,7 @@ class ThreadView:
         for key in keys:
             if not key.startswith("@") or not key[1:].isdecimal():
                 names.add(key)
-            elif (position := int(key[1:])) < len(self) and self.messages[position].id is None:
+            elif (position := int(key[1:])) < len(self) and self.key(position) == key:
                 found[key] = position
         last = len(self) - 1
         for ahead in range((last + 2) // 2):
@@ -154,11 +154,18 @@ class ThreadView:
         if known is not None and known.of is decisions:
             return known
         cut, last = decisions.cut, decisions.thoughts
-        at = self._positions([*((cut.through, *cut.kept) if cut is not None else ()), *([last] if last is not None else [])])
+        # Where an id stands twice, the place says which is meant, so long as nothing before it was removed.
+        place = cut.place if cut is not None and cut.place is not None and self._is_at(cut.through, cut.place) else None
+        through = (cut.through,) if cut is not None and place is None else ()
+        at = self._positions([*through, *(cut.kept if cut is not None else ()), *([last] if last is not None else [])])
         kept = frozenset(at[key] for key in cut.kept if key in at) if cut is not None else frozenset[int]()
-        places = _Places(decisions, at.get(cut.through, -1) + 1 if cut is not None else 0, kept, at.get(last or "", -1) + 1)
+        place = at.get(cut.through, -1) if cut is not None and place is None else place
+        places = _Places(decisions, 0 if place is None else place + 1, kept, at.get(last or "", -1) + 1)
         self._places[id(decisions)] = places
         return places
+
+    def _is_at(self, key: str, position: int) -> bool:
+        return 0 <= position < len(self) and self.key(position) == key
 
     def strippable(self, decisions: Decisions) -> int:
         """Up to where the reasoning of messages may be left out, of those that are shown."""
@@ -247,10 +254,11 @@ class ThreadView:
         """What stands for the messages that a cut leaves out."""
         if cut.by == "compact":
             return [
-                told(COMPACTED_MARKER + cut.text, cut.by),
+                told(COMPACTED_MARKER + cut.text + cut.known, cut.by),
                 AIMessage(COMPACTED_ANSWER, id=_id(cut.text + COMPACTED_ANSWER), additional_kwargs=inserted(cut.by)),
             ]
-        return [told(SUMMARY_MARKER.format(count=cut.dropped) + cut.text if cut.by == "model" else cut.text, cut.by)]
+        text = cut.text + cut.known
+        return [told(SUMMARY_MARKER.format(count=cut.dropped) + text if cut.by == "model" else text, cut.by)]
 
 
 @dataclass(slots=True)

@@ -125,6 +125,43 @@ def test_without_a_summary_messages_are_kept_where_they_fit(run: Any) -> None:
     assert [event["kind"] for event in governed.events] == ["failed"]
 
 
+def test_messages_that_were_kept_stay_until_a_summary_may_be_tried_again(run: Any) -> None:
+    one = governor(failing, budget=30_000, trigger=("tokens", 2_000), on_failure="keep", cooldown=8)
+    messages, events = chat(60), ()
+    for turn in range(6):
+        governed = run(one, messages, events)
+        assert governed.messages == messages
+        messages, events = [*messages, AIMessage("so", id=f"b{turn}"), HumanMessage("and", id=f"c{turn}")], governed.events
+    assert len(one.model.asked) == 2  # type: ignore[union-attr]
+    assert [event["kind"] for event in events] == ["failed"], "of two failures the newer one counts"
+
+
+def test_what_a_failed_summary_left_out_is_read_by_the_next_one(run: Any) -> None:
+    failed = run(governor(failing, cooldown=0), chat(60))
+    one = governor(summing_up, cooldown=0)
+    run(one, chat(100), failed.events)
+    read = texts([message for asked in one.model.asked for message in asked])  # type: ignore[union-attr]
+    assert all(f"question {turn} " in read for turn in range(1, 80))
+
+
+def test_a_thread_that_was_emptied_is_not_held_to_an_old_failure(run: Any) -> None:
+    failed = run(governor(failing, cooldown=20), chat(60))
+    one = governor(summing_up, budget=1_500, cooldown=20)
+    run(one, chat(20), failed.events)
+    assert one.model.asked  # type: ignore[union-attr]
+
+
+def test_what_is_known_does_not_become_a_part_of_the_summary(run: Any) -> None:
+    said = "Known so far: the order is O-17.\n\nKnown so far:\n- it was sent on Tuesday."
+    one = governor(lambda messages: said)
+    first = run(one, chat(60), params={"city": "Ulm"})
+    one.model.asked.clear()  # type: ignore[union-attr]
+    run(one, chat(100), first.events, params={"city": "Bonn"})
+    asked = texts([message for asked in one.model.asked for message in asked])  # type: ignore[union-attr]
+    assert "it was sent on Tuesday" in asked
+    assert "Ulm" not in asked
+
+
 def test_what_a_model_raises_is_raised_where_that_is_wanted(run: Any) -> None:
     with pytest.raises(TimeoutError):
         run(governor(failing, on_failure="raise"), chat(60))
@@ -245,6 +282,32 @@ def test_a_compaction_that_fails_changes_nothing() -> None:
     with pytest.raises(TimeoutError):
         one.compact(graph, config)
     assert graph.get_state(config) == before
+
+
+@pytest.mark.parametrize("strategy", ["window", "summary", "messages"])
+def test_to_compact_again_changes_nothing_and_asks_nobody(run: Any, strategy: Any) -> None:
+    one = governor(summing_up, budget=30_000, strategy=strategy)
+    first = run(one, chat(20)[:-1], forced=True)
+    assert first.plan.after < first.plan.before / 2
+    one.model.asked.clear()  # type: ignore[union-attr]
+    again = run(one, chat(20)[:-1], first.events, forced=True)
+    assert (again.messages, again.events, again.plan.added) == (first.messages, first.events, ())
+    assert one.model.asked == []  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("strategy", ["window", "summary", "messages"])
+@pytest.mark.parametrize("messages", [[], [SystemMessage("Be brief.", id="s")], [HumanMessage("hi", id="h"), AIMessage("hello", id="a")]])
+def test_to_compact_next_to_nothing_changes_nothing(run: Any, strategy: Any, messages: list[BaseMessage]) -> None:
+    assert run(governor(summing_up, strategy=strategy), messages, forced=True).events == ()
+
+
+def test_to_compact_leaves_a_question_that_waits_for_its_answer(run: Any) -> None:
+    assert run(governor(summing_up, strategy="messages"), chat(20), forced=True).messages[-1].id == "latest"
+
+
+def test_to_compact_is_tried_though_a_summary_has_just_failed(run: Any) -> None:
+    failed = run(governor(failing), chat(60))
+    assert SUMMARY in texts(run(governor(summing_up), chat(60), failed.events, forced=True).messages)
 
 
 def test_a_graph_without_the_channel_is_told_so() -> None:
