@@ -8,12 +8,14 @@ Anthropic's documentation judge it (`provider_rules.py`). Ours is also given eve
 
 Columns, one line for every contender and budget: requests; those that OpenAI or Anthropic would refuse; those over the budget (cl100k of
 texts and calls, and four a message); those without the system prompt, the first task, the user's latest message, or the latest tool round
-where it fits; those that were not sent (with all pins and a shortened round in budget: `refused_wrongly`). Then, of the requests that left
-something out (`cut`): the share of the budget that was used, and how often it was below 60 %; how many were decided anew; the share of
-requests that begin with all of the request before, byte for byte; and the loops: episodes in which a contender nudged or stopped, and those
-in which it did so at another request than a count by hand, or not at all.
+where it fits; those that were not sent (with all pins and a shortened round in budget: `refused_wrongly`); those that change when they are
+governed once more (only ours is asked), and conversations whose messages were changed. Then, of the requests that left something out
+(`cut`): the share of the budget that was used, and how often it was below 60 %; how many were decided anew; the share of requests that
+begin with all of the request before, byte for byte; and the loops: episodes in which a contender nudged or stopped, and those in which it
+did so at another request than a count by hand, or not at all.
 
-The exit status is 1 if ours has a request that is invalid, over budget, without a pin or refused wrongly, or a wrong nudge or stop.
+The exit status is 1 if ours has a request that is invalid, over budget, without a pin, refused wrongly or changed by governing it again, a
+wrong nudge or stop, or a message of a conversation changed.
 Ranks come with the extra `tokens-offline`, or from the folder that TIKTOKEN_CACHE_DIR names.
 """
 
@@ -32,7 +34,7 @@ from pathlib import Path
 from langchain_core.messages import BaseMessage
 
 from benchmarks import machine, report, results
-from benchmarks.contexts import Context, Open, Request, contexts
+from benchmarks.contexts import Open, Request, contexts
 from benchmarks.provider_rules import anthropic_problems, openai_problems
 from benchmarks.record import Record, ShapeResult, Verdict
 from benchmarks.recorded_runs import Prefix, Run, read_runs, ruled_tokens
@@ -47,7 +49,18 @@ LEAST_USED, LEAST_STABLE = 0.6, 0.9
 """Aims: of the budget where something was left out, and of the requests that begin with the one before."""
 
 OURS = "ours"
-FORBIDDEN = ("invalid_openai", "invalid_anthropic", "over", "no_system", "no_task", "no_user", "refused_wrongly", "loop_wrong")
+FORBIDDEN = (
+    "invalid_openai",
+    "invalid_anthropic",
+    "over",
+    "no_system",
+    "no_task",
+    "no_user",
+    "refused_wrongly",
+    "changed_again",
+    "changed_input",
+    "loop_wrong",
+)
 """What ours must have none of."""
 
 
@@ -100,6 +113,8 @@ COUNTED = (
     "no_round",
     "refused",
     "refused_wrongly",
+    "changed_again",
+    "changed_input",
     "cut",
     "used_below",
     "compacted",
@@ -113,8 +128,9 @@ COUNTED = (
 # -- one request ---------------------------------------------------------------------------------------------------------------------------
 
 
-def follow(run: Run, context: Context, budget: int, found: Findings, *, others: bool) -> None:
-    """Make a conversation's requests one after the other, and judge each."""
+def follow(run: Run, opened: Open, budget: int, found: Findings, *, others: bool) -> None:
+    """Make a conversation's requests one after the other, and judge each; with `others`, every other beginning's too, and each again."""
+    context, stored = opened(budget), _bytes(run.messages)
     before: list[BaseMessage] | None = None
     loops = _Loops()
     for prefix in run.prefixes():
@@ -130,6 +146,9 @@ def follow(run: Run, context: Context, budget: int, found: Findings, *, others: 
             found.see("refused_wrongly", where, seen=prefix.needed() <= budget)
             continue
         judge(prefix, request.messages, budget, found, where)
+        if others:
+            again = opened(budget)(request.messages).messages
+            found.see("changed_again", where, seen=_bytes(again or ()) != _bytes(request.messages))
         if prefix.calls_model:
             found.counts["compacted"] += request.compacted
             if before is not None:
@@ -137,6 +156,7 @@ def follow(run: Run, context: Context, budget: int, found: Findings, *, others: 
                 found.stable[run.source] += _begins(request.messages, before)
             before = request.messages
             loops.see(prefix, request)
+    found.see("changed_input", f"{run.name}, budget {budget}", seen=_bytes(run.messages) != stored)
     found.counts["nudged"] += bool(loops.nudged)
     found.counts["stopped"] += bool(loops.stopped)
     found.see("loop_wrong", f"{run.name}, budget {budget}", seen=not loops.right)
@@ -168,7 +188,11 @@ def _words(message: BaseMessage) -> str:
 
 def _begins(sent: Sequence[BaseMessage], before: Sequence[BaseMessage]) -> bool:
     """Whether a request begins with all of the one before, byte for byte."""
-    return [repr(message) for message in sent[: len(before)]] == [repr(message) for message in before]
+    return _bytes(sent[: len(before)]) == _bytes(before)
+
+
+def _bytes(messages: Sequence[BaseMessage]) -> list[str]:
+    return [repr(message) for message in messages]
 
 
 @dataclass(slots=True)
@@ -206,7 +230,7 @@ def measure(runs: Sequence[Run], budget: int, contenders: Mapping[str, Open]) ->
     start, load, found = time.perf_counter(), machine.load(), {name: Findings() for name in contenders}
     for name, opened in contenders.items():
         for run in runs:
-            follow(run, opened(budget), budget, found[name], others=name.startswith(OURS))
+            follow(run, opened, budget, found[name], others=name.startswith(OURS))
     figures = {name: findings.figures() for name, findings in found.items()}
     result = ShapeResult(
         name=f"govern-{budget}",

@@ -17,7 +17,7 @@ from langmem_ext.context.view import Request, ThreadView
 from langmem_ext.context.window import Cut, Room, plan_cut, plan_outputs
 from langmem_ext.context.zones import plan_old_outputs, plan_zoned_cut
 from langmem_ext.errors import ContextOverflow
-from langmem_ext.messages.annotations import notes_of
+from langmem_ext.messages.annotations import INSERTED, notes_of
 
 MARKER_TOKENS: Final = 40
 LEAST_GAIN: Final = 0.1
@@ -155,8 +155,10 @@ def _least(thread: ThreadView, decisions: Decisions, request: Request) -> Reques
 
 
 def _nudged(thread: ThreadView, decisions: Decisions, nudge: Nudge | Stop | None) -> list[ContextEvent]:
-    """The event of telling the model that it repeats itself; none if it was told."""
+    """The event of telling the model that it repeats itself; none if it was told, also where what is given is a request."""
     if not isinstance(nudge, Nudge) or (after := thread.key(nudge.after)) in decisions.nudges:
+        return []
+    if any(notes_of(vars(message)).get(INSERTED) == "nudge" for message in thread.messages[nudge.after + 1 : nudge.after + 2]):
         return []
     return [{"kind": "nudge", "after": after, "text": nudge.text}]
 

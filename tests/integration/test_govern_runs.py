@@ -134,15 +134,33 @@ def test_a_request_over_budget_is_seen() -> None:
     assert looked_at(*TALK, budget=tokens - 1) == {"over"}
 
 
-def followed(answer: Callable[[list[BaseMessage]], Request], messages: Sequence[BaseMessage] = TALK, budget: int = 1_000) -> Findings:
+def followed(
+    answer: Callable[[list[BaseMessage]], Request], messages: Sequence[BaseMessage] = TALK, budget: int = 1_000, *, others: bool = False
+) -> Findings:
     found = Findings()
-    follow(Run("shop", "shop 0", tuple(messages)), lambda given, keep=True: answer(given), budget, found, others=False)
+    follow(Run("shop", "shop 0", tuple(messages)), lambda _: lambda given, keep=True: answer(given), budget, found, others=others)
     return found
 
 
 def test_a_prefix_that_changes_is_seen() -> None:
     assert followed(Request).figures()["same_prefix"] == 1
     assert followed(lambda given: Request(given if len(given) < len(TALK) else [*given[:2], given[-1]])).figures()["same_prefix"] == 0.5
+
+
+def test_a_request_that_changes_when_it_is_governed_again_is_seen() -> None:
+    assert "changed_again" not in followed(Request, others=True).examples
+    assert followed(lambda given: Request([*given[:2], *given[3:]]), others=True).counts["changed_again"] == 2
+
+
+def test_a_message_that_is_changed_is_seen() -> None:
+    messages = [message.model_copy() for message in TALK]
+
+    def meddle(given: list[BaseMessage]) -> Request:
+        given[1].content = "Something else."
+        return Request(given)
+
+    assert followed(meddle, messages).counts["changed_input"] == 1
+    assert followed(Request).counts["changed_input"] == 0
 
 
 def test_a_refusal_counts_as_wrong_where_the_pins_fit() -> None:

@@ -185,3 +185,13 @@ def test_a_loop_is_told_from_three_on_and_ended_from_six_on(times: int, budget: 
     assert any(event["kind"] == "nudge" for event in result.events) == (3 <= times < 6)
     assert (result.plan.stop is not None) == (times >= 6)
     assert not any(event["kind"] == "nudge" for event in governed(looping(times, changing=True), budget).events)
+
+
+@pytest.mark.parametrize("times", range(3, 9))
+def test_a_request_that_tells_of_a_loop_is_governed_again_to_itself(times: int) -> None:
+    events: Sequence[Any] = ()
+    for rounds in range(1, times + 1):
+        result = governed(looping(rounds), 100_000, events=events)
+        events = result.events
+    again = govern(result.messages, budget=100_000, counter=COUNTER)
+    assert bytes_of(again.messages) == bytes_of(result.messages)
