@@ -15,7 +15,7 @@ from rich.text import Text
 from langmem_ext.cli.desk import Desk
 from langmem_ext.cli.outcome import in_a_line
 from langmem_ext.context.governor import ContextGovernor
-from langmem_ext.context.plan import Plan
+from langmem_ext.context.plan import Plan, left_out
 from langmem_ext.context.summary import saves_enough
 from langmem_ext.errors import ConversationError, LangmemExtError
 from langmem_ext.messages.tokens import TokenCounter
@@ -103,7 +103,7 @@ def _sum_up(desk: Desk) -> Compacted | None:
     before, after = sizes
     rows = [
         ("messages of the conversation", f"{len(messages):,}"),
-        (f"left out, for a text by {by}", f"{end:,} messages"),
+        left_out(end, by),
         ("tokens", f"{before:,} → {after:,}"),
     ]
     return Compacted(rows, {"messages": len(messages), "shown": len(messages) - end, "before": before, "after": after, "by": by})

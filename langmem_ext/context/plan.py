@@ -12,7 +12,14 @@ from langmem_ext.context.decisions import ContextEvent
 from langmem_ext.context.view import Request
 from langmem_ext.messages.tokens import TokenCounter
 
-_NAMES = {"trim": "tool outputs cut down", "offload": "tool outputs offloaded", "thoughts": "reasoning left out", "nudge": "told of a loop"}
+_STANDING = {"marker": "a line", "extract": "an extract", "model": "a model's summary", "compact": "a summary"}
+_NAMES = {
+    "trim": "tool outputs cut down",
+    "offload": "tool outputs offloaded",
+    "thoughts": "reasoning left out",
+    "nudge": "told of a loop",
+    "failed": "summaries that failed",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +53,7 @@ class Plan:
         ]
         for event in self.added:
             if event["kind"] == "cut":
-                rows.append((f"left out, for a text by {event['by']}", f"{event['dropped']:,} messages"))
+                rows.append(left_out(event["dropped"], event["by"] if event["text"] else ""))
         for kind, name in _NAMES.items():
             if count := sum(event["kind"] == kind for event in self.added):
                 rows.append((name, f"{count:,}"))
@@ -60,15 +67,25 @@ class Plan:
 
     def __rich__(self) -> object:
         from rich.table import Table  # noqa: PLC0415  # only who prints with rich has it
+        from rich.text import Text  # noqa: PLC0415
 
-        table = Table(show_header=False, box=None)
-        for name, value in self.rows:
-            table.add_row(name, value)
+        table = Table(show_header=False, box=None, pad_edge=False)
+        table.add_column(style="dim")
+        table.add_column()
+        for row in self.rows:
+            table.add_row(*map(Text, row))
         return table
 
     def _repr_html_(self) -> str:
-        rows = "".join(f"<tr><th style='text-align:left'>{escape(name)}</th><td>{escape(value)}</td></tr>" for name, value in self.rows)
+        left = "style='text-align: left'"  # a notebook would put it right
+        rows = "".join(f"<tr><th {left}>{escape(name)}</th><td {left}>{escape(value)}</td></tr>" for name, value in self.rows)
         return f"<table>{rows}</table>"
+
+
+def left_out(count: int, by: str) -> tuple[str, str]:
+    """A row about messages that are left out, and what stands for them, if anything does."""
+    counted = f"{count:,} {'message' if count == 1 else 'messages'}"
+    return "left out", f"{counted}, for which {_STANDING[by]} stands" if by else counted
 
 
 def contributors(request: Request, counter: TokenCounter, fixed: Mapping[str, int]) -> Sequence[tuple[str, int]]:

@@ -238,7 +238,7 @@ def test_all_but_the_newest_turn_is_summed_up_on_demand() -> None:
     table = dict(line.split("\t") for line in done.stdout.splitlines() if "\t" in line)
     values = state_of("default")
     assert table["messages of the conversation"] == str(len(values["messages"]))
-    assert table["left out, for a text by extract"] == f"{len(values['messages']) - 2} messages"
+    assert table["left out"] == f"{len(values['messages']) - 2} messages, for which an extract stands"
     before, after = (int(number.replace(",", "")) for number in table["tokens"].split(" → "))
     assert after < before * 0.8
     assert values["summary"]["through"] == values["messages"][-3].id
@@ -302,7 +302,7 @@ def test_a_governed_conversation_is_compacted_by_the_model_it_is_led_with(folder
     )
     shown = [line.partition("\t") for line in done.stdout.splitlines() if "\t" in line]
     assert shown[0][::2] == ("messages of the conversation", "12")
-    assert any(name == "left out, for a text by model" for name, _, _ in shown)
+    assert any(name == "left out" and "a model's summary stands" in value for name, _, value in shown)
     assert int(next(line for line in done.stdout.splitlines() if "\t" not in line).split()[0]) < 12
     assert len(state_of("default")["messages"]) == 15
     assert "the thread has not ended its turn" in done.stderr

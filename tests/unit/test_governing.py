@@ -317,6 +317,6 @@ def test_what_is_no_event_is_refused(events: Any) -> None:
 
 def test_a_plan_prints_as_a_table() -> None:
     plan = run(chat(30), 1_000).plan
-    assert "left out, for a text by extract" in str(plan)
+    assert "messages, for which an extract stands" in str(plan)
     assert "<table>" in plan._repr_html_()
     assert plan.after < plan.before
