@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Generator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, TypeVar
 
@@ -163,7 +164,9 @@ async def aanswered(steps: Asking[T], ask: Callable[[ModelRequest], Awaitable[st
         done: T = result
         return done
     finally:
-        steps.close()
+        # A step that is cancelled goes on in its thread, where it cannot be closed; nobody waits for it any more.
+        with suppress(ValueError):
+            steps.close()
 
 
 async def _advanced(step: Callable[[Any], ModelRequest], given: Any, large: bool) -> tuple[ModelRequest | None, Any]:

@@ -5,7 +5,7 @@
 | `{"kind": "trim", "at": key, "chars": n}` | of this tool output so many characters are shown |
 | `{"kind": "offload", "at": key}` | of this tool output its beginning and its end are shown, with a reference to the rest |
 | `{"kind": "thoughts", "through": key}` | the reasoning of messages up to this one is left out |
-| `{"kind": "cut", "through": key, "place": n, "kept": [key, …], "text": …, "by": …, "known": …, "covers": [key, …], "dropped": n}` | up to this message, the `n`th, only those kept are shown; the text stands for the others, those covered for the first time; what is known of the request is told behind it |
+| `{"kind": "cut", "through": key, "place": n, "kept": [key, …], "text": …, "by": …, "known": …, "at": n, "covers": [key, …], "dropped": n}` | up to this message, the `n`th, only those kept are shown; the text stands for the others, those covered for the first time; what is known of the request is told behind it |
 | `{"kind": "nudge", "after": key, "text": …}` | after this message the model is told that it repeats itself |
 | `{"kind": "failed", "at": n}` | a summary failed when the thread had so many messages |
 | `{"kind": "restore"}` | nothing that was decided before holds any more |
@@ -46,6 +46,7 @@ class Cut:
         dropped: How many messages it stands for.
         known: What is told behind the text of the user's request.
         place: Where the last message stood that is not shown; None if nobody noted it.
+        at: How many messages the thread had when it was cut.
     """
 
     through: str
@@ -55,6 +56,7 @@ class Cut:
     dropped: int
     known: str = ""
     place: int | None = None
+    at: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +127,7 @@ def _apply(fields: dict[str, Any], event: ContextEvent) -> None:
                 int(event["dropped"]),
                 known=str(event.get("known", "")),
                 place=int(event["place"]) if "place" in event else None,
+                at=int(event.get("at", 0)),
             )
         case "nudge":
             fields["nudges"][str(event["after"])] = str(event["text"])

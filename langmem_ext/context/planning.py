@@ -125,7 +125,7 @@ def planning(
         decisions = decisions.and_then(found)
         request = thread.request(decisions)
         aim = policy.aim(request.tokens, len(request.messages), limit)
-    if aim is not None:
+    if aim is not None and (forced or request.tokens > limit or not _was_cut(thread, decisions)):
         relief = _Relief(thread, decisions, request, limit, aim, params or {}, forced=forced)
         found = yield from relief.compacted() if forced and policy.strategy == "messages" else relief.found()
         new += found
@@ -136,6 +136,12 @@ def planning(
     stop = nudge.text if isinstance(nudge, Stop) else None
     plan = Plan(limit, now.tokens, request.tokens, len(thread), len(request.messages), tuple(new), stop)
     return Governed(request.messages, plan, tuple(_kept_events(thread, [*events, *new]) if new else events))
+
+
+def _was_cut(thread: ThreadView, decisions: Decisions) -> bool:
+    """Whether the thread was cut in this turn of the user's or in the one before."""
+    cut = decisions.cut
+    return cut is not None and cut.at <= len(thread) and sum(thread.is_users(at) for at in range(cut.at, len(thread))) < 2
 
 
 def _kept_events(thread: ThreadView, events: Sequence[ContextEvent]) -> list[ContextEvent]:
@@ -346,6 +352,7 @@ class _Relief:
             "text": standing.text,
             "by": standing.by,
             "known": self._known if standing.text else "",
+            "at": len(thread),
             "covers": [thread.key(at) for at in self._covered(decisions, cut)],
             "dropped": cut.start - len(cut.kept),
         }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias
 
 from langmem_ext.errors import InvalidInput
@@ -16,8 +17,25 @@ Condition: TypeAlias = tuple[Literal["tokens", "messages", "fraction"], float]
 Trigger: TypeAlias = Condition | Sequence[Condition] | Mapping[str, float]
 """One condition; several, of which any is enough; or several by name, all of which must hold: as LangChain's own middleware takes them."""
 
-STRATEGIES: Final = ("window", "summary", "hybrid", "messages")
 MEASURES: Final = ("tokens", "messages", "fraction")
+
+_CHOICES: Final[Mapping[str, tuple[object, ...]]] = {
+    "strategy": ("window", "summary", "hybrid", "messages"),
+    "thoughts": ("turn", "compaction", "never"),
+    "on_failure": ("marker", "keep", "raise"),
+    "offload": (False, True),
+    "verify": (False, True),
+}
+_COUNTS: Final = (
+    "tool_output_trim_chars",
+    "protected_tokens",
+    "least_offload_tokens",
+    "cooldown",
+    "nudge_at",
+    "stop_at",
+    "max_messages",
+)
+_SHARES: Final = ("target", "floor", "summary_share", "least_saved")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +47,8 @@ class ContextPolicy:
             them, by a model where there is one, else an extract. `hybrid`: a summary, and word for word the messages that are marked as
             important. `messages`: by the number of messages, whatever their size.
         trigger: When something is left out besides when a request would not fit: `("tokens", n)`, `("messages", n)`, `("fraction", f)` of
-            the budget; a list of these, any of which is enough; or a mapping, all of whose conditions must hold.
+            the budget; a list of these, any of which is enough; or a mapping, all of whose conditions must hold. It acts in one of two
+            turns at most, however small it is.
         target: How much of the budget the request takes after something was left out, at most, unless the latest tool round takes more.
         floor: How much of it the request takes at least, if there is enough to show.
         tool_output_trim_chars: What is shown of an old tool output, in characters; 0: all of it.
@@ -71,12 +90,19 @@ class ContextPolicy:
     max_messages: int = 40
 
     def __post_init__(self) -> None:
-        if self.strategy not in STRATEGIES:
-            raise InvalidInput(f"there is no strategy {self.strategy!r}: it is one of {', '.join(STRATEGIES)}")
-        if not 0 < self.floor <= self.target <= 1:
-            raise InvalidInput(f"floor {self.floor} and target {self.target} must be shares of the budget, the floor not above the target")
-        if not 0 < self.summary_share < 1:
-            raise InvalidInput(f"summary_share is a share of the budget between 0 and 1, not {self.summary_share}")
+        for name, choices in _CHOICES.items():
+            if (value := getattr(self, name)) not in choices:
+                raise InvalidInput(f"{name} is one of {', '.join(map(repr, choices))}, not {value!r}")
+        for name in _COUNTS:
+            if type(value := getattr(self, name)) is not int or value < 0:
+                raise InvalidInput(f"{name} is a whole number of 0 or more, not {value!r}")
+        for name in _SHARES:
+            if not _is_number(value := getattr(self, name)) or not 0 <= value <= 1:
+                raise InvalidInput(f"{name} is a share, from 0 to 1, not {value!r}")
+        if not 0 < self.floor <= self.target:
+            raise InvalidInput(f"a request cannot come down to {self.target} of the budget and take {self.floor} of it: the floor is lower")
+        if self.nudge_at and self.stop_at and self.stop_at < self.nudge_at:
+            raise InvalidInput(f"a turn cannot stop at {self.stop_at} repetitions before the model is told at {self.nudge_at}")
         conditions_of(self.trigger)
 
     @classmethod
@@ -139,6 +165,10 @@ def _measured(name: str, tokens: int, messages: int, limit: int) -> float:
     return tokens if name == "tokens" else messages
 
 
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
 def conditions_of(trigger: Any) -> list[list[tuple[str, float]]]:
     """A trigger as alternatives, each of conditions that must all hold.
 
@@ -148,14 +178,14 @@ def conditions_of(trigger: Any) -> list[list[tuple[str, float]]]:
     if trigger is None:
         return []
     if isinstance(trigger, Mapping):
-        alternatives = [list(trigger.items())]
-    elif isinstance(trigger, tuple) and len(trigger) == 2 and isinstance(trigger[0], str):
-        alternatives = [[trigger]]
+        alternatives = [list(trigger.items())] if trigger else []
+    elif isinstance(trigger, tuple | list) and len(trigger) == 2 and isinstance(trigger[0], str):
+        alternatives = [[(trigger[0], trigger[1])]]
     elif isinstance(trigger, Sequence) and not isinstance(trigger, str):
         return [group for one in trigger for group in conditions_of(one)]
     else:
         raise InvalidInput(f"a trigger is like ('tokens', 4000), ('messages', 40) or ('fraction', 0.8), not {trigger!r}")
     for name, least in (condition for group in alternatives for condition in group):
-        if name not in MEASURES or isinstance(least, bool) or not isinstance(least, int | float) or least <= 0:
+        if name not in MEASURES or not _is_number(least) or not 0 < least < inf:
             raise InvalidInput(f"a trigger is like ('tokens', 4000), ('messages', 40) or ('fraction', 0.8), not ({name!r}, {least!r})")
     return alternatives

@@ -98,6 +98,10 @@ class ThreadView:
 
     # -- what is always shown ------------------------------------------------------------------------------------------------------------
 
+    def is_users(self, position: int) -> bool:
+        """Whether the user said the message."""
+        return _is_users(self.messages[position])
+
     @cached_property
     def first_user(self) -> int:
         """Where the first task stands; the number of messages where there is none."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -300,10 +301,72 @@ def test_a_trigger_is_not_met_again_at_once() -> None:
         assert run(messages, 50_000, policy=policy, events=governed.events).plan.added == ()
 
 
-@pytest.mark.parametrize("trigger", ["tokens", ("words", 3), ("tokens", -1), ("tokens", True), [("tokens",)], {"tokens": "many"}])
+@pytest.mark.parametrize(
+    "trigger",
+    [
+        ("tokens", 1_000),
+        ("tokens", 100),
+        ("messages", 20),
+        ("messages", 1),
+        ("fraction", 0.1),
+        ("fraction", 0.001),
+        {"messages": 4, "tokens": 9},
+    ],
+)
+def test_a_trigger_leaves_nothing_out_in_two_turns_that_follow_one_another(trigger: Any) -> None:
+    policy, messages, events, acted = ContextPolicy(trigger=trigger), list[BaseMessage](), list[ContextEvent](), list[int]()
+    for turn in range(120):
+        messages.append(HumanMessage(f"question {turn} " + "word " * 40, id=f"q{turn}"))
+        for added in ([], round_of("look", "seen " * 60, number=turn)):
+            messages += added
+            governed = run(messages, 20_000, policy=policy, events=events)
+            events = list(governed.events)
+            acted += [turn] * kinds(governed.plan.added).count("cut")
+        messages.append(AIMessage("so", id=f"a{turn}"))
+    assert acted
+    assert all(later - earlier >= 2 for earlier, later in pairwise(acted))
+
+
+def test_a_trigger_can_be_a_list_as_settings_have_it() -> None:
+    assert run(chat(10), 50_000, policy=ContextPolicy(trigger=["tokens", 300])).events  # type: ignore[arg-type]
+    assert not run(chat(10), 50_000, policy=ContextPolicy(trigger={})).events
+
+
+@pytest.mark.parametrize(
+    "trigger", ["tokens", ("words", 3), ("tokens", -1), ("tokens", True), [("tokens",)], {"tokens": "many"}, ("tokens", float("nan"))]
+)
 def test_what_is_no_trigger_is_refused(trigger: Any) -> None:
     with pytest.raises(InvalidInput, match="a trigger is like"):
         ContextPolicy(trigger=trigger)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("strategy", "sumary"),
+        ("target", "0.7"),
+        ("target", 1.5),
+        ("floor", None),
+        ("floor", 0.9),
+        ("floor", float("nan")),
+        ("tool_output_trim_chars", -1),
+        ("offload", "yes"),
+        ("protected_tokens", 0.5),
+        ("least_offload_tokens", True),
+        ("thoughts", "sometimes"),
+        ("summary_share", -0.1),
+        ("least_saved", 20),
+        ("verify", None),
+        ("on_failure", "explode"),
+        ("cooldown", -1),
+        ("nudge_at", None),
+        ("stop_at", 2),
+        ("max_messages", "40"),
+    ],
+)
+def test_what_a_policy_cannot_use_is_refused_by_name(field: str, value: Any) -> None:
+    with pytest.raises(InvalidInput, match=rf"{field} is|come down to|stop at 2"):
+        ContextPolicy(**{field: value})
 
 
 @pytest.mark.parametrize("events", [[{"kind": "trim"}], [{}], ["cut"], [{"kind": "cut", "through": "a"}]])

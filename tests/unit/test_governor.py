@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 from langchain_core.callbacks import CallbackManagerForLLMRun
@@ -14,8 +17,10 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
 
+from langmem_ext.context.asking import Asking, aanswered
 from langmem_ext.context.governor import ContextGovernor, ContextState
 from langmem_ext.context.policy import ContextPolicy
+from langmem_ext.context.summary import ModelRequest
 from langmem_ext.errors import ConversationError, SummaryFailed
 from langmem_ext.messages.tokens import ApproximateCounter
 from langmem_ext.waiting.catalog import IntentCatalog
@@ -189,6 +194,21 @@ def test_a_summary_that_saves_too_little_is_not_used(run: Any) -> None:
     governed = run(one, chat(4))
     assert "much more was said" not in texts(governed.messages)
     assert [event["kind"] for event in governed.events] == ["failed", "cut"]
+
+
+async def test_who_cancels_a_long_planning_is_told_that_it_was_cancelled() -> None:
+    started = threading.Event()
+
+    def planning() -> Asking[str]:
+        started.set()
+        time.sleep(0.2)
+        return (yield ModelRequest("map", ()))
+
+    task = asyncio.ensure_future(aanswered(planning(), AsyncMock(return_value=""), large=True))
+    await asyncio.to_thread(started.wait)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
 
 
 def test_a_preview_asks_no_model() -> None:
