@@ -19,11 +19,12 @@ from langmem_ext.context.budget import Budget
 from langmem_ext.context.decisions import ContextEvent
 from langmem_ext.context.extract import extract
 from langmem_ext.context.govern import fixed_costs, written
-from langmem_ext.context.planning import Governed, LeftOut, Standing, marker, planning
+from langmem_ext.context.planning import Governed, planning
 from langmem_ext.context.policy import ContextPolicy
 from langmem_ext.context.prompts import SUMMARY_PROMPT
 from langmem_ext.context.provider import rules_for
 from langmem_ext.context.remembered import RequestMemory
+from langmem_ext.context.standing import LeftOut, Standing, marker
 from langmem_ext.context.summary import LEAST_TARGET, ModelRequest, summarise
 from langmem_ext.context.view import ThreadView
 from langmem_ext.interruption import pass_on

@@ -11,9 +11,10 @@ from langmem_ext.context.budget import Budget
 from langmem_ext.context.counters import counter_for
 from langmem_ext.context.decisions import ContextEvent
 from langmem_ext.context.extract import extract
-from langmem_ext.context.planning import Governed, LeftOut, Standing, marker, planning
+from langmem_ext.context.planning import Governed, planning
 from langmem_ext.context.policy import ContextPolicy
 from langmem_ext.context.provider import rules_for
+from langmem_ext.context.standing import LeftOut, Standing, marker
 from langmem_ext.context.view import ThreadView
 from langmem_ext.messages.memo import Memo
 from langmem_ext.messages.tokens import TokenCounter

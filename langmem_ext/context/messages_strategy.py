@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, SystemMessage
+from langchain_core.messages import AIMessage, BaseMessage, SystemMessage
 
 from langmem_ext.messages.pairing import safe_boundaries
 from langmem_ext.messages.text import text_of
@@ -33,11 +33,6 @@ UNTRIMMED: Final = 2
 
 LEAST_TAIL: Final = 4
 """Messages that are of use as a context."""
-
-TRIMMED_MARKER: Final = "[Earlier conversation trimmed — {count} messages removed to stay within context budget]"
-SUMMARY_MARKER: Final = "[Summary of {count} earlier messages]\n"
-COMPACTED_MARKER: Final = "[Compacted conversation summary]\n"
-COMPACTED_ANSWER: Final = "Understood. I have the conversation context."
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,18 +93,3 @@ def trim_end(messages: Sequence[BaseMessage]) -> int:
     """
     bounds = safe_boundaries(messages)
     return bounds[bisect_right(bounds, max(len(messages) - UNTRIMMED, 0)) - 1]
-
-
-def static_marker(count: int) -> HumanMessage:
-    """What stands for `count` dropped messages of which there is no summary."""
-    return HumanMessage(TRIMMED_MARKER.format(count=count))
-
-
-def summary_marker(count: int, summary: str) -> HumanMessage:
-    """What stands for `count` dropped messages: their summary."""
-    return HumanMessage(SUMMARY_MARKER.format(count=count) + summary)
-
-
-def compacted(summary: str) -> list[AnyMessage]:
-    """The two messages that a whole conversation becomes when the user asks for it: its summary, and that the model has it."""
-    return [HumanMessage(COMPACTED_MARKER + summary), AIMessage(COMPACTED_ANSWER)]

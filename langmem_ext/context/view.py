@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
-from langmem_ext.context.decisions import Cut, Decisions, key_of
-from langmem_ext.context.messages_strategy import COMPACTED_ANSWER, COMPACTED_MARKER, SUMMARY_MARKER
+from langmem_ext.context.decisions import Decisions, key_of
 from langmem_ext.context.policy import ContextPolicy
 from langmem_ext.context.provider import ProviderRules
 from langmem_ext.context.remembered import Remembered, RequestMemory
 from langmem_ext.context.repair import repair
+from langmem_ext.context.standing import messages_for, told
 from langmem_ext.context.thoughts import strippable, without_thoughts
 from langmem_ext.context.tool_output import previewed, trimmed
-from langmem_ext.messages.annotations import inserted, is_inserted
+from langmem_ext.messages.annotations import is_inserted
 from langmem_ext.messages.pairing import call_ids, latest_round
 from langmem_ext.messages.tokens import TokenCounter
 
@@ -252,17 +251,7 @@ class ThreadView:
         before = self.before(start, decisions)
         head = [self.shown(at, decisions) for at in before if at <= self.first_user]
         rest = [self.shown(at, decisions) for at in before if at > self.first_user]
-        return [*head, *(self.standing(cut) if cut is not None and cut.text else []), *rest]
-
-    def standing(self, cut: Cut) -> list[BaseMessage]:
-        """What stands for the messages that a cut leaves out."""
-        if cut.by == "compact":
-            return [
-                told(COMPACTED_MARKER + cut.text + cut.known, cut.by),
-                AIMessage(COMPACTED_ANSWER, id=_id(cut.text + COMPACTED_ANSWER), additional_kwargs=inserted(cut.by)),
-            ]
-        text = cut.text + cut.known
-        return [told(SUMMARY_MARKER.format(count=cut.dropped) + text if cut.by == "model" else text, cut.by)]
+        return [*head, *(messages_for(cut) if cut is not None else []), *rest]
 
 
 @dataclass(slots=True)
@@ -286,12 +275,3 @@ class _Places:
 
 def _is_users(message: BaseMessage) -> bool:
     return isinstance(message, HumanMessage) and not is_inserted(vars(message))
-
-
-def told(text: str, by: str) -> HumanMessage:
-    """What the model is told about its conversation; the same text is the same message, byte for byte."""
-    return HumanMessage(text, id=_id(text), additional_kwargs=inserted(by))
-
-
-def _id(text: str) -> str:
-    return f"context-{hashlib.sha256(text.encode(errors='surrogatepass')).hexdigest()[:16]}"

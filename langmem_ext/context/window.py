@@ -7,6 +7,7 @@ word for word if it fits at all.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -177,17 +178,18 @@ class _Pins:
     def __init__(self, thread: ThreadView, decisions: Decisions, old: int, costs: Sequence[int], important: frozenset[int]) -> None:
         self._costs = {at: costs[at - old] if at >= old else thread.cost(at, decisions) for at in thread.pinned | important}
         self._places = sorted(self._costs)
+        self._sums = [*accumulate((self._costs[at] for at in self._places), initial=0)]
         self._were = any(at not in self._costs for at in thread.before(old, decisions))
 
     def at(self, start: int) -> tuple[int, ...]:
-        return tuple(at for at in self._places if at < start)
+        return tuple(self._places[: bisect_left(self._places, start)])
 
     def before(self, start: int) -> int:
-        return sum(self._costs[at] for at in self.at(start))
+        return self._sums[bisect_left(self._places, start)]
 
     def leave_out(self, old: int, start: int) -> bool:
         """Whether a cut at `start` leaves out anything that one at `old` does not: also what was the user's latest message then."""
-        return self._were or start - old > sum(old <= at < start for at in self._places)
+        return self._were or start - old > bisect_left(self._places, start) - bisect_left(self._places, old)
 
 
 def _within(thread: ThreadView, decisions: Decisions, important: Iterable[int], tokens: int) -> frozenset[int]:

@@ -6,6 +6,7 @@ from langchain_core.messages import BaseMessage, ToolMessage
 
 from langmem_ext.context.decisions import ContextEvent, Decisions
 from langmem_ext.context.messages_strategy import plan_zones, trim_end
+from langmem_ext.context.standing import messages_for
 from langmem_ext.context.view import ThreadView
 from langmem_ext.context.window import Cut
 
@@ -26,8 +27,8 @@ def plan_zoned_cut(thread: ThreadView, decisions: Decisions) -> Cut | None:
     """The dropped middle, between the first run and the newest messages; None where there are not too many messages."""
     start = thread.start(decisions)
     shown: list[tuple[int | None, BaseMessage]] = [(at, thread.messages[at]) for at in thread.before(start, decisions)]
-    if start and decisions.cut is not None and decisions.cut.text:
-        shown.append((None, thread.standing(decisions.cut)[0]))
+    if start and decisions.cut is not None:
+        shown += [(None, message) for message in messages_for(decisions.cut)]
     shown += [(at, thread.messages[at]) for at in range(start, len(thread))]
     zones = plan_zones([message for _, message in shown], thread.policy.max_messages)
     if zones is None:

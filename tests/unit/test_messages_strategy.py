@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
 
-from langmem_ext.context.messages_strategy import (
-    compacted,
-    first_run_end,
-    plan_zones,
-    static_marker,
-    summary_marker,
-    tail_size,
-    trim_end,
-)
+from langmem_ext.context.decisions import Cut
+from langmem_ext.context.messages_strategy import first_run_end, plan_zones, tail_size, trim_end
+from langmem_ext.context.standing import marker, messages_for
 from langmem_ext.messages.pairing import safe_boundaries
 
 
@@ -153,12 +148,18 @@ def test_results_of_one_message_are_one_exchange() -> None:
 
 
 def test_the_markers_are_messages_of_the_user_in_these_words() -> None:
-    assert static_marker(19) == HumanMessage("[Earlier conversation trimmed — 19 messages removed to stay within context budget]")
-    assert summary_marker(19, "They {met}.") == HumanMessage("[Summary of 19 earlier messages]\nThey {met}.")
+    cut = Cut("a", (), marker(19).text, "marker", 19)
+    assert said(cut) == [("human", "[Earlier conversation trimmed — 19 messages removed to stay within context budget]")]
+    assert said(replace(cut, text="They {met}.", by="model")) == [("human", "[Summary of 19 earlier messages]\nThey {met}.")]
+    assert said(replace(cut, text="")) == []
 
 
 def test_a_compacted_conversation_is_two_messages() -> None:
-    assert compacted("They met.") == [
-        HumanMessage("[Compacted conversation summary]\nThey met."),
-        AIMessage("Understood. I have the conversation context."),
+    assert said(Cut("a", (), "They met.", "compact", 19)) == [
+        ("human", "[Compacted conversation summary]\nThey met."),
+        ("ai", "Understood. I have the conversation context."),
     ]
+
+
+def said(cut: Cut) -> list[tuple[str, str]]:
+    return [(message.type, message.text) for message in messages_for(cut)]

@@ -1,0 +1,218 @@
+"""What to leave out of one request until it fits: old outputs first, then a part of the thread. Pure: texts are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from dataclasses import replace
+from typing import Any, Final, TypeAlias
+
+from langchain_core.messages import SystemMessage
+
+from langmem_ext.context.decisions import ContextEvent, Decisions
+from langmem_ext.context.policy import Aim
+from langmem_ext.context.standing import MARKER_TOKENS, LeftOut, Standing, known, marker
+from langmem_ext.context.view import Request, ThreadView
+from langmem_ext.context.window import Cut, Room, plan_cut, plan_outputs
+from langmem_ext.context.zones import plan_old_outputs, plan_zoned_cut
+from langmem_ext.messages.annotations import notes_of
+
+LEAST_GAIN: Final = 0.1
+"""Of a request that would fit: what saves less is not done."""
+
+CLOSE: Final = 1.05
+"""By how much a request may miss what it is to come down to, if it does so with nothing left out but parts of outputs."""
+
+ATTEMPTS: Final = 5
+"""How often a request is planned anew, with less room, because what mending adds to it was not planned for."""
+
+Relieving: TypeAlias = Generator[LeftOut, Standing, list[ContextEvent]]
+"""Steps that ask what shall stand for messages, and return what is decided."""
+
+
+class Relief:
+    """The search for what to leave out of one request."""
+
+    def __init__(
+        self,
+        thread: ThreadView,
+        decisions: Decisions,
+        now: Request,
+        limit: int,
+        aim: Aim,
+        params: Mapping[str, Any],
+        *,
+        forced: bool = False,
+    ) -> None:
+        self._thread = thread
+        self._decisions = decisions
+        self._now = now
+        self._limit = limit
+        self._known = known(params)
+        self._aim = aim
+        self._forced = forced
+        self._must = now.tokens > limit
+        policy = thread.policy
+        share = 0 if policy.strategy == "window" else policy.summary_share
+        free = aim.tokens - sum(thread.cost(at, decisions) for at in thread.pinned)
+        self._told = thread.counter.count_text(self._known) if self._known else 0
+        self._text = max(int(free * share), MARKER_TOKENS) + self._told
+
+    def found(self) -> Relieving:
+        """What is decided: old outputs cut down, and if that is not enough, a cut."""
+        thread, aim = self._thread, self._aim
+        events = self._thoughts()
+        events += plan_outputs(thread, self._decisions.and_then(events), self._now.tokens - aim.tokens, self._limit)
+        light = self._decisions.and_then(events)
+        request = thread.request(light)
+        if request.tokens <= min(aim.tokens * CLOSE, self._limit) and (aim.messages is None or len(request.messages) <= aim.messages):
+            return events
+        cut = self._cut(light)
+        if cut is None or not self._worth(light, cut):
+            return events
+        if not self._covered(light, cut):
+            return [*events, *cut.events]
+        return events + (yield from self._with_text(light, cut))
+
+    def by_count(self) -> Relieving:
+        """What the strategy decides that goes by the number of messages, whatever the request costs."""
+        events = plan_old_outputs(self._thread, self._decisions)
+        light = self._decisions.and_then(events)
+        cut = plan_zoned_cut(self._thread, light)
+        return events if cut is None else events + (yield from self._with_text(light, cut))
+
+    def compacted(self) -> Relieving:
+        """What is decided where all but the system messages, and a question that waits for its answer, is to be summed up."""
+        thread, last = self._thread, len(self._thread) - 1
+        end = last if thread.latest_user == last else last + 1
+        systems = [at for at in sorted(thread.pinned) if at < end and isinstance(thread.messages[at], SystemMessage)]
+        cut = Cut(end, tuple(systems))
+        if not self._unread(self._decisions, cut):
+            return []
+        return (yield from self._with_text(self._decisions, cut, compact=True))
+
+    def _thoughts(self) -> list[ContextEvent]:
+        thread = self._thread
+        end = thread.strippable(self._decisions) if thread.policy.thoughts == "compaction" else 0
+        return [{"kind": "thoughts", "through": thread.key(end - 1)}] if end else []
+
+    # -- the cut
+
+    def _cut(self, decisions: Decisions) -> Cut | None:
+        """A cut that fits with its text, mended; with a shorter text where it fits with none so long."""
+        found: list[tuple[int, Cut]] = []
+        for text in dict.fromkeys((self._text, MARKER_TOKENS, 0)):
+            less = 0
+            for _ in range(ATTEMPTS):
+                cut = plan_cut(self._thread, decisions, self._room(text, less), self._important())
+                if cut is None:
+                    break
+                over = self._size(decisions, cut) + text - self._limit
+                if over <= 0:
+                    found.append((text, cut))
+                    break
+                less += over
+            if found and self._shows_round(found[-1][1]):
+                break
+        if not found:
+            return None
+        self._text, cut = found[-1] if self._shows_round(found[-1][1]) else found[0]
+        return cut
+
+    def _shows_round(self, cut: Cut) -> bool:
+        """Whether the latest round of tool calls is shown word for word."""
+        at = self._thread.latest_round
+        keys = {self._thread.key(place) for place in range(at, len(self._thread))}
+        return at == len(self._thread) or (cut.start <= at and not any(event["at"] in keys for event in cut.events))
+
+    def _room(self, text: int, less: int) -> Room:
+        limit, aim = self._limit - less, self._aim
+        return Room(limit, min(aim.tokens - less, limit), aim.floor, text, aim.messages)
+
+    def _important(self) -> list[int]:
+        """Where the messages stand that are marked as important, newest first."""
+        if self._thread.policy.strategy != "hybrid":
+            return []
+        messages = self._thread.messages
+        return [at for at in range(len(messages) - 1, -1, -1) if notes_of(vars(messages[at])).get("important") is True]
+
+    def _size(self, decisions: Decisions, cut: Cut) -> int:
+        if not self._covered(decisions, cut):
+            return self._thread.request(decisions.and_then(cut.events)).tokens
+        return self._tokens(decisions, cut, Standing("", "marker"))
+
+    def _worth(self, decisions: Decisions, cut: Cut) -> bool:
+        """Whether the cut leaves out anything, and enough, unless the request would not fit without it."""
+        gained = self._now.tokens - self._size(decisions, cut) - self._text
+        if self._forced and cut.start == len(self._thread):
+            return self._must  # the latest exchange stays, however often a user asks for less
+        return self._must or self._aim.messages is not None or gained >= self._now.tokens * LEAST_GAIN
+
+    # -- what stands for what is cut
+
+    def _with_text(self, decisions: Decisions, cut: Cut, *, compact: bool = False) -> Relieving:
+        """The cut with what stands for what it leaves out; with less, where that saves too little or does not fit."""
+        left = self._left_out(decisions, cut)
+        standing = (yield left) if self._text >= MARKER_TOKENS else Standing("", "marker")
+        failed = standing.failed
+        if standing.by == "keep" and not self._must:
+            return self._noted(failed)
+        if standing.by == "model" and self._tokens(decisions, cut, standing) > self._now.tokens * (1 - self._thread.policy.least_saved):
+            if self._forced and not self._must:
+                return []  # nothing is gained: it stays as it is
+            standing, failed = marker(left.count), True
+        if compact and standing.by != "marker":
+            standing = replace(standing, by="compact")
+        tried = [*([standing] if standing.by != "keep" else []), marker(left.count), Standing("", "marker")]
+        fits = next((one for one in tried if self._tokens(decisions, cut, one) <= self._limit), tried[-1])
+        cut = self._refilled(decisions, cut, fits)
+        return [*self._noted(failed), *cut.events, self._event(decisions, cut, fits)]
+
+    def _refilled(self, decisions: Decisions, cut: Cut, standing: Standing) -> Cut:
+        """The cut with more shown of its outputs, where the text took less than was kept for it."""
+        if not cut.events or self._tokens(decisions, cut, standing) >= self._aim.floor:
+            return cut
+        text = self._thread.counter.count_text(standing.text) + MARKER_TOKENS
+        again = plan_cut(self._thread, decisions, self._room(min(text, self._text), 0), self._important())
+        if again is None or (again.start, again.kept) != (cut.start, cut.kept) or self._tokens(decisions, again, standing) > self._limit:
+            return cut
+        return again
+
+    def _tokens(self, decisions: Decisions, cut: Cut, standing: Standing) -> int:
+        return self._thread.request(decisions.and_then([*cut.events, self._event(decisions, cut, standing)])).tokens
+
+    def _noted(self, failed: bool) -> list[ContextEvent]:
+        return [{"kind": "failed", "at": len(self._thread)}] if failed else []
+
+    def _left_out(self, decisions: Decisions, cut: Cut) -> LeftOut:
+        thread, failed = self._thread, decisions.failed
+        messages = tuple(thread.messages[at] for at in self._unread(decisions, cut))
+        previous = decisions.cut.text if decisions.cut is not None and decisions.cut.by != "marker" else ""
+        may = self._forced or failed is None or not 0 <= len(thread) - failed < thread.policy.cooldown
+        return LeftOut(messages, previous, cut.start - len(cut.kept), self._text - self._told, may)
+
+    def _unread(self, decisions: Decisions, cut: Cut) -> list[int]:
+        """The messages that no text stands for as yet: where one was to and failed, or there was no room for it, all that it was to."""
+        if decisions.cut is not None and decisions.cut.by == "marker":
+            return [at for at in range(cut.start) if at not in cut.kept]
+        return self._covered(decisions, cut)
+
+    def _covered(self, decisions: Decisions, cut: Cut) -> list[int]:
+        """The messages that were shown until now and are not any more."""
+        thread, old = self._thread, self._thread.start(decisions)
+        shown = [*thread.before(old, decisions), *range(old, cut.start)]
+        return [at for at in shown if at not in cut.kept]
+
+    def _event(self, decisions: Decisions, cut: Cut, standing: Standing) -> ContextEvent:
+        thread = self._thread
+        return {
+            "kind": "cut",
+            "through": thread.key(cut.start - 1),
+            "place": cut.start - 1,
+            "kept": [thread.key(at) for at in cut.kept],
+            "text": standing.text,
+            "by": standing.by,
+            "known": self._known if standing.text else "",
+            "at": len(thread),
+            "covers": [thread.key(at) for at in self._covered(decisions, cut)],
+            "dropped": cut.start - len(cut.kept),
+        }
