@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -68,6 +69,19 @@ def test_the_waiting_notebook_shows_an_answer_after_a_restart_and_a_fork(played:
     assert "ask_user" in said
     assert "then: Order O-12345 is processing" in said
     assert "now:  Order O-12346 is shipped" in said
+
+
+def test_the_context_notebook_shows_plans_as_tables_and_undoes_what_was_decided(played: Callable[[Path], Any]) -> None:
+    notebook = played(ROOT / "notebooks" / "02_context.ipynb")
+    said = shown_by(notebook)
+    assert said.count("stored messages: 60") == 2
+    stable = re.search(r"(\d+) of 29 requests begin with the one before", said)
+    assert stable is not None
+    assert int(stable[1]) >= 26
+    assert "messages sent: 60 of 60" in said
+    outputs = [output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs]
+    tables = [output["data"]["text/html"] for output in outputs if "text/html" in output.get("data", {})]
+    assert ["for which" in table or "cut down" in table for table in tables] == [True, False, True, True]
 
 
 @parametrized
