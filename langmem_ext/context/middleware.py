@@ -24,7 +24,7 @@ from langmem_ext.context.planning import Governed
 from langmem_ext.context.policy import ContextPolicy
 from langmem_ext.context.read_tool_output import output_reader
 from langmem_ext.context.refusal import Shrinking
-from langmem_ext.context.remembered import RequestMemory
+from langmem_ext.context.remembered import RequestMemory, UnsentDecisions
 from langmem_ext.errors import ContextOverflow, MissingExtra
 from langmem_ext.messages.calibration import calibrated
 from langmem_ext.messages.memo import Memo
@@ -110,6 +110,7 @@ class ContextMiddleware(AgentMiddleware[AgentContextState, Any, Any]):
         self._ratios: dict[str, float] = {}
         self._taken: dict[str, int] = {}
         self._memory = RequestMemory()
+        self._unsent = UnsentDecisions()
 
     @classmethod
     def from_settings(cls, settings: Settings, *, model: BaseChatModel | str | None = None) -> Self:
@@ -219,7 +220,8 @@ class _Call:
     def __init__(self, middleware: ContextMiddleware, request: ModelRequest[Any]) -> None:
         self._middleware = middleware
         self._request = request
-        self._given = self._events = cast("Sequence[ContextEvent]", request.state.get(EVENTS) or ())
+        self._given = cast("Sequence[ContextEvent]", request.state.get(EVENTS) or ())
+        self._events = middleware._unsent.take(request.messages, self._given)
         self._counter = middleware._counter_of(request.model)
         self._tools = [*request.tools, *_schemas(request.response_format)]
         self.summarises = middleware.model or request.model
@@ -251,8 +253,13 @@ class _Call:
         Raises:
             Exception: The error itself, if it does not say that the request is too long, or says so once too often.
         """
-        self.size.after(error, self._cost(governed))
         self._events = governed.events
+        try:
+            self.size.after(error, self._cost(governed))
+        except Exception:
+            if self._decided(governed):
+                self._middleware._unsent.keep(self._request.messages, self._given, governed.events)
+            raise
         # Its text may hold what was said.
         logger.warning("the provider refused a request as too long (%s): a shorter one is sent", type(error).__name__)
 
@@ -260,13 +267,16 @@ class _Call:
         """The response, and for the state what was decided."""
         taken = self.size.limit if self.size.refused is not None else None
         self._middleware._learn(self._request.model, self._cost(governed), response, taken)
-        if list(governed.events) == list(self._given):
+        if not self._decided(governed):
             return response
         return ExtendedModelResponse(response, Command(update={EVENTS: list(governed.events)}))
 
     def ended(self, governed: Governed) -> Response:
         """The answer that ends a turn in place of the model's."""
         return self.delivered(governed, ModelResponse(result=[AIMessage(governed.plan.stop or "")]))
+
+    def _decided(self, governed: Governed) -> bool:
+        return list(governed.events) != list(self._given)
 
     def _cost(self, governed: Governed) -> int:
         return governed.plan.after + sum(fixed_costs(self._request.system_message, self._tools, self._counter).values())

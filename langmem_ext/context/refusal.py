@@ -27,9 +27,11 @@ def is_overflow(error: BaseException) -> bool:
         return True
     if getattr(error, "code", None) == "context_length_exceeded":
         return True
-    said = str(error).lower()
     status = getattr(error, "status_code", 400)
-    return status in (400, 413, 422, None) and any(words in said for words in _SAID)
+    if status == 413:  # too large by bytes
+        return True
+    said = str(error).lower()
+    return status in (400, 422, None) and any(words in said for words in _SAID)
 
 
 # -- the next one --------------------------------------------------------------------------------------------------------------------------

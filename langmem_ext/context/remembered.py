@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from langchain_core.messages import AIMessage, BaseMessage
 
+from langmem_ext.context.decisions import ContextEvent
 from langmem_ext.messages.annotations import INSERTED, notes_of
 
 CONVERSATIONS: Final = 64
@@ -86,3 +87,40 @@ class RequestMemory:
             self._kept.move_to_end(name)
             if len(self._kept) > self._size:
                 self._kept.popitem(last=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Unsent:
+    messages: list[BaseMessage]
+    given: list[ContextEvent]
+    decided: tuple[ContextEvent, ...]
+
+
+class UnsentDecisions:
+    """What was decided for requests that came to nothing: a call that is made again need not have its summary written again.
+
+    It is for the very same conversation only, not one whose messages have the same ids. One object may be used from many threads.
+    """
+
+    def __init__(self, size: int = CONVERSATIONS) -> None:
+        self._size = size
+        self._kept: OrderedDict[tuple[int, str | None], _Unsent] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def keep(self, messages: Sequence[BaseMessage], given: Sequence[ContextEvent], decided: tuple[ContextEvent, ...]) -> None:
+        """Remember what was decided of these messages, to which other decisions had been given."""
+        with self._lock:
+            self._kept[self._key(messages)] = _Unsent(list(messages), list(given), decided)
+            if len(self._kept) > self._size:
+                self._kept.popitem(last=False)
+
+    def take(self, messages: Sequence[BaseMessage], given: Sequence[ContextEvent]) -> Sequence[ContextEvent]:
+        """What was decided of these messages, once; what is given if nothing was."""
+        with self._lock:
+            kept = self._kept.pop(self._key(messages), None)
+        same = kept is not None and kept.given == list(given) and kept.messages == list(messages)
+        return kept.decided if kept is not None and same else given
+
+    @staticmethod
+    def _key(messages: Sequence[BaseMessage]) -> tuple[int, str | None]:
+        return len(messages), messages[-1].id if messages else None

@@ -1,0 +1,345 @@
+"""An agent whose models are asked over HTTP: however a call fails, nothing is lost, and the thread goes on.
+
+The server is real, and so is the client (langchain-openai); the answers are scripted.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import openai
+import pytest
+from langchain.agents import create_agent
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.tools import tool
+from langchain_openai import ChatOpenAI
+from openai_server import OVERFLOW, OpenAIServer, Reply
+from savers import Calls, Mode
+
+from langmem_ext import ContextMiddleware, ContextOverflow, ContextPolicy, DeltaSaver, SummaryFailed
+from langmem_ext.context.refusal import STEPS, is_overflow
+
+CONFIG: Any = {"configurable": {"thread_id": "t"}}
+SUMMARY = "The user asks numbered questions; each was answered."
+WORDS = "word " * 120
+BUDGET = 1_000
+SLOW = "no answer in time"
+
+FAILURES = {
+    "too many requests": Reply(status=429, code="rate_limit_exceeded"),
+    "a broken server": Reply(status=500),
+    "a wrong key": Reply(status=401, code="invalid_api_key"),
+    SLOW: Reply(fails="hang"),
+    "a closed connection": Reply(fails="disconnect"),
+    "half an answer": Reply(fails="malformed"),
+    "an answer without choices": Reply(fails="no choices"),
+}
+STREAMED_FAILURES = {
+    **FAILURES,
+    "a stream that breaks off": Reply(fails="broken stream"),
+    "an error in a stream": Reply(fails="error in stream"),
+}
+NO_SUMMARIES = {"nothing": Reply(""), "a refusal": Reply("I'm sorry, but I can't help with that."), "a word": Reply("Understood.")}
+
+
+def numbered(messages: Sequence[BaseMessage]) -> Reply:
+    asked = next(message for message in reversed(messages) if isinstance(message, HumanMessage))
+    return Reply(f"answer to {' '.join(asked.text.split()[:2])} {WORDS}".strip())
+
+
+def question(number: int, words: str = WORDS) -> dict[str, Any]:
+    return {"messages": [HumanMessage(f"question {number} {words}", id=f"q{number}")]}
+
+
+def talk(turns: int) -> dict[str, Any]:
+    """A conversation of so many turns whose last question waits for its answer."""
+    before = [
+        message
+        for number in range(turns - 1)
+        for message in (question(number)["messages"][0], AIMessage(f"answer to question {number} {WORDS}", id=f"a{number}"))
+    ]
+    return {"messages": [*before, *question(turns - 1)["messages"]]}
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[OpenAIServer]:
+    with OpenAIServer() as one:
+        yield one
+
+
+@pytest.fixture
+def server(running: OpenAIServer) -> OpenAIServer:
+    running.begin({"main": numbered, "summariser": lambda messages: Reply(SUMMARY)})
+    return running
+
+
+@pytest.fixture
+def saver() -> Iterator[DeltaSaver]:
+    with DeltaSaver.open(":memory:") as opened:
+        yield opened
+
+
+def client(server: OpenAIServer, name: str, timeout: float) -> ChatOpenAI:
+    return ChatOpenAI(**{"model": name, "base_url": server.url, "api_key": "none", "timeout": timeout, "max_retries": 0})
+
+
+@pytest.fixture
+def make(server: OpenAIServer, saver: DeltaSaver) -> Callable[..., Any]:
+    """Makes an agent with the middleware; both of its models are asked over HTTP."""
+
+    def agent(*, budget: int = BUDGET, tools: Sequence[Any] = (), failure: str = "", **policy: Any) -> Any:
+        timeout = 1.0 if failure == SLOW else 30.0
+        summariser = client(server, "summariser", timeout)
+        one = ContextMiddleware(budget=budget, model=summariser, policy=ContextPolicy(**{"verify": False, **policy}))
+        main = client(server, "main", timeout)
+        return create_agent(main, list(tools), system_prompt="Answer briefly.", middleware=[one], checkpointer=saver)
+
+    return agent
+
+
+@pytest.fixture
+def run(mode: Mode) -> Callable[..., Any]:
+    async def invoke(agent: Any, given: Any) -> Any:
+        return await Calls(mode).call(agent, "invoke", given, CONFIG)
+
+    return invoke
+
+
+def stored(agent: Any) -> list[str]:
+    return [message.text.strip() for message in agent.get_state(CONFIG).values["messages"]]
+
+
+def said(turns: int) -> list[str]:
+    """What is stored of so many turns."""
+    return [text.strip() for number in range(turns) for text in (f"question {number} {WORDS}", f"answer to question {number} {WORDS}")]
+
+
+def kinds(agent: Any) -> list[str]:
+    return [event["kind"] for event in agent.get_state(CONFIG).values.get("context_events") or []]
+
+
+def text_of(messages: Sequence[BaseMessage]) -> str:
+    return "\n".join(message.text for message in messages)
+
+
+def assert_taken(server: OpenAIServer) -> None:
+    """Nothing was sent that the server refused."""
+    assert [one.refused for one in server.asked if one.refused] == []
+
+
+# -- the model that summarises -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("failure", [*FAILURES, *NO_SUMMARIES, OVERFLOW])
+async def test_without_a_summary_a_line_stands_there_and_the_turn_goes_on(server: OpenAIServer, make: Any, run: Any, failure: str) -> None:
+    agent = make(failure=failure, cooldown=100)
+    failing = {**FAILURES, **NO_SUMMARIES, OVERFLOW: Reply(status=400, code=OVERFLOW)}[failure]
+    server.answers["summariser"] = lambda messages: failing
+    await run(agent, talk(5))
+    await run(agent, question(5))
+    assert stored(agent) == said(6)
+    assert kinds(agent)[0] == "failed"
+    assert "[Earlier conversation trimmed — " in text_of(server.to("main")[-1].messages)
+    assert max(one.tokens for one in server.to("main")) <= BUDGET
+    assert_taken(server)
+
+
+@pytest.mark.parametrize("failure", STREAMED_FAILURES)
+async def test_a_summary_that_fails_does_not_disturb_a_stream(server: OpenAIServer, make: Any, mode: Mode, failure: str) -> None:
+    agent = make(failure=failure, cooldown=100)
+    server.answers["summariser"] = lambda messages: STREAMED_FAILURES[failure]
+    shown = ""
+    for given in (talk(5), question(5)):
+        parts = await Calls(mode).collect(agent, "stream", given, CONFIG, stream_mode="messages")
+        shown += "".join(chunk.text for chunk, _ in parts if isinstance(chunk, AIMessage)) + "\n"
+    assert server.to("summariser")
+    assert all(one.streamed for one in server.to("main"))
+    assert shown.split() == [word for text in said(6)[9::2] for word in text.split()]
+    assert stored(agent) == said(6)
+    assert kinds(agent)[0] == "failed"
+
+
+async def test_with_keep_messages_are_shown_as_far_as_they_fit(server: OpenAIServer, make: Any, run: Any) -> None:
+    agent = make(budget=4_000, on_failure="keep", trigger=("tokens", 800))
+    server.answers["summariser"] = lambda messages: FAILURES["a broken server"]
+    await run(agent, talk(4))
+    await run(agent, question(4))
+    assert server.to("summariser")
+    assert [message.text.strip() for message in server.to("main")[-1].messages[1:]] == said(5)[:-1]
+    await run(agent, {"messages": talk(19)["messages"][10:]})
+    await run(agent, question(19))
+    assert stored(agent) == said(20)
+    assert max(one.tokens for one in server.to("main")) <= 4_000
+    assert_taken(server)
+
+
+@pytest.mark.parametrize(("failure", "error"), [("a broken server", openai.OpenAIError), ("nothing", SummaryFailed)])
+async def test_with_raise_the_turn_fails_and_goes_on_once_there_is_a_summary(
+    server: OpenAIServer, make: Any, run: Any, failure: str, error: type[Exception]
+) -> None:
+    agent = make(on_failure="raise")
+    server.answers["summariser"] = lambda messages: {**FAILURES, **NO_SUMMARIES}[failure]
+    await run(agent, talk(4))
+    with pytest.raises(error):
+        await run(agent, question(4))
+    assert stored(agent) == said(5)[:-1], "the question is stored, and waits"
+    server.answers["summariser"] = lambda messages: Reply(SUMMARY)
+    await run(agent, None)
+    assert stored(agent) == said(5)
+    assert SUMMARY in text_of(server.to("main")[-1].messages)
+
+
+async def test_a_summary_stands_though_its_check_fails(server: OpenAIServer, make: Any, run: Any) -> None:
+    agent = make(verify=True)
+    server.answers["summariser"] = lambda messages: Reply(status=500) if "You check summaries" in messages[0].text else Reply(SUMMARY)
+    await run(agent, talk(6))
+    assert SUMMARY in text_of(server.to("main")[-1].messages)
+    assert "failed" not in kinds(agent)
+
+
+# -- the agent's own model -----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("failure", FAILURES)
+async def test_a_turn_whose_model_fails_goes_on_where_it_was(server: OpenAIServer, make: Any, run: Any, failure: str) -> None:
+    agent = make(failure=failure)
+    await run(agent, talk(4))
+    decided, summaries = kinds(agent), 0
+    server.script["main"] = deque([FAILURES[failure]] * 2)
+    for given in (question(4), None):
+        with pytest.raises(Exception) as raised:  # noqa: PT011 - whatever the client makes of it
+            await run(agent, given)
+        assert not is_overflow(raised.value)
+        assert stored(agent) == said(5)[:-1]
+        assert kinds(agent) == decided == []
+        summaries = summaries or len(server.to("summariser"))
+    await run(agent, None)
+    await run(agent, question(5))
+    assert stored(agent) == said(6)
+    assert kinds(agent) == ["cut"]
+    assert len(server.to("summariser")) == summaries, "a summary that was written is not written again"
+    assert_taken(server)
+
+
+@pytest.mark.parametrize("failure", STREAMED_FAILURES)
+async def test_half_an_answer_is_not_stored(server: OpenAIServer, make: Any, mode: Mode, failure: str) -> None:
+    agent, calls = make(failure=failure), Calls(mode)
+    await calls.collect(agent, "stream", question(0), CONFIG, stream_mode="messages")
+    server.script["main"].append(STREAMED_FAILURES[failure])
+    with pytest.raises(Exception):  # noqa: B017, PT011 - whatever the client makes of it
+        await calls.collect(agent, "stream", question(1), CONFIG, stream_mode="messages")
+    assert stored(agent) == said(2)[:-1]
+    await calls.collect(agent, "stream", None, CONFIG, stream_mode="messages")
+    assert stored(agent) == said(2)
+
+
+# -- requests that are too long ------------------------------------------------------------------------------------------------------------
+
+
+async def test_a_window_smaller_than_the_budget_is_found_out_and_remembered(server: OpenAIServer, make: Any, run: Any) -> None:
+    server.window = 2_000
+    agent = make(budget=50_000)
+    await run(agent, talk(6))
+    for number in range(6, 16):
+        await run(agent, question(number))
+    assert stored(agent) == said(16)
+    refused = [one for one in server.asked if one.refused]
+    assert {one.refused for one in refused} == {OVERFLOW}
+    assert len(refused) == 1, "once it is known how long a request may be, none is longer"
+    assert max(one.tokens for one in server.to("main")[-8:]) > 0.6 * server.window
+
+
+async def test_a_tool_output_larger_than_the_window_is_cut_down(server: OpenAIServer, make: Any, run: Any) -> None:
+    @tool
+    def read() -> str:
+        """Read it all."""
+        return "\n".join(f"line {number} of the page" for number in range(2_000))
+
+    def answer(messages: Sequence[BaseMessage]) -> Reply:
+        return Reply("I have read it.") if isinstance(messages[-1], ToolMessage) else Reply(calls=[("read", {})])
+
+    server.window, server.answers["main"] = 4_000, answer
+    agent = make(budget=128_000, tools=[read])
+    result = await run(agent, question(0))
+    assert result["messages"][-1].text == "I have read it."
+    assert result["messages"][-2].text.endswith("line 1999 of the page")
+    assert "[…truncated, " in server.to("main")[-1].messages[-1].text
+    assert [one.refused for one in server.to("main")] == ["", OVERFLOW, ""]
+
+
+async def test_a_provider_that_does_not_say_how_much_it_takes_is_sent_less_each_time(server: OpenAIServer, make: Any, run: Any) -> None:
+    agent = make(budget=50_000)
+    await run(agent, talk(12))
+    server.script["main"] = deque([Reply("too long", status=400, code=OVERFLOW)] * len(STEPS))
+    before, summaries = len(server.to("main")), len(server.to("summariser"))
+    await run(agent, question(12))
+    sizes = [one.tokens for one in server.to("main")[before:]]
+    assert len(sizes) == len(STEPS) + 1
+    assert all(size <= share * sizes[0] for share, size in zip(STEPS, sizes[1:], strict=True))
+    assert stored(agent) == said(13)
+    read = [
+        message.text.count(f"answer to question 1 {WORDS[:20]}") for one in server.to("summariser")[summaries:] for message in one.messages
+    ]
+    assert sum(read) == 1, "what was summed up for a request that was refused is not read again"
+
+
+async def test_at_last_the_providers_own_error_is_raised_and_nothing_is_lost(server: OpenAIServer, make: Any, run: Any) -> None:
+    agent = make(budget=50_000)
+    await run(agent, talk(12))
+    server.script["main"] = deque([Reply("too long", status=400, code=OVERFLOW)] * (len(STEPS) + 1))
+    with pytest.raises(openai.BadRequestError) as raised:
+        await run(agent, question(12))
+    assert is_overflow(raised.value)
+    assert stored(agent) == said(13)[:-1]
+    assert kinds(agent) == []
+    await run(agent, None)
+    assert stored(agent) == said(13)
+
+
+async def test_what_can_not_be_made_as_small_as_the_provider_wants_says_what_is_large(server: OpenAIServer, make: Any, run: Any) -> None:
+    server.window = 100
+    agent = make(budget=50_000)
+    with pytest.raises(ContextOverflow, match="the human message q0") as raised:
+        await run(agent, question(0, "word " * 400))
+    assert raised.value.__cause__ is not None
+    assert is_overflow(raised.value.__cause__)
+    assert stored(agent) == [f"question 0 {'word ' * 400}".strip()]
+    server.window = 10_000
+    await run(agent, None)
+    assert len(stored(agent)) == 2
+
+
+async def test_what_is_known_to_be_too_long_is_not_sent(server: OpenAIServer, make: Any, run: Any) -> None:
+    with pytest.raises(ContextOverflow, match="the human message q0"):
+        await run(make(budget=200), question(0, "word " * 400))
+    assert server.asked == []
+
+
+# -- what the provider counts --------------------------------------------------------------------------------------------------------------
+
+
+async def test_tool_calls_and_summaries_over_http_are_valid_and_in_the_budget(server: OpenAIServer, make: Any, run: Any) -> None:
+    @tool
+    def look_up(number: int) -> str:
+        """Look a page up."""
+        return f"page {number}: " + "text " * 150
+
+    def answer(messages: Sequence[BaseMessage]) -> Reply:
+        rounds = 0
+        for message in reversed(messages):
+            if isinstance(message, HumanMessage):
+                break
+            rounds += isinstance(message, AIMessage)
+        return Reply(calls=[("look_up", {"number": rounds}), ("look_up", {"number": rounds + 10})]) if rounds < 3 else Reply("done")
+
+    server.answers["main"] = answer
+    agent = make(budget=2_500, tools=[look_up])
+    for number in range(8):
+        result = await run(agent, question(number))
+    assert len(result["messages"]) == 8 * 11
+    assert all(isinstance(message, AIMessage) for message in result["messages"][10::11])
+    assert max(one.tokens for one in server.to("main")) <= 2_500
+    assert SUMMARY in text_of(server.to("main")[-1].messages)
+    assert_taken(server)
