@@ -308,6 +308,48 @@ def test_a_governed_conversation_is_compacted_by_the_model_it_is_led_with(folder
     assert "the thread has not ended its turn" in done.stderr
 
 
+def test_the_order_desks_summary_is_written_by_the_model_that_the_settings_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("langchain.chat_models.init_chat_model", lambda name: NamedModel(responses=[name]))
+    monkeypatch.setenv("LANGMEM_EXT_VERIFY_SUMMARY", "false")
+    monkeypatch.setenv("LANGMEM_EXT_TOKEN_COUNTER", "approximate")
+    monkeypatch.setenv("LANGMEM_EXT_SUMMARIZATION_MODEL", "The user talks about the weather.")
+    chat(lines=[*TALK, *TALK])
+    written = state_of("default")["summary"]
+    assert "The user talks about the weather." in written["text"]
+    monkeypatch.setenv("LANGMEM_EXT_SUMMARIZATION_MODEL", "fail")
+    assert "the model failed with TimeoutError: no answer" in chat(lines=["/compact"], code=1).stderr
+    assert state_of("default")["summary"] == written
+    monkeypatch.setenv("LANGMEM_EXT_SUMMARIZATION_MODEL", "The user talks about the weather, again and again.")
+    assert "a model's summary stands" in chat(lines=["/compact"]).stdout
+    assert "again and again" in state_of("default")["summary"]["text"]
+
+
+AGENT = """
+from langchain.agents import create_agent
+from langchain_core.language_models import FakeListChatModel
+
+from langmem_ext import ContextMiddleware
+
+
+def make(saver):
+    model = FakeListChatModel(responses=["word " * 60])
+    return create_agent(model, middleware=[ContextMiddleware(budget=8_000)], checkpointer=saver)
+"""
+
+
+def test_an_agents_conversation_is_compacted_and_goes_on(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "agent.py").write_text(AGENT)
+    monkeypatch.setenv("LANGMEM_EXT_TOKEN_COUNTER", "approximate")
+    done = chat("--graph", "agent.py:make", "--json", lines=[*(f"question {number}" for number in range(8)), "/compact", "and now?"])
+    table, answer = [json.loads(line) for line in done.stdout.splitlines()[-2:]]
+    assert (table["messages"], table["by"]) == (16, "extract")
+    assert table["after"] < table["before"] / 2
+    assert answer["reply"].startswith("word")
+    values = state_of("default")
+    assert len(values["messages"]) == 18
+    assert [event["kind"] for event in values["context_events"]] == ["cut"]
+
+
 def test_a_graph_without_a_context_says_what_it_lacks(folder: Path) -> None:
     (folder / "asking.py").write_text(ASKING_GRAPH)
     done = chat("--graph", "asking.py:asking", lines=["/compact"], code=1)
