@@ -133,7 +133,8 @@ class ThreadChatMessageHistory(BaseChatMessageHistory):
 def adding(source: Source, key: ThreadKey, messages: Sequence[BaseMessage], channel: str = MESSAGES_CHANNEL) -> Op[None]:
     """The operation that appends messages to a thread's.
 
-    What a user says while the thread waits for a sensitive parameter is marked to hold its value, as the graph marks an answer.
+    What a user says while the thread waits, and its request takes a sensitive parameter, is marked to hold its value: only the graph could
+    tell what is none.
 
     Raises:
         InvalidInput: One of them is no message, or one that removes others.
@@ -154,11 +155,11 @@ def adding(source: Source, key: ThreadKey, messages: Sequence[BaseMessage], chan
 def _add_packed(
     source: Source, key: ThreadKey, packed: list[Snapshot], channel: str, fresh: Sequence[int], open_to: Sequence[int]
 ) -> Op[None]:
-    """Append messages; those at `open_to` are marked where the thread waits for a sensitive parameter."""
-    asked = (yield from history_ops.find_asked(key, channel, **source.tools)) if open_to else None
-    if asked is not None:
+    """Append messages; those at `open_to` are marked where the thread waits, and what is said may be a sensitive value."""
+    risks = (yield from history_ops.find_risks(key, channel, **source.tools)) if open_to else []
+    if risks:
         for at in open_to:
             message = source.codec.load_message(packed[at])
-            kwargs = {**message.additional_kwargs, NAMESPACE: {**notes_of(vars(message)), "sensitive": [asked]}}
+            kwargs = {**message.additional_kwargs, NAMESPACE: {**notes_of(vars(message)), "sensitive": risks}}
             [packed[at]] = source.codec.pack_messages([message.model_copy(update={"additional_kwargs": kwargs})])
     yield from history_ops.add_to_history(key, channel, packed, source.new_edit(), fresh=fresh, **source.tools)

@@ -4,7 +4,8 @@
 |---|---|
 | `sensitive` | names of the parameters whose values the message holds |
 | `spans` | where they stand in its text, as `[start, end)` in characters; without it, nobody knows, and all of the text is hidden |
-| `asks` | on a question, the sensitive parameter that it asks for: what a user says next may be its value, whoever stores it |
+| `asks` | on a question, the parameter that it asks for, if what a user says next may hold a sensitive value, whoever stores it |
+| `risks` | the parameters of such values; without it, the one that is asked for |
 | `tool` | the tool or agent that the turn was for |
 | `timestamp` | when it was said, in ISO 8601, if a session's handle wrote it |
 | `metadata` | what the handle's caller knows of it besides, as JSON |
@@ -96,10 +97,13 @@ def files_of(fields: Mapping[str, Any]) -> tuple[FileReference, ...]:
     return tuple(found)
 
 
-def asked_in(fields: Mapping[str, Any]) -> str | None:
-    """The sensitive parameter that a message asks for; None where it asks for none."""
-    name = notes_of(fields).get("asks")
-    return name if isinstance(name, str) else None
+def asked_in(fields: Mapping[str, Any]) -> tuple[str, list[str]] | None:
+    """The parameter that a message asks for, and those whose sensitive values may be said next; None where there are none."""
+    notes = notes_of(fields)
+    name, risks = notes.get("asks"), notes.get("risks")
+    if not isinstance(name, str):
+        return None
+    return name, [risk for risk in risks if isinstance(risk, str)] if isinstance(risks, list) and risks else [name]
 
 
 def is_marked(fields: Mapping[str, Any]) -> bool:

@@ -153,17 +153,18 @@ def list_of_conversation(key: ThreadKey, *, indexes: Indexes, codec: Codec) -> O
     return index, max(lists, key=lambda ref: length_of(ref.runs), default=ValueRef())
 
 
-def find_asked(key: ThreadKey, channel: str, *, indexes: Indexes, codec: Codec) -> Op[str | None]:
-    """The sensitive parameter for which a thread waits, as its question says; None where it waits for none."""
+def find_risks(key: ThreadKey, channel: str, *, indexes: Indexes, codec: Codec) -> Op[list[str]]:
+    """The sensitive parameters whose values may be said while a thread waits, as its question has them; empty where none may be."""
     thread = yield from find_thread(key)
     rows = [] if thread is None else (yield from fetch(sql.SELECT_WAITING, thread=thread.number))
     if thread is None or rows[0][0] is None:
-        return None
+        return []
     index = indexes.of(thread.number, thread.generation, codec)
     head = yield from find_head(index)
     ref = (yield from list_of(index, codec, head.header, channel)) if head is not None else ValueRef()
     packed = yield from read_messages(index, codec, tail_of(ref.runs, LATEST), ())
-    return rows[0][0] if rows[0][0] in {asked_in(fields_of(message)) for message in packed} else None
+    asked = [found for message in reversed(packed) if (found := asked_in(fields_of(message))) is not None]
+    return next((risks for name, risks in asked if name == rows[0][0]), [])
 
 
 def add_to_history(

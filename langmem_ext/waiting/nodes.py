@@ -117,8 +117,10 @@ class Nodes:
             if (noted := self._noted(said, heard, state, decided, secrets)) is not said:
                 messages.append(noted)
         said_now = [covered(AIMessage(text), secrets) for text in decided.say]
-        if said_now and (asked := decided.update["waiting_for_param"]) in self.playbook.sensitive:
-            said_now[-1] = annotated(said_now[-1], "asks", asked)  # whoever stores the answer, it is marked
+        if said_now and (asked := decided.update["waiting_for_param"]) is not None:
+            risks = self._risks(read_session({**state, **decided.update}, self.playbook))
+            if risks:  # whoever stores the answer, it is marked
+                said_now[-1] = annotated(annotated(said_now[-1], "asks", asked), "risks", sorted(risks))
         messages += said_now
         return {**decided.update, "messages": messages} if messages else dict(decided.update)
 
@@ -127,13 +129,18 @@ class Nodes:
         before, after = self._session(state), read_session({**state, **decided.update}, self.playbook)
         found = candidates(self.playbook, self.playbook.sensitive, heard)
         names = self.playbook.sensitive & {*decided.mentioned, *found, before.waiting_for} | held(said, secrets)
-        risky = self.playbook.sensitive & (in_use(before, self.playbook) | in_use(after, self.playbook))
+        risky = self._risks(before) | self._risks(after)
         if not names and not risky:
             return said
         others = secrets_in(after.params.keys() - self.playbook.sensitive, after.params)
         declared = [self.playbook.catalog.params[name] for name in names]
         spans = plan_spans(heard.text, declared, found, secrets, others, self.playbook.familiar)
-        return marked(said, names or (risky if spans else ()), spans, anew=sensitive_names(said) == {before.waiting_for})
+        unread = sensitive_names(said) in ({before.waiting_for}, self._risks(before))
+        return marked(said, names or (risky if spans else ()), spans, anew=unread)
+
+    def _risks(self, session: Session) -> frozenset[str]:
+        """The sensitive parameters whose values a user may say, whatever was asked."""
+        return self.playbook.sensitive & in_use(session, self.playbook)
 
     def _secrets(self, *states: Mapping[str, Any]) -> Secrets:
         """The sensitive values in the channels: those of requests, suspended ones too, and in what tools have returned."""

@@ -171,7 +171,7 @@ def write_by_tool(desk: Desk, text: str) -> None:
 
 @pytest.mark.parametrize("write", [write_by_handle, write_by_history, write_by_tool])
 def test_an_answer_that_is_stored_past_the_graph_is_hidden(write: Any) -> None:
-    secret = "4929123456781234"
+    secret, another = "4929123456781234", "4111222233334444"
     with tempfile.TemporaryDirectory() as folder, Desk(Path(folder) / "memory.db") as desk:
         converse(desk.graph, "keep my identifier", thread_id="t")
         write(desk, f"it is {secret}")
@@ -179,7 +179,10 @@ def test_an_answer_that_is_stored_past_the_graph_is_hidden(write: Any) -> None:
         assert leaks(secret, desk.held())
         turn = converse(desk.graph, "4929 1111 2222 3333", thread_id="t")
         assert turn.waiting_for == "ticket", "the question was still to be answered"
+        write(desk, f"no, sorry, {another}")
+        check(desk, [secret, another], [*desk.doors(secret), *desk.doors(another), *desk.commands("t")])
+        assert leaks(another, desk.held()), "the request takes it, whatever was asked last"
+        assert converse(desk.graph, "T-123", thread_id="t").waiting_for is None
         write(desk, "good morning everybody")
-        assert list(desk.threads.search("everybody")), "what answers another question is not hidden"
-        converse(desk.graph, "T-123", thread_id="t")
-        check(desk, [secret], [*desk.doors(secret), *desk.commands("t")])
+        assert list(desk.threads.search("everybody")), "where nothing waits, nothing is hidden for it"
+        check(desk, [secret, another], [*desk.doors(secret), *desk.doors(another), *desk.commands("t")])
