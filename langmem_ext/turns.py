@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, TypeVar, get_args
 
@@ -40,7 +41,8 @@ class Limits:
     Attributes:
         max_turns: How many whole turns are shown, the newest; None: all.
         on_limit: `trim`: a thread may have more turns than are shown. `error`: it may not.
-        on_damage: What a damaged thread is: `raise`: an error. `skip`: one without memory.
+        on_damage: What a damaged thread is: `raise`: an error. `skip`: one without memory, as far as
+            that cannot be read.
 
     Raises:
         InvalidInput: One cannot be used.
@@ -98,6 +100,12 @@ class Transcript:
         return [*self.system, *complete(_of(shown), [*self.earlier, *_of(left_out)])]
 
 
+def _contents_before(tail: Tail) -> set[str]:
+    """The SHA-256 of each content that turns refer to and only those before them may have."""
+    referred = [file for packed in tail.messages for file in files_of(fields_of(packed))] if tail.begin else []
+    return {file.sha256 for file in referred if file.again and file.sha256 is not None}
+
+
 def _of(turns: Sequence[ConversationTurn]) -> list[BaseMessage]:
     return [message for turn in turns for message in turn.messages]
 
@@ -122,7 +130,7 @@ class TurnReader:
         return read_live(self.source.key(thread_id), self._retention.cutoff(now_ms()), CheckpointMeaning(self.source.codec))
 
     def read(self, thread_id: object, count: int | None = None, *, numbered: bool = False, with_files: bool = False) -> Transcript:
-        """A thread as turns; an empty one where it is damaged, and that is no error.
+        """A thread as turns; where it is damaged, and that is no error, what is sound of it: all of these turns, or none.
 
         Args:
             thread_id: The thread.
@@ -134,11 +142,15 @@ class TurnReader:
             ThreadNotFound: There is none, or it is another owner's (`ThreadExpired`: it has expired).
             DamagedRow: It is damaged, and that is an error.
         """
+        reading = self._read(thread_id, count, numbered, with_files)
         try:
-            info, tail, earlier = self.source.log.run(self._read(thread_id, count, numbered, with_files), write=False)
+            info, tail, earlier = self.source.log.run(reading, write=False)
         except DamagedRow as error:
             self.pass_over(thread_id, error)
-            return Transcript()
+            try:
+                info, tail, earlier = self._read_what_is_sound(thread_id, count, numbered, with_files)
+            except DamagedRow:
+                return Transcript()
         system, turns = cut_turns(self._load(tail.messages), tail.left_out)
         return Transcript(info, system, turns, tail.left_out, tuple(self._load(earlier)))
 
@@ -146,9 +158,23 @@ class TurnReader:
         info = yield from self.live(thread_id)
         key = self.source.key(thread_id)
         tail = yield from read_tail(key, count, numbered=numbered, **self.source.tools)
-        referred = [file for packed in tail.messages for file in files_of(fields_of(packed))] if with_files and tail.begin else []
-        wanted = {file.sha256 for file in referred if file.again and file.sha256 is not None}
+        wanted = _contents_before(tail) if with_files else set()
         earlier = (yield from read_naming(key, wanted, before=tail.begin, **self.source.tools)) if wanted else []
+        return info, tail, earlier
+
+    def _read_what_is_sound(
+        self, thread_id: object, count: int | None, numbered: bool, with_files: bool
+    ) -> tuple[ThreadInfo, Tail, list[Snapshot]]:
+        """`_read` of a damaged thread: the turns, and of the contents before them those that are whole.
+
+        Raises:
+            DamagedRow: The turns themselves are damaged.
+        """
+        log, key = self.source.log, self.source.key(thread_id)
+        info, tail, earlier = log.run(self._read(thread_id, count, numbered, with_files=False), write=False)
+        for digest in sorted(_contents_before(tail)) if with_files else ():
+            with suppress(DamagedRow):
+                earlier += log.run(read_naming(key, {digest}, before=tail.begin, **self.source.tools), write=False)
         return info, tail, earlier
 
     def _load(self, packed: list[Snapshot]) -> list[BaseMessage]:
@@ -221,7 +247,9 @@ class TurnReader:
             raise error
         if str(thread_id) not in self._told:
             self._told.add(str(thread_id))
-            _log.warning("thread %r is damaged, and gone on with without memory: `langmem-ext doctor` says what of it", str(thread_id))
+            _log.warning(
+                "thread %r is damaged, and gone on with without what cannot be read: `langmem-ext doctor` says what of it", str(thread_id)
+            )
 
     def require_room(self, thread_id: object, added: Sequence[BaseMessage]) -> Op[None]:
         """The operation that sees that a thread may have some more messages: in one transaction with theirs, nothing comes in between.

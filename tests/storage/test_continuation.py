@@ -381,6 +381,26 @@ async def test_or_it_is_gone_on_with_without_memory_and_said_once(
     assert "question" not in caplog.text
 
 
+@pytest.mark.parametrize("damaged", ["replace(text, 'content', 'CONTENT')", "CAST(x'ff' AS TEXT)"])
+async def test_a_damaged_content_of_a_file_takes_nothing_but_itself_from_what_is_shown(
+    path: str, calls: Calls, caplog: pytest.LogCaptureFixture, damaged: str
+) -> None:
+    with closing(MessageLog.open(path)) as log:
+        chat = Threads(log).begin("chat")
+        for name in ("a", "b"):
+            chat.say(f"look at {name}", files=[TurnFile(f"{name}.py", f"content of {name}")])
+        chat.say("and again", files=[TurnFile("a.py", "content of a"), TurnFile("b.py", "content of b")])
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(f"UPDATE item SET text = {damaged} WHERE instr(text, 'look at a')")
+    with closing(MessageLog.open(path)) as log, caplog.at_level(logging.WARNING):
+        [shown] = await calls.call(Threads(log, on_damage="skip", max_turns=1).continue_(chat.id, tool="debug"), "history")
+        with pytest.raises(DamagedRow):
+            await calls.call(Threads(log, max_turns=1).continue_(chat.id, tool="debug"), "history")
+    assert "and again" in shown.text
+    assert ("content of a" in shown.text.lower(), "content of b" in shown.text) == (False, True)
+    assert len([record for record in caplog.records if chat.id in record.getMessage()]) == 1
+
+
 # -- counting ----------------------------------------------------------------------------------------------------------------------------
 
 
