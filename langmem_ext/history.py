@@ -99,6 +99,8 @@ class ThreadChatMessageHistory(BaseChatMessageHistory):
 
         Raises:
             ThreadNotFound: The thread belongs to another owner.
+            InvalidInput: One of them is no message, or holds something that cannot be stored: an integer of more than 64 bits, an object
+                that is no data.
         """
         if messages:
             self.log.run(self._add(messages), write=True)
@@ -137,7 +139,7 @@ def adding(source: Source, key: ThreadKey, messages: Sequence[BaseMessage], chan
     tell what is none.
 
     Raises:
-        InvalidInput: One of them is no message, or one that removes others.
+        InvalidInput: One of them is no message, or one that removes others, or holds something that cannot be stored.
     """
     strange = [message for message in messages if not isinstance(message, BaseMessage) or isinstance(message, RemoveMessage)]
     if strange:
@@ -149,7 +151,11 @@ def adding(source: Source, key: ThreadKey, messages: Sequence[BaseMessage], chan
             fresh.append(position)
         named.append(message if message.id is not None else message.model_copy(update={"id": str(uuid4())}))
     open_to = [at for at, message in enumerate(named) if isinstance(message, HumanMessage) and not is_marked(vars(message))]
-    return _add_packed(source, key, source.codec.pack_messages(named), channel, fresh, open_to)
+    try:
+        packed = source.codec.pack_messages(named)
+    except TypeError as error:  # ormsgpack's, in words that quote nothing
+        raise InvalidInput(f"a message holds something that cannot be stored ({error}): pass it as text, or leave it out") from error
+    return _add_packed(source, key, packed, channel, fresh, open_to)
 
 
 def _add_packed(

@@ -107,5 +107,16 @@ def _step_of(thread_id: str, number: int, message: str, meaning: Meaning) -> Op[
         if count % PAUSE_EVERY == 0:
             yield PAUSE
     if last is None and first is None:
+        yield from _require_list(reach, thread_id)
         raise InvalidInput(f"no checkpoint of thread {thread_id!r} has a message {message!r}: take an id from its messages")
     return last or first or b""
+
+
+def _require_list(reach: Reach, thread_id: str) -> Op[None]:
+    """See that the newest checkpoint's conversation is a list, of which it can be said what is in it."""
+    newest = max((place for place in reach.rows if place[0] == 0), default=None)
+    header = None if newest is None else (yield from reach.header(newest))
+    if header is not None and header.versions.get("messages") and "messages" not in header.values:
+        raise InvalidInput(
+            f"thread {thread_id!r} keeps its messages as a DeltaChannel, which only its graph can read: fork it at a checkpoint"
+        )

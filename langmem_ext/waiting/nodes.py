@@ -120,7 +120,7 @@ class Nodes:
         if said_now and (asked := decided.update["waiting_for_param"]) is not None:
             risks = self._risks(read_session({**state, **decided.update}, self.playbook))
             if risks:  # whoever stores the answer, it is marked
-                said_now[-1] = annotated(annotated(said_now[-1], "asks", asked), "risks", sorted(risks))
+                said_now[-1] = annotated(annotated(said_now[-1], "asks", asked), "risks", [*sorted(risks)])
         messages += said_now
         return {**decided.update, "messages": messages} if messages else dict(decided.update)
 

@@ -24,10 +24,11 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
 from langchain_core.runnables.history import RunnableWithMessageHistory
 from langgraph.channels.delta import DeltaChannel
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command, interrupt
 
-from langmem_ext import DeltaSaver, InvalidInput, ThreadChatMessageHistory
+from langmem_ext import DeltaSaver, InvalidInput, ThreadChatMessageHistory, Threads
 
 CONFIG: Any = {"configurable": {"thread_id": "t"}}
 
@@ -142,6 +143,46 @@ async def test_async_calls_do_the_same(saver: DeltaSaver) -> None:
     assert [message.content for message in await history.aget_messages()] == ["one", "two", "I see 2"]
     await history.aclear()
     assert await history.aget_messages() == []
+
+
+TOO_LARGE = 2**70
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        AIMessage("b", usage_metadata={"input_tokens": TOO_LARGE, "output_tokens": 1, "total_tokens": TOO_LARGE + 1}),
+        AIMessage("b", tool_calls=[{"name": "look", "args": {"at": -TOO_LARGE}, "id": "c1"}]),
+        HumanMessage("b", additional_kwargs={"at": object()}),
+    ],
+    ids=["usage", "arguments", "object"],
+)
+async def test_what_cannot_be_stored_is_refused_and_leaves_no_row(saver: DeltaSaver, message: BaseMessage) -> None:
+    history = ThreadChatMessageHistory("t", saver)
+    with pytest.raises(InvalidInput, match="a message holds something that cannot be stored .*pass it as text"):
+        history.add_messages([HumanMessage("a"), message])
+    with pytest.raises(InvalidInput, match="cannot be stored"):
+        await history.aadd_messages([message])
+    threads = Threads(saver)
+    with pytest.raises(InvalidInput, match="cannot be stored"):
+        await threads.begin("chat").aadd(message)
+    with pytest.raises(InvalidInput, match="cannot be stored"):
+        threads.begin("chat").answer("b", usage={"input_tokens": TOO_LARGE, "output_tokens": 1})
+    assert threads.count(status=None) == 0
+
+
+def test_in_a_graph_it_is_the_error_that_langgraphs_savers_raise_and_the_thread_stays_as_it_was(saver: DeltaSaver) -> None:
+    used: Any = {"input_tokens": TOO_LARGE, "output_tokens": 1, "total_tokens": TOO_LARGE + 1}
+
+    def answer(state: MessagesState) -> dict[str, Any]:
+        return {"messages": [AIMessage("too much", usage_metadata=used)]}
+
+    for checkpointer in (saver, InMemorySaver()):
+        graph: Any = StateGraph(MessagesState).add_node("answer", answer).add_edge(START, "answer").compile(checkpointer=checkpointer)
+        with pytest.raises(TypeError):
+            graph.invoke({"messages": [HumanMessage("hi")]}, CONFIG)
+        snapshot = graph.get_state(CONFIG)
+        assert ([message.text for message in snapshot.values["messages"]], snapshot.next) == (["hi"], ("answer",))
 
 
 CALL = {"name": "look", "args": {"at": [1, None]}, "id": "c1", "type": "tool_call"}

@@ -9,16 +9,19 @@ from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 from forgotten import assert_sound, rows
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, SystemMessage
+from langgraph.channels.delta import DeltaChannel
 from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.graph.message import _messages_delta_reducer
 from langgraph.types import Command, interrupt
 from savers import Calls, Mode
+from typing_extensions import TypedDict
 
 from langmem_ext import (
     DamagedRow,
@@ -563,6 +566,22 @@ async def test_a_fork_that_cannot_be_made_makes_nothing(saver: DeltaSaver, calls
     with pytest.raises(ThreadNotFound):
         await calls.call(threads, "fork", "nope")
     assert await calls.call(threads, "count", status=None) == 2
+
+
+class DeltaState(TypedDict):
+    messages: Annotated[list[Any], DeltaChannel(_messages_delta_reducer, snapshot_frequency=10)]
+
+
+async def test_a_fork_at_a_message_that_only_the_graph_can_find_says_so(saver: DeltaSaver, calls: Calls) -> None:
+    graph: Any = StateGraph(DeltaState).add_node("answer", lambda state: {}).add_edge(START, "answer").compile(checkpointer=saver)
+    graph.invoke({"messages": [HumanMessage("hi", id="m1")]}, config("d"))
+    threads = Threads(saver)
+    for message in ("m1", "nope"):
+        with pytest.raises(InvalidInput, match="DeltaChannel.*fork it at a checkpoint"):
+            await calls.call(threads, "fork", "d", message_id=message)
+    checkpoint = graph.get_state(config("d")).config["configurable"]["checkpoint_id"]
+    copy = await calls.call(threads, "fork", "d", checkpoint_id=checkpoint)
+    assert [message.id for message in graph.get_state(config(copy.id)).values["messages"]] == ["m1"]
 
 
 async def test_a_fork_lives_on_when_its_source_is_deleted(saver: DeltaSaver, calls: Calls, tmp_path: Path) -> None:
