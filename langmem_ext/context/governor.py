@@ -293,13 +293,15 @@ class ContextGovernor(Runnable[Mapping[str, Any], dict[str, Any]]):
         Raises:
             ConversationError: The thread waits for an answer, or its graph has no channel for what is decided.
         """
-        _at_rest(graph, graph.get_state(config))
-        graph.update_state(config, {EVENTS: [RESTORE]})
+        _, events = _at_rest(graph, graph.get_state(config))
+        if events:
+            graph.update_state(config, {EVENTS: [RESTORE]})
 
     async def arestore(self, graph: Pregel[Any, Any, Any, Any], config: RunnableConfig) -> None:
         """Async twin of `restore`."""
-        _at_rest(graph, await graph.aget_state(config))
-        await graph.aupdate_state(config, {EVENTS: [RESTORE]})
+        _, events = _at_rest(graph, await graph.aget_state(config))
+        if events:
+            await graph.aupdate_state(config, {EVENTS: [RESTORE]})
 
 
 def _update(state: Mapping[str, Any], governed: Governed) -> dict[str, Any]:

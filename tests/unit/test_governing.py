@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from io import StringIO
 from itertools import pairwise
 from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+from rich.console import Console
 
 from langmem_ext.context.decisions import RESTORE, ContextEvent
 from langmem_ext.context.govern import govern
+from langmem_ext.context.plan import Plan
 from langmem_ext.context.planning import Governed
 from langmem_ext.context.policy import ContextPolicy
 from langmem_ext.errors import ContextOverflow, InvalidInput
@@ -378,8 +381,22 @@ def test_what_is_no_event_is_refused(events: Any) -> None:
 # -- what it says of itself ------------------------------------------------------------------------------------------------------------
 
 
+def printed(plan: Plan) -> list[str]:
+    """The lines that rich makes of a plan, without what fills them up."""
+    console = Console(width=100, record=True, file=StringIO())
+    console.print(plan)
+    return [" ".join(line.split()) for line in console.export_text().splitlines()]
+
+
 def test_a_plan_prints_as_a_table() -> None:
     plan = run(chat(30), 1_000).plan
     assert "messages, for which an extract stands" in str(plan)
     assert "<table>" in plan._repr_html_()
+    assert printed(plan) == [" ".join(row) for row in plan.rows]
     assert plan.after < plan.before
+
+
+def test_a_plan_shows_words_of_others_as_they_are() -> None:
+    plan = Plan(100, 90, 90, 5, 5, stop="[red]<b>look</b> was called again")
+    assert "&lt;b&gt;look&lt;/b&gt;" in plan._repr_html_()
+    assert printed(plan)[-1] == "turn ended [red]<b>look</b> was called again"

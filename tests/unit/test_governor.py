@@ -293,6 +293,16 @@ def test_the_strategy_by_messages_makes_two_of_a_conversation_on_demand() -> Non
     ]
 
 
+def test_where_there_is_nothing_to_do_nothing_is_written() -> None:
+    one = governor(summing_up, budget=30_000)
+    graph, config = graph_with(one, []), {"configurable": {"thread_id": "t"}}
+    assert one.compact(graph, config).added == ()
+    one.restore(graph, config)
+    asyncio.run(one.acompact(graph, config))
+    asyncio.run(one.arestore(graph, config))
+    assert list(graph.get_state_history(config)) == []
+
+
 def test_a_compaction_that_fails_changes_nothing() -> None:
     sent: list[list[BaseMessage]] = []
     one = governor(failing, budget=30_000)
