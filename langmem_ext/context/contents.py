@@ -54,10 +54,12 @@ def answered_in_place(message: AIMessage, following: BaseMessage | None) -> AIMe
 
     Args:
         message: The answer.
-        following: The message behind it. An answer that was paused goes on there; the last of all is left alone, as it may be paused.
+        following: The message behind it. An answer that was paused goes on there; the last of all is left alone, as it may be paused, but for
+            one that calls tools: behind it come their results.
     """
     content: Any = message.content
-    if following is None or not isinstance(content, list):
+    paused = following is None and not message.tool_calls and not message.invalid_tool_calls
+    if paused or not isinstance(content, list):
         return message
     rest: Any = following.content if isinstance(following, AIMessage) and isinstance(following.content, list) else []
     found = {block.get("tool_use_id") for block in content + rest if isinstance(block, dict)}

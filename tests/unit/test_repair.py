@@ -221,6 +221,9 @@ def test_what_a_provider_asked_its_own_tools_is_answered_in_place() -> None:
     paused = [HumanMessage("hi"), AIMessage([said, search], response_metadata=own), AIMessage([found, said], response_metadata=own)]
     assert repair(paused, ANTHROPIC).messages is paused
     assert repair(paused[:2], ANTHROPIC).messages == paused[:2]
+    both = repair([HumanMessage("hi"), call("a", content=[said, search], response_metadata=own)], ANTHROPIC)
+    assert both.messages[1].content == [said]
+    assert repair(both.messages, ANTHROPIC) == Repaired(both.messages)
 
 
 def test_what_was_asked_of_a_screen_keeps_its_result() -> None:
