@@ -54,8 +54,8 @@ def answered_in_place(message: AIMessage, following: BaseMessage | None) -> AIMe
 
     Args:
         message: The answer.
-        following: The message behind it. An answer that was paused goes on there; the last of all is left alone, as it may be paused, but for
-            one that calls tools: behind it come their results.
+        following: The message behind it. An answer that was paused goes on there; the last of all is left alone, as it may be paused, but
+            for one that calls tools: behind it come their results.
     """
     content: Any = message.content
     paused = following is None and not message.tool_calls and not message.invalid_tool_calls
