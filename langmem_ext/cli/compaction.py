@@ -12,6 +12,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from langmem_ext.cli.control_characters import printable
 from langmem_ext.cli.desk import Desk
 from langmem_ext.cli.outcome import in_a_line
 from langmem_ext.context.governor import ContextGovernor
@@ -54,7 +55,7 @@ class Compacted:
         table.add_column(style="dim")
         table.add_column()
         for name, value in self.rows:
-            table.add_row(name, Text(value))
+            table.add_row(Text(printable(name)), Text(printable(value)))
         return table
 
 

@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from langmem_ext.cli.terminal import printable
+from langmem_ext.cli.control_characters import printable
 from langmem_ext.transfer import ImportProgress, ImportReport, import_checkpoints
 
 TENTHS: Final = 10

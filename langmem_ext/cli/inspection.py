@@ -15,7 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 from rich.text import Text
 
-from langmem_ext.cli.terminal import printable
+from langmem_ext.cli.control_characters import printable
 from langmem_ext.doctor import examine
 from langmem_ext.statistics import Statistics, stats
 from langmem_ext.storage.examination import Report
@@ -80,7 +80,7 @@ def _show(report: Report, *, fix: bool) -> None:
         for finding in report.findings:
             state = Text("fixed", style="green") if finding.fixed else Text(finding.severity, style=STYLES[finding.severity])
             message = finding.message + (f"\nneeded by {', '.join(finding.checkpoints)}" if finding.checkpoints else "")
-            table.add_row(state, printable(finding.thread or ""), Text(printable(finding.place)), Text(printable(message)))
+            table.add_row(state, Text(printable(finding.thread or "")), Text(printable(finding.place)), Text(printable(message)))
         console.print(table)
     console.print(Text(_summary(report, fix=fix), style="green" if report.ok else "bold"))
 

@@ -19,8 +19,9 @@ from rich.table import Table
 from rich.text import Text
 
 from langmem_ext.cli.config import settings_with
+from langmem_ext.cli.control_characters import json_line, printable
 from langmem_ext.cli.outcome import require_yes
-from langmem_ext.cli.terminal import COLOURS, printable
+from langmem_ext.cli.terminal import COLOURS
 from langmem_ext.cli.thread import line_of
 from langmem_ext.errors import InvalidInput, StorageUnavailable, ThreadNotFound
 from langmem_ext.log import MessageLog, existing, owner_key, sqlite_path
@@ -113,7 +114,7 @@ def list_with(
         left_out = threads.count(**wanted) - len(found) if limit and len(found) == limit else 0
     if as_json or not interactive:
         for thread in found:
-            typer.echo(json.dumps(as_data(thread), ensure_ascii=False) if as_json else columns_of(thread, settings.title_length))
+            typer.echo(json_line(as_data(thread)) if as_json else columns_of(thread, settings.title_length))
     elif found:
         Console(highlight=False).print(table_of(found, datetime.now(UTC), settings.title_length))
     if not found:
@@ -165,7 +166,7 @@ def table_of(found: Sequence[ThreadInfo], now: datetime, length: int) -> Table:
         if noted := printable(", ".join(_noted(thread))):
             # On a line of its own: beside the rest, nothing of the title would be left in a narrow window.
             title = Text.assemble(title, *("\n" if title else ""), (noted, "yellow"))
-        table.add_row(printable(shown), title, f"{thread.messages:,}", age(thread.updated_at, now))
+        table.add_row(Text(printable(shown)), title, f"{thread.messages:,}", age(thread.updated_at, now))
     return table
 
 
@@ -220,7 +221,7 @@ def count_with(db: str | None, owner: str | None, *, as_json: bool) -> None:
         found = threads.stats()
     if as_json:
         by_tool = [{"tool": tool, "threads": count} for tool, count in found.by_tool.items()]
-        typer.echo(json.dumps(dataclasses.asdict(found) | {"by_tool": by_tool}, ensure_ascii=False))
+        typer.echo(json_line(dataclasses.asdict(found) | {"by_tool": by_tool}))
         return
     for name in ("threads", "turns", "messages", "tokens", "waiting"):
         typer.echo(f"{name}\t{getattr(found, name)}")
@@ -242,7 +243,7 @@ def show_with(db: str | None, owner: str | None, name: str, *, as_json: bool) ->
     with opened(settings_for(db, owner), read_only=True) as threads:
         data = as_data(find(threads, name))
     if as_json:
-        typer.echo(json.dumps(data, ensure_ascii=False))
+        typer.echo(json_line(data))
         return
     for field, value in data.items():
         if value not in (None, (), {}):
@@ -269,11 +270,11 @@ def history_with(db: str | None, owner: str | None, name: str, *, last: int | No
     for message in messages:
         line = line_of(message)
         if as_json:
-            typer.echo(json.dumps(line.data(), ensure_ascii=False))
+            typer.echo(json_line(line.data()))
         elif interactive:
-            console.print(Text.assemble((f"{line.role} ", COLOURS.get(line.role, "bold")), ("› ", "dim"), printable(line.text)))
+            console.print(Text.assemble((f"{printable(line.role)} ", COLOURS.get(line.role, "bold")), ("› ", "dim"), printable(line.text)))
         else:
-            typer.echo(f"{line.role}: {' '.join(printable(line.text).splitlines())}")
+            typer.echo(f"{printable(line.role)}: {' '.join(printable(line.text).splitlines())}")
 
 
 # -- changes -----------------------------------------------------------------------------------------------------------------------------
@@ -296,7 +297,7 @@ def change_with(
     with opened(settings_for(db, owner), read_only=False) as threads:
         for found in [find(threads, name) for name in names]:
             changed = change(threads, found.id)
-            typer.echo(json.dumps(as_data(changed), ensure_ascii=False) if as_json else printable(changed.id))
+            typer.echo(json_line(as_data(changed)) if as_json else printable(changed.id))
             if told is not None and not as_json:
                 typer.echo(f"langmem-ext: {printable(told(changed))}", err=True)
 

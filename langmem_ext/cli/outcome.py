@@ -10,6 +10,7 @@ from typing import Final
 
 import typer
 
+from langmem_ext.cli.control_characters import printable
 from langmem_ext.errors import InvalidInput, LangmemExtError, MissingExtra, SettingsError
 
 READER_GONE: Final = 141
@@ -28,14 +29,15 @@ def clear_errors() -> Iterator[None]:
         yield
         sys.stdout.flush()  # what cannot be written is said here, and not by the interpreter when it ends
     except LangmemExtError as error:
-        typer.echo(f"langmem-ext: {error}", err=True)
+        typer.echo(f"langmem-ext: {printable(str(error))}", err=True)
         raise typer.Exit(2 if isinstance(error, InvalidInput | MissingExtra | SettingsError) else 1) from error
     except BrokenPipeError as error:
         _write_no_more()
         raise typer.Exit(READER_GONE) from error
     except OSError as error:
         _write_no_more()
-        typer.echo(f"langmem-ext: {error.filename or 'the output'} cannot be used: {error.strerror or error}", err=True)
+        what = f"{error.filename or 'the output'} cannot be used: {error.strerror or error}"
+        typer.echo(f"langmem-ext: {printable(what)}", err=True)
         raise typer.Exit(1) from error
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -12,7 +11,7 @@ from langchain_core.callbacks import BaseCallbackHandler
 from pydantic import JsonValue
 from rich.console import RenderableType
 
-from langmem_ext.cli.terminal import printable
+from langmem_ext.cli.control_characters import json_line, printable
 from langmem_ext.cli.thread import Line
 from langmem_ext.waiting.turn import Turn
 
@@ -55,7 +54,7 @@ class Pipe:
         if self._as_json:
             self._print_json(_shown(turn))
         else:
-            print(" ".join(turn.reply.split("\n")), flush=True)
+            print(" ".join(printable(turn.reply).split("\n")), flush=True)
 
     def question(self, turn: Turn) -> None:
         """Say what waits; it is the reply to no line of this input."""
@@ -67,14 +66,14 @@ class Pipe:
             if self._as_json:
                 self._print_json(line.data())
             else:
-                print(f"{line.role}: {' '.join(printable(line.text).splitlines())}", flush=True)
+                print(f"{printable(line.role)}: {' '.join(printable(line.text).splitlines())}", flush=True)
 
     def state(self, report: dict[str, JsonValue]) -> None:
         """Print what the thread remembers."""
         if self._as_json:
             self._print_json(report)
         else:
-            print("; ".join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in report.items()), flush=True)
+            print("; ".join(f"{name}={json_line(value)}" for name, value in report.items()), flush=True)
 
     def rows(self, shown: Iterable[RenderableType], lines: Iterable[str], data: Iterable[object]) -> None:
         """Print lines, or objects of JSON."""
@@ -90,7 +89,7 @@ class Pipe:
         print(f"langmem-ext: {printable(text)}", file=sys.stderr, flush=True)
 
     def _print_json(self, data: object) -> None:
-        print(json.dumps(data, ensure_ascii=False), flush=True)
+        print(json_line(data), flush=True)
 
 
 def _shown(turn: Turn) -> dict[str, object]:

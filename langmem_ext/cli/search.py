@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -14,9 +13,9 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from langmem_ext.cli.control_characters import json_line, printable
 from langmem_ext.cli.listing import age, find, opened, settings_for
 from langmem_ext.cli.moments import moment_of
-from langmem_ext.cli.terminal import printable
 from langmem_ext.errors import InvalidInput, StorageUnavailable
 from langmem_ext.types import SearchHit
 
@@ -57,7 +56,7 @@ def search_with(
         hits = look(read_only=True)
     if as_json or not interactive:
         for hit in hits:
-            typer.echo(json.dumps(hit_data(hit), ensure_ascii=False) if as_json else hit_columns(hit))
+            typer.echo(json_line(hit_data(hit)) if as_json else hit_columns(hit))
     elif hits:
         console, now = Console(highlight=False), datetime.now(UTC)
         for line in shown(hits, now):
@@ -73,7 +72,7 @@ def _told() -> Iterator[None]:
         warnings.simplefilter("always", UserWarning)
         yield
     for warning in caught:
-        typer.echo(f"langmem-ext: {warning.message}", err=True)
+        typer.echo(f"langmem-ext: {printable(str(warning.message))}", err=True)
 
 
 def hit_data(hit: SearchHit) -> dict[str, object]:

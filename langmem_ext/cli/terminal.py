@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
@@ -18,6 +17,7 @@ from rich.status import Status
 from rich.table import Table
 from rich.text import Text
 
+from langmem_ext.cli.control_characters import printable
 from langmem_ext.cli.thread import Line
 from langmem_ext.errors import LangmemExtError
 from langmem_ext.types import ThreadInfo
@@ -119,7 +119,7 @@ class Terminal:
         self._console.print(Text(printable(text), style="dim"))
 
     def _say(self, role: str, text: str) -> None:
-        self._console.print(Text.assemble((f"{role} ", COLOURS.get(role, "bold")), ("› ", "dim"), printable(text)))
+        self._console.print(Text.assemble((f"{printable(role)} ", COLOURS.get(role, "bold")), ("› ", "dim"), printable(text)))
 
 
 class CommandCompleter(Completer):
@@ -181,11 +181,6 @@ class _Progress(BaseCallbackHandler):
     def on_chat_model_start(self, serialized: dict[str, Any] | None, messages: Any, **kwargs: Any) -> None:
         """A model begins."""
         self._status.update(Text("thinking …"))
-
-
-def printable(text: str) -> str:
-    """The text without the control characters by which stored words could steer the terminal."""
-    return "".join(char if char in "\n\t" or unicodedata.category(char) != "Cc" else "�" for char in text)
 
 
 def _words(value: JsonValue) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from io import StringIO
 from pathlib import Path
@@ -13,8 +13,8 @@ from typing import Any, Final, TextIO
 
 import typer
 
+from langmem_ext.cli.control_characters import escaped, json_line, printable
 from langmem_ext.cli.listing import counted, find, opened, settings_for
-from langmem_ext.cli.terminal import printable
 from langmem_ext.errors import InvalidInput, LangmemExtError
 from langmem_ext.log import MessageLog, sqlite_path
 from langmem_ext.places import Place
@@ -48,8 +48,11 @@ def export_with(
     wanted: Any = format_for(to) if form is None else form
     with opened(settings_for(db, owner), read_only=True) as threads:
         ids = [find(threads, name).id for name in names]
-        # JSON lines have no control characters; Markdown has the words as they were said.
-        target: Place = Shown(sys.stdout) if (to, wanted) == ("-", "markdown") else to
+        target: Place = to
+        if to == "-" and wanted == "markdown":
+            target = Shown(sys.stdout, printable)
+        elif to == "-" and sys.stdout.isatty():
+            target = Shown(sys.stdout, escaped)
         done = threads.export_to(target, *dict.fromkeys(ids), format=wanted, include_sensitive=sensitive)
     if as_json:
         typer.echo(json.dumps(dataclasses.asdict(done)))
@@ -67,15 +70,17 @@ class Shown(StringIO):
 
     Args:
         target: Where to.
+        harmless: Makes a text harmless.
     """
 
-    def __init__(self, target: TextIO) -> None:
+    def __init__(self, target: TextIO, harmless: Callable[[str], str]) -> None:
         super().__init__()
         self._target = target
+        self._harmless = harmless
 
     def write(self, text: str, /) -> int:
         """Pass it on."""
-        self._target.write(printable(text))
+        self._target.write(self._harmless(text))
         return len(text)
 
 
@@ -100,7 +105,7 @@ def import_with(db: str | None, owner: str | None, source: str, *, keep_ids: boo
         raise
     if as_json:
         data = {"ids": dict(done.ids), "skipped": list(done.skipped), "messages": done.messages, "checkpoints": done.checkpoints}
-        typer.echo(json.dumps(data, ensure_ascii=False))
+        typer.echo(json_line(data))
         return
     for was, became in done.ids.items():
         typer.echo(printable(became) if was == became else f"{printable(was)}\t{printable(became)}")

@@ -11,23 +11,29 @@ import stat
 import subprocess
 import sys
 import time
+import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, nullcontext
+from datetime import UTC, datetime
+from io import StringIO
 from pathlib import Path
 
 import pexpect
 import pytest
+from langchain_core.messages import HumanMessage
 from langgraph.graph import StateGraph
 from langgraph.pregel import Pregel
+from rich.console import Console
 from typer.testing import CliRunner, Result
 
-from langmem_ext import DeltaSaver, InvalidInput, Settings, __version__
+from langmem_ext import DeltaSaver, InvalidInput, Settings, Threads, __version__
 from langmem_ext.cli.app import app
 from langmem_ext.cli.chat import talk
 from langmem_ext.cli.chat_commands import COMMANDS
+from langmem_ext.cli.control_characters import printable
 from langmem_ext.cli.desk import Desk
 from langmem_ext.cli.graph_choice import choose_graph
-from langmem_ext.cli.terminal import printable
+from langmem_ext.cli.listing import table_of
 from langmem_ext.messages.annotations import HIDDEN
 from langmem_ext.waiting.turn import Turn
 
@@ -37,6 +43,7 @@ SLOW_GRAPH = '''
 """The order desk with a tool that waits until a file is there, and counts its calls."""
 
 import time
+import unicodedata
 from pathlib import Path
 
 from langchain_core.tools import tool
@@ -395,6 +402,76 @@ def test_ctrl_c_between_two_turns_does_not_end_the_chat(folder: Path) -> None:
 
 def test_stored_words_cannot_steer_the_terminal() -> None:
     assert printable("a\x1b[2Jb\x07\n\tc é 👩\u200d🚀") == "a�[2Jb�\n\tc é 👩\u200d🚀"
+
+
+EVIL = "word\x1b[2J\x9b31m\x7f\x07\r[/b]"
+"""Escape sequences of seven bits and of eight, and rich's markup."""
+
+EVIL_GRAPH = f"""
+from langchain_core.messages import AIMessage, ToolMessage
+from langgraph.graph import START, MessagesState, StateGraph
+
+EVIL = {EVIL!r}
+
+
+def answer(state):
+    if state["messages"][-1].text == "fail":
+        raise RuntimeError(EVIL)
+    call = {{"name": EVIL, "args": {{}}, "id": "c1"}}
+    told = [AIMessage("", tool_calls=[call]), ToolMessage(EVIL, name=EVIL, tool_call_id="c1"), AIMessage(EVIL)]
+    return {{"messages": told}}
+
+
+graph = StateGraph(MessagesState).add_node("answer", answer).add_edge(START, "answer")
+"""
+
+
+@pytest.fixture
+def evil(folder: Path) -> Path:
+    """A thread whose id, title, tag, tool and messages would steer a terminal."""
+    (folder / "evil.py").write_text(EVIL_GRAPH)
+    with DeltaSaver.open("evil.db") as saver:
+        graph = choose_graph("evil.py:graph", None)(saver)
+        graph.invoke({"messages": [HumanMessage(EVIL)]}, {"configurable": {"thread_id": EVIL}})
+        threads = Threads(saver)
+        threads.tag(EVIL, EVIL.replace("\r", ""))
+        threads.note(EVIL, {EVIL: EVIL})
+    return folder
+
+
+def assert_harmless(text: str) -> None:
+    assert not [char for char in text if unicodedata.category(char) == "Cc" and char not in "\n\t"]
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+@pytest.mark.usefixtures("evil")
+def test_nothing_that_was_stored_or_is_said_reaches_the_terminal_as_it_is(as_json: bool) -> None:
+    commands = [
+        ["list"],
+        ["stats"],
+        ["rename", "word", EVIL],
+        *([name, "word"] for name in ("show", "history", "search", "fork", "archive")),
+    ]
+    for words in (*commands, ["export", "word", "--format", "markdown"], ["show", f"no {EVIL}"]):
+        done = CliRunner().invoke(app, ["threads", *words, "--db", "evil.db", *(["--json"] if as_json and "export" not in words else [])])
+        assert done.exit_code == (0 if f"no {EVIL}" not in words else 1), done.output
+        assert_harmless(done.output)
+    said = ["hello", "/history", "/sessions", "/search word", "/params", "/state", "/export", "fail"]
+    done = chat_here("--graph", "evil.py:graph", "--db", "evil.db", "--resume", EVIL, *(["--json"] if as_json else []), lines=said)
+    assert "the graph failed" in done.output
+    assert_harmless(done.output)
+    if as_json:
+        assert EVIL in {value for line in done.stdout.splitlines() for value in json.loads(line).values() if isinstance(value, str)}
+
+
+@pytest.mark.usefixtures("evil")
+def test_a_table_for_a_person_shows_it_harmless_too() -> None:
+    with DeltaSaver.open("evil.db") as saver:
+        found = Threads(saver).list()
+    shown = StringIO()
+    Console(file=shown, width=200, force_terminal=True, color_system=None).print(table_of(found, datetime.now(UTC), 0))
+    assert_harmless(shown.getvalue())
+    assert "[/b]" in shown.getvalue(), "an id is no markup"
 
 
 # -- bad input -----------------------------------------------------------------------------------------------------------------------------
