@@ -146,7 +146,7 @@ def follow(run: Run, opened: Open, budget: int, found: Findings, *, others: bool
             found.see("refused_wrongly", where, seen=prefix.needed() <= budget)
             continue
         judge(prefix, request.messages, budget, found, where)
-        if others:
+        if others and prefix.loop() < STOP:  # of a turn that is ended nothing is sent
             again = opened(budget)(request.messages).messages
             found.see("changed_again", where, seen=_bytes(again or ()) != _bytes(request.messages))
         if prefix.calls_model:

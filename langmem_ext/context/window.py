@@ -224,8 +224,8 @@ def _fuller(thread: ThreadView, decisions: Decisions, room: Room, pins: _Pins, c
     over = sizes[earlier] + (room.text if pins.leave_out(thread.start(decisions), earlier) else 0)
     events = plan_squeeze(thread, decisions, range(earlier, cut.start), over - room.target)
     if events is None:
-        # Nothing of it can be cut down: it is shown as it is if that leaves some room for what comes.
-        events = [] if over <= (room.target + room.limit) // 2 else None
+        # Nothing of it can be cut down: it is shown as it is, if it fits.
+        events = [] if over <= room.limit else None
     return cut if events is None else Cut(earlier, tuple(at for at in cut.kept if at < earlier), tuple(events))
 
 

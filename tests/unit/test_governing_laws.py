@@ -138,7 +138,9 @@ def test_nothing_is_done_where_nothing_needs_to_be(messages: list[BaseMessage], 
 @settings(max_examples=MANY)
 @given(talks(damaged=True, thinking=True), budgets)
 def test_governing_what_was_governed_changes_nothing(messages: list[BaseMessage], budget: int) -> None:
-    once = governed(messages, budget).messages
+    result = governed(messages, budget)
+    assume(result.plan.stop is None)  # of a turn that is ended nothing is sent
+    once = result.messages
     assert bytes_of(govern(once, budget=budget, counter=COUNTER).messages) == bytes_of(once)
 
 
