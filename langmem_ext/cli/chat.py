@@ -79,8 +79,8 @@ def chat_with(
 
 def talk(desk: Desk, screen: Screen) -> int:
     """Chat until the input ends; 1 if something failed and no person is there to try again, else 0."""
-    if not _finish(desk, screen) and not screen.interactive:
-        return 1
+    if not _finish(desk, screen) and not screen.interactive and desk.thread.waits:
+        return 1  # another graph's turn that fails again is left behind by the next message
     while True:
         try:
             exit_code = _step(desk, screen)

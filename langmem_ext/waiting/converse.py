@@ -6,6 +6,7 @@ one async. It looks at the thread before every call, because a process may have 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -26,6 +27,8 @@ from langmem_ext.waiting.turn import Turn, asked_by, messages_of, pending_interr
 
 RECURSION_LIMIT = 60
 
+_log = logging.getLogger(__name__)
+
 
 def converse(
     graph: Pregel[Any, Any, Any, Any],
@@ -43,7 +46,9 @@ def converse(
     same call with the same `message_id` finishes the turn and does not deliver it twice.
 
     A graph without the channel `waiting_for_param` is driven too: its interrupt is resumed with the plain text. Its thread does not record
-    the id of such an answer, so only messages that begin a turn can be sent again there.
+    the id of such an answer, so only messages that begin a turn can be sent again there. A turn of its that fails once more before another
+    message is left as it stands, with a warning, and the message begins a turn behind it, as LangGraph has it: the messages of both are in
+    the thread, and no message can stand in the way of all that follow.
 
     Args:
         graph: A graph compiled with a checkpointer.
@@ -69,7 +74,10 @@ def converse(
             except StopIteration as done:
                 return job.turn(done.value)
             if isinstance(call, Run):
-                graph.invoke(call.value, job.config, durability="sync")
+                try:
+                    graph.invoke(call.value, job.config, durability="sync")
+                except Exception as error:  # whatever a node of somebody's graph raises
+                    job.pass_over(call, error)
             snapshot = graph.get_state(job.config)
 
 
@@ -93,7 +101,10 @@ async def aconverse(
             except StopIteration as done:
                 return job.turn(done.value)
             if isinstance(call, Run):
-                await graph.ainvoke(call.value, job.config, durability="sync")
+                try:
+                    await graph.ainvoke(call.value, job.config, durability="sync")
+                except Exception as error:  # as above
+                    job.pass_over(call, error)
             snapshot = await graph.aget_state(job.config)
 
 
@@ -104,9 +115,15 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Invoke the graph, with a message, an answer, or None to go on where it stands; then read the thread's latest state."""
+    """Invoke the graph, with a message, an answer, or None to go on where it stands; then read the thread's latest state.
+
+    Attributes:
+        value: What it is invoked with.
+        may_fail: Whether an error of it is passed over.
+    """
 
     value: Any
+    may_fail: bool = False
 
 
 Steps: TypeAlias = Generator[Look | Run, Any, StateSnapshot]
@@ -146,19 +163,22 @@ class _Job:
     def steps(self) -> Steps:
         """The calls that deliver the message and bring the thread to rest or to a question; ends with the state it is in then."""
         snapshot: StateSnapshot = yield Look()
-        delivered = self._holds_message(snapshot)
+        delivered, failed = self._holds_message(snapshot), False
         while True:
             interrupts = pending_interrupts(snapshot)
-            if snapshot.tasks and not interrupts:
+            if snapshot.tasks and not interrupts and not failed:
                 if self._stands_at_breakpoint(snapshot):
                     return self._left_at_breakpoint(snapshot, delivered)
-                snapshot = yield Run(None)
+                # A waiting graph's nodes fail for no message, and it hears only the last one: none is put behind one that was not heard.
+                may_fail = not delivered and not self._records
+                snapshot = yield Run(None, may_fail=may_fail)
+                failed = may_fail and bool(snapshot.tasks) and not pending_interrupts(snapshot) and not self._stands_at_breakpoint(snapshot)
             elif delivered or self.message is None:
                 return snapshot
             else:
                 value, recorded = self._delivery(snapshot, self.message)
                 snapshot = yield Run(value)
-                delivered = not recorded
+                delivered, failed = not recorded, False
             delivered = delivered or self._holds_message(snapshot)
 
     @property
@@ -196,6 +216,12 @@ class _Job:
             return snapshot
         names = ", ".join(repr(task.name) for task in snapshot.tasks)
         raise ConversationError(f"the thread is stopped at a breakpoint before {names}: go on with graph.invoke(None, config), then send")
+
+    def pass_over(self, call: Run, error: Exception) -> None:
+        """Go on after an error of an earlier message's turn; raise any other."""
+        if not call.may_fail:
+            raise error
+        _log.warning("the turn before failed again on thread %r (%s): it is left as it stands", self.thread_id, type(error).__name__)
 
     def turn(self, snapshot: StateSnapshot) -> Turn:
         return read_turn(snapshot, self.used.usage_metadata)

@@ -355,6 +355,32 @@ def test_a_breakpoint_in_a_waiting_graph_is_not_passed(shop: desk.Shop) -> None:
     assert shop.effects() == [("check_order", {"number": "O-1"})]
 
 
+def stuck() -> Any:
+    """Somebody else's graph that fails whenever the last message says so."""
+
+    def answer(state: Chat) -> dict[str, Any]:
+        if state["messages"][-1].text == "fail":
+            raise RuntimeError("as ever")
+        return {"messages": [AIMessage(f"{len(state['messages'])} seen")]}
+
+    return StateGraph(Chat).add_node("answer", answer).add_edge(START, "answer").compile(checkpointer=InMemorySaver())
+
+
+async def test_a_turn_that_always_fails_stands_in_no_other_messages_way(caplog: pytest.LogCaptureFixture) -> None:
+    app = stuck()
+    for text, message_id in (("fail", "m1"), ("fail", "m1"), ("", None)):
+        with pytest.raises(RuntimeError, match="as ever"):
+            converse(app, text, thread_id="t", message_id=message_id)
+    with pytest.raises(RuntimeError, match="as ever"):
+        await aconverse(app, "fail", thread_id="t", message_id="m2")
+    assert (await aconverse(app, "go on", thread_id="t", message_id="m3")).reply == "3 seen"
+    assert converse(app, "fine", thread_id="t").reply == "5 seen"
+    assert converse(app, "go on", thread_id="t", message_id="m3").reply == "5 seen", "it was delivered twice"
+    assert [message.text for message in messages(app)] == ["fail", "fail", "go on", "3 seen", "fine", "5 seen"]
+    assert [record.levelname for record in caplog.records] == ["WARNING", "WARNING"]
+    assert "as ever" not in caplog.text
+
+
 def test_a_graph_that_takes_no_messages_is_refused() -> None:
     class Counter(TypedDict):
         count: int
