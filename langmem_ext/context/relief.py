@@ -128,12 +128,13 @@ class Relief:
         limit, aim = self._limit - less, self._aim
         return Room(limit, min(aim.tokens - less, limit), aim.floor, text, aim.messages)
 
-    def _important(self) -> list[int]:
-        """Where the messages stand that are marked as important, newest first."""
+    def _important(self) -> list[tuple[int, ...]]:
+        """Where the messages stand that are marked as important, each with what it cannot be sent without, newest first."""
         if self._thread.policy.strategy != "hybrid":
             return []
         messages = self._thread.messages
-        return [at for at in range(len(messages) - 1, -1, -1) if notes_of(vars(messages[at])).get("important") is True]
+        marked = [at for at in range(len(messages) - 1, -1, -1) if notes_of(vars(messages[at])).get("important") is True]
+        return list(dict.fromkeys(map(self._thread.whole, marked)))
 
     def _size(self, decisions: Decisions, cut: Cut) -> int:
         if not self._covered(decisions, cut):

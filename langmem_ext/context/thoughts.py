@@ -57,6 +57,8 @@ def without_thoughts(message: BaseMessage, rules: ProviderRules = BOTH) -> BaseM
         message: A message that may lose them (`strippable`).
         rules: Who it is sent to: Gemini is sent its signatures of calls as long as the calls are shown.
     """
+    if message.content.__class__ is str and not message.additional_kwargs:
+        return message  # nearly all of them
     if not isinstance(message, AIMessage) or _is_bound(message):
         return message
     kept = {key: value for key, value in message.additional_kwargs.items() if not _tells_thoughts(key, rules)}

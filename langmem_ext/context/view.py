@@ -120,7 +120,20 @@ class ThreadView:
     @cached_property
     def _named(self) -> frozenset[int]:
         """What the caller has pinned."""
-        return frozenset(at for at, message in enumerate(self.messages) if message.id in self._pins) if self._pins else frozenset()
+        named = [at for at, message in enumerate(self.messages) if message.id in self._pins] if self._pins else []
+        return frozenset(place for at in named for place in self.whole(at))
+
+    def whole(self, position: int) -> tuple[int, ...]:
+        """Where the message stands, and what it cannot be sent without: a call's results, a result's call and its other results."""
+        asking = position
+        if isinstance(result := self.messages[position], ToolMessage):
+            before = range(position - 1, -1, -1)
+            asking = next((at for at in before if result.tool_call_id in call_ids(self.messages[at])), position)
+        calls = {*call_ids(self.messages[asking])}
+        end = asking + 1
+        while calls and end < len(self) and isinstance(self.messages[end], ToolMessage):
+            end += 1
+        return tuple(sorted({*range(asking, end), position}))
 
     @cached_property
     def latest_round(self) -> int:
@@ -132,6 +145,8 @@ class ThreadView:
     def shown(self, position: int, decisions: Decisions) -> BaseMessage:
         """A message as it is shown; the message itself where nothing of it is left out."""
         message = self.messages[position]
+        if message.__class__ is HumanMessage:
+            return message
         if isinstance(message, ToolMessage):
             key = self.key(position)
             if key in decisions.trims:

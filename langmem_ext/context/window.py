@@ -144,14 +144,14 @@ def _cost_of(thread: ThreadView, at: int, chars: int) -> int:
 # -- where a thread is cut -----------------------------------------------------------------------------------------------------------------
 
 
-def plan_cut(thread: ThreadView, decisions: Decisions, room: Room, important: Iterable[int] = ()) -> Cut | None:
+def plan_cut(thread: ThreadView, decisions: Decisions, room: Room, important: Iterable[Sequence[int]] = ()) -> Cut | None:
     """Where the thread is cut so that the request fits; None where it fits nowhere.
 
     Args:
         thread: The thread.
         decisions: What holds; outputs that are cut down cost what is shown of them.
         room: What the request may cost.
-        important: Messages that stay, newest first, as far as a quarter of the room goes.
+        important: Messages that stay, each with what it cannot be sent without, newest first, as far as a quarter of the room goes.
     """
     old = thread.start(decisions)
     costs = [thread.cost(at, decisions) for at in range(old, len(thread))]
@@ -192,13 +192,13 @@ class _Pins:
         return self._were or start - old > bisect_left(self._places, start) - bisect_left(self._places, old)
 
 
-def _within(thread: ThreadView, decisions: Decisions, important: Iterable[int], tokens: int) -> frozenset[int]:
-    kept = set()
-    for at in important:
-        tokens -= thread.cost(at, decisions)
+def _within(thread: ThreadView, decisions: Decisions, important: Iterable[Sequence[int]], tokens: int) -> frozenset[int]:
+    kept = set[int]()
+    for places in important:
+        tokens -= sum(thread.cost(at, decisions) for at in places)
         if tokens < 0:
             break
-        kept.add(at)
+        kept.update(places)
     return frozenset(kept)
 
 

@@ -24,7 +24,10 @@ def plan_old_outputs(thread: ThreadView, decisions: Decisions) -> list[ContextEv
 
 
 def plan_zoned_cut(thread: ThreadView, decisions: Decisions) -> Cut | None:
-    """The dropped middle, between the first run and the newest messages; None where there are not too many messages."""
+    """The dropped middle, between the first run and the newest messages; None where there are not too many messages.
+
+    A question of the user's that is older than the newest messages stays, with system messages and what the caller has pinned.
+    """
     start = thread.start(decisions)
     shown: list[tuple[int | None, BaseMessage]] = [(at, thread.messages[at]) for at in thread.before(start, decisions)]
     if start and decisions.cut is not None:
@@ -35,4 +38,5 @@ def plan_zoned_cut(thread: ThreadView, decisions: Decisions) -> Cut | None:
         return None
     kept = tuple(at for at, _ in shown[: zones.head_end] if at is not None)
     tail = next((at for at, _ in shown[zones.tail_start :] if at is not None), len(thread))
-    return Cut(tail, kept)
+    pinned = (at for at in thread.pinned if at < tail and at != thread.first_user)
+    return Cut(tail, tuple(sorted({*kept, *pinned})))

@@ -188,6 +188,49 @@ def test_messages_marked_as_important_stay_word_for_word() -> None:
     assert messages[7] not in run(messages, 1_000, policy=ContextPolicy(strategy="summary")).messages
 
 
+@pytest.mark.parametrize("name", ["ai-look-1", "out-look-1"])
+@pytest.mark.parametrize("pinned", [True, False])
+def test_a_call_stays_with_its_results_where_one_of_them_must_be_shown(name: str, pinned: bool) -> None:
+    messages = [*chat(4), *round_of("look", "found", number=1), AIMessage("so", id="so"), *chat(30)[1:]]
+    at = ids(messages).index(name)
+    messages[at] = messages[at].model_copy(update={"additional_kwargs": {"langmem_ext": {"important": not pinned}}})
+    governed = run(messages, 1_000, policy=ContextPolicy(strategy="hybrid"), pins=[name] if pinned else [])
+    round_ = messages[ids(messages).index("ai-look-1") :][:2]
+    assert [message for message in governed.messages if message in round_] == round_
+    assert not any("no-result" in str(message.id) for message in governed.messages)
+
+
+# -- by the number of messages -------------------------------------------------------------------------------------------------------------
+
+
+def test_the_strategy_by_messages_does_as_it_says() -> None:
+    messages = chat(30)[1:-1]
+    policy = ContextPolicy(strategy="messages", max_messages=10)
+    first = run(messages[:9], 100_000, policy=policy)
+    assert first.messages == messages[:9]
+    cut = run([*messages[:10], messages[10]], 100_000, policy=policy)
+    assert [message.text[:60] for message in cut.messages] == [
+        *(message.text[:60] for message in messages[:2]),
+        "[Earlier conversation trimmed — 4 messages removed to stay w",
+        *(message.text[:60] for message in messages[6:11]),
+    ]
+
+
+def test_the_strategy_by_messages_trims_all_outputs_but_the_last() -> None:
+    rounds = [message for number in range(3) for message in round_of("look", "x" * 3_000, number=number)]
+    governed = run([HumanMessage("look", id="q"), *rounds], 100_000, policy=ContextPolicy(strategy="messages"))
+    texts = [message.text for message in governed.messages if isinstance(message, ToolMessage)]
+    assert texts == [*(["x" * 2_000 + "\n[…truncated, 3000 chars total]"] * 2), "x" * 3_000]
+
+
+def test_the_strategy_by_messages_keeps_the_question_that_is_being_worked_on() -> None:
+    rounds = [message for number in range(30) for message in round_of("look", f"seen {number}", number=number)]
+    messages = [*chat(2)[1:], *rounds]
+    governed = run(messages, 100_000, policy=ContextPolicy(strategy="messages"), pins=["ai-look-1"])
+    assert {"q0", "a0", "latest", "ai-look-1", "out-look-1"} <= {*ids(governed.messages)}
+    assert len(governed.messages) < 40
+
+
 # -- the same from turn to turn ------------------------------------------------------------------------------------------------------------
 
 
