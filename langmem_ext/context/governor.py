@@ -264,8 +264,13 @@ class ContextGovernor(Runnable[Mapping[str, Any], dict[str, Any]]):
 
     # -- on demand -----------------------------------------------------------------------------------------------------------------------
 
-    def compact(self, graph: Pregel[Any, Any, Any, Any], config: RunnableConfig) -> Plan:
+    def compact(self, graph: Pregel[Any, Any, Any, Any], config: RunnableConfig, *, as_node: str | None = None) -> Plan:
         """Leave out of a thread's requests what can be, now; what was decided is written to its state, its messages stay.
+
+        Args:
+            graph: The graph.
+            config: Which thread.
+            as_node: The node in whose name it is written; only needed where several end a turn at once, and LangGraph asks for one.
 
         Raises:
             ConversationError: The thread waits for an answer, or its graph has no channel for what is decided.
@@ -275,33 +280,38 @@ class ContextGovernor(Runnable[Mapping[str, Any], dict[str, Any]]):
         messages, events = _at_rest(graph, state)
         governed = self.govern(messages, events, **self._known(state.values), forced=True)
         if governed.plan.added:
-            graph.update_state(config, {EVENTS: list(governed.events)})
+            graph.update_state(config, {EVENTS: list(governed.events)}, as_node)
         return governed.plan
 
-    async def acompact(self, graph: Pregel[Any, Any, Any, Any], config: RunnableConfig) -> Plan:
+    async def acompact(self, graph: Pregel[Any, Any, Any, Any], config: RunnableConfig, *, as_node: str | None = None) -> Plan:
         """Async twin of `compact`."""
         state = await graph.aget_state(config)
         messages, events = _at_rest(graph, state)
         governed = await self.agovern(messages, events, **self._known(state.values), forced=True)
         if governed.plan.added:
-            await graph.aupdate_state(config, {EVENTS: list(governed.events)})
+            await graph.aupdate_state(config, {EVENTS: list(governed.events)}, as_node)
         return governed.plan
 
-    def restore(self, graph: Pregel[Any, Any, Any, Any], config: RunnableConfig) -> None:
+    def restore(self, graph: Pregel[Any, Any, Any, Any], config: RunnableConfig, *, as_node: str | None = None) -> None:
         """Undo what was decided about a thread: its next request is chosen anew from all of its messages.
+
+        Args:
+            graph: The graph.
+            config: Which thread.
+            as_node: As of `compact`.
 
         Raises:
             ConversationError: The thread waits for an answer, or its graph has no channel for what is decided.
         """
         _, events = _at_rest(graph, graph.get_state(config))
-        if events:
-            graph.update_state(config, {EVENTS: [RESTORE]})
+        if any(event != RESTORE for event in events):
+            graph.update_state(config, {EVENTS: [RESTORE]}, as_node)
 
-    async def arestore(self, graph: Pregel[Any, Any, Any, Any], config: RunnableConfig) -> None:
+    async def arestore(self, graph: Pregel[Any, Any, Any, Any], config: RunnableConfig, *, as_node: str | None = None) -> None:
         """Async twin of `restore`."""
         _, events = _at_rest(graph, await graph.aget_state(config))
-        if events:
-            await graph.aupdate_state(config, {EVENTS: [RESTORE]})
+        if any(event != RESTORE for event in events):
+            await graph.aupdate_state(config, {EVENTS: [RESTORE]}, as_node)
 
 
 def _update(state: Mapping[str, Any], governed: Governed) -> dict[str, Any]:

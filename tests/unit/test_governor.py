@@ -15,6 +15,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.errors import InvalidUpdateError
 from langgraph.graph import START, StateGraph
 
 from langmem_ext.context.asking import Asking, aanswered
@@ -220,7 +221,7 @@ def test_a_preview_asks_no_model() -> None:
 # -- in a graph ----------------------------------------------------------------------------------------------------------------------------
 
 
-def graph_with(one: ContextGovernor, sent: list[list[BaseMessage]]) -> Any:
+def graph_with(one: ContextGovernor, sent: list[list[BaseMessage]], **compiled: Any) -> Any:
     def answer(state: ContextState) -> dict[str, Any]:
         sent.append(state["llm_input_messages"])
         return {"messages": [AIMessage(f"answer {len(sent)} " + "word " * 40, id=f"b{len(sent)}")]}
@@ -230,7 +231,7 @@ def graph_with(one: ContextGovernor, sent: list[list[BaseMessage]]) -> Any:
     builder.add_node("answer", answer)
     builder.add_edge(START, "govern")
     builder.add_edge("govern", "answer")
-    return builder.compile(checkpointer=InMemorySaver())
+    return builder.compile(checkpointer=InMemorySaver(), **compiled)
 
 
 def test_a_node_sends_less_and_stores_everything() -> None:
@@ -338,6 +339,43 @@ def test_to_compact_leaves_a_question_that_waits_for_its_answer(run: Any) -> Non
 def test_to_compact_is_tried_though_a_summary_has_just_failed(run: Any) -> None:
     failed = run(governor(failing), chat(60))
     assert SUMMARY in texts(run(governor(summing_up), chat(60), failed.events, forced=True).messages)
+
+
+def test_a_thread_that_there_is_not_is_not_made_by_compacting_or_restoring_it() -> None:
+    one = governor(summing_up)
+    graph, config = graph_with(one, []), {"configurable": {"thread_id": "nobody's"}}
+    one.compact(graph, config)
+    one.restore(graph, config)
+    asyncio.run(one.acompact(graph, config))
+    asyncio.run(one.arestore(graph, config))
+    assert list(graph.get_state_history(config)) == []
+
+
+def test_a_thread_that_waits_is_left_alone() -> None:
+    one = governor(summing_up)
+    graph, config = graph_with(one, [], interrupt_before=["answer"]), {"configurable": {"thread_id": "t"}}
+    graph.invoke({"messages": chat(10)}, config)
+    before = graph.get_state(config)
+    for refused in (one.compact, one.restore):
+        with pytest.raises(ConversationError, match="has not ended its turn"):
+            refused(graph, config)
+    assert graph.get_state(config) == before
+
+
+def test_where_several_nodes_end_a_turn_one_is_named() -> None:
+    builder = StateGraph(ContextState)
+    for node in ("left", "right"):
+        builder.add_node(node, lambda state: {})
+        builder.add_edge(START, node)
+    graph, config = builder.compile(checkpointer=InMemorySaver()), {"configurable": {"thread_id": "t"}}
+    one = governor(summing_up, budget=30_000)
+    graph.invoke({"messages": chat(20)}, config)
+    with pytest.raises(InvalidUpdateError, match="as_node"):
+        one.compact(graph, config)
+    one.compact(graph, config, as_node="left")
+    assert graph.get_state(config).values["context_events"]
+    one.restore(graph, config, as_node="left")
+    assert graph.get_state(config).next == ()
 
 
 def test_a_graph_without_the_channel_is_told_so() -> None:
