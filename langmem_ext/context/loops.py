@@ -12,11 +12,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
 from langmem_ext.context.output_text import as_json
 from langmem_ext.errors import InvalidInput
-from langmem_ext.messages.annotations import is_inserted
+from langmem_ext.messages.turns import is_users
 
 NUDGE_AT: Final = 3
 STOP_AT: Final = 6
@@ -95,7 +95,7 @@ def find_loops(messages: Sequence[BaseMessage], at_least: int = 2) -> tuple[Loop
         start -= 1
         if isinstance(message, ToolMessage):
             results[start] = message.content if isinstance(message.content, str) else as_json(message.content)
-        elif isinstance(message, HumanMessage) and not is_inserted(vars(message)):
+        elif is_users(message):
             break
     # Most turns end here: no arguments are looked at before a result has come that often.
     times = Counter(results.values())

@@ -46,7 +46,7 @@ def planning(
     fixed: Mapping[str, int] | None = None,
     forced: bool = False,
 ) -> Governing:
-    """Plan a request. It asks, at most once, what shall stand for the messages that are left out.
+    """Plan a request. It asks what shall stand for the messages that are left out: once, or twice where too much is left by `messages`.
 
     Args:
         thread: The conversation.

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.messages import AIMessage, BaseMessage
 
 from langmem_ext.context.provider import BOTH, CALL_SIGNATURES, THOUGHTS, ProviderRules
-from langmem_ext.messages.annotations import is_inserted
 from langmem_ext.messages.pairing import latest_round
+from langmem_ext.messages.turns import is_users
 
 _KWARGS: Final = ("reasoning_content", "reasoning", "reasoning_details", "thinking", "__openai_function_call_ids__")
 """Where integrations keep thoughts that are not in the content, and what binds calls to them."""
@@ -40,14 +40,10 @@ def strippable(messages: Sequence[BaseMessage], newest: int | None = -1) -> int:
         messages: A conversation, oldest first.
         newest: Where the latest tool round stands, if that is known; None for none.
     """
-    spoken = next((at for at in range(len(messages) - 1, -1, -1) if _is_users(messages[at])), 0)
+    spoken = next((at for at in range(len(messages) - 1, -1, -1) if is_users(messages[at])), 0)
     if newest is None:
         return spoken
     return min(spoken, latest_round(messages) if newest < 0 else newest)
-
-
-def _is_users(message: BaseMessage) -> bool:
-    return isinstance(message, HumanMessage) and not is_inserted(vars(message))
 
 
 def without_thoughts(message: BaseMessage, rules: ProviderRules = BOTH) -> BaseMessage:

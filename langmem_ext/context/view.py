@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -16,9 +17,9 @@ from langmem_ext.context.repair import repair
 from langmem_ext.context.standing import messages_for, told
 from langmem_ext.context.thoughts import strippable, without_thoughts
 from langmem_ext.context.tool_output import previewed, trimmed
-from langmem_ext.messages.annotations import is_inserted
 from langmem_ext.messages.pairing import call_ids, latest_round
 from langmem_ext.messages.tokens import TokenCounter
+from langmem_ext.messages.turns import is_users
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,17 +100,17 @@ class ThreadView:
 
     def is_users(self, position: int) -> bool:
         """Whether the user said the message."""
-        return _is_users(self.messages[position])
+        return is_users(self.messages[position])
 
     @cached_property
     def first_user(self) -> int:
         """Where the first task stands; the number of messages where there is none."""
-        return next((at for at, message in enumerate(self.messages) if _is_users(message)), len(self))
+        return next((at for at, message in enumerate(self.messages) if is_users(message) and _says_something(message)), len(self))
 
     @cached_property
     def latest_user(self) -> int:
         """Where the user spoke last; -1 where they have not."""
-        return next((at for at in range(len(self) - 1, -1, -1) if _is_users(self.messages[at])), -1)
+        return next((at for at in range(len(self) - 1, -1, -1) if is_users(self.messages[at])), -1)
 
     @cached_property
     def pinned(self) -> frozenset[int]:
@@ -259,13 +260,16 @@ class ThreadView:
         return Request([*known.sent, *new], known.tokens + sum(map(self.counter.count, new)))
 
     def _opening(self, start: int, decisions: Decisions) -> list[BaseMessage]:
-        """What is shown of the messages before `start`, with the text that stands for the others behind the first task."""
+        """What is shown of the messages before `start`, with the text for the others where these begin, behind the first task."""
         if not start:
             return []
         cut = decisions.cut
         before = self.before(start, decisions)
-        head = [self.shown(at, decisions) for at in before if at <= self.first_user]
-        rest = [self.shown(at, decisions) for at in before if at > self.first_user]
+        end = bisect_right(before, self.first_user)
+        while 0 < end < len(before) and before[end] == before[end - 1] + 1:
+            end += 1
+        head = [self.shown(at, decisions) for at in before[:end]]
+        rest = [self.shown(at, decisions) for at in before[end:]]
         return [*head, *(messages_for(cut) if cut is not None else []), *rest]
 
 
@@ -288,5 +292,6 @@ class _Places:
     thoughtless: int | None = None
 
 
-def _is_users(message: BaseMessage) -> bool:
-    return isinstance(message, HumanMessage) and not is_inserted(vars(message))
+def _says_something(message: BaseMessage) -> bool:
+    content = message.content
+    return not content.isspace() if isinstance(content, str) and content else bool(content)

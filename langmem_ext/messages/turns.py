@@ -7,9 +7,14 @@ from dataclasses import dataclass
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
-from langmem_ext.messages.annotations import FileReference, files_of, tool_of, without_files
+from langmem_ext.messages.annotations import FileReference, files_of, is_inserted, tool_of, without_files
 from langmem_ext.messages.pairing import call_ids, safe_boundaries
 from langmem_ext.messages.text import text_of
+
+
+def is_users(message: BaseMessage) -> bool:
+    """Whether the user said the message: it is one of theirs, and was not put into a request."""
+    return isinstance(message, HumanMessage) and not is_inserted(vars(message))
 
 
 @dataclass(frozen=True, slots=True)

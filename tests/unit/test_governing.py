@@ -170,6 +170,11 @@ def test_what_is_pinned_is_there() -> None:
     assert "a3" in ids(governed.messages)
 
 
+def test_the_first_task_is_the_first_that_says_anything() -> None:
+    messages = [HumanMessage(" \n", id="blank"), HumanMessage("", id="empty"), *chat(30)]
+    assert "q0" in ids(run(messages, 1_000).messages)
+
+
 def test_what_is_known_is_told_again() -> None:
     governed = run(chat(30), 1_000, params={"order_id": "O-17"})
     assert any("Known so far:\n- order_id: O-17" in message.text for message in governed.messages)
