@@ -14,7 +14,7 @@ from langmem_ext.context.plan import Plan, contributors
 from langmem_ext.context.policy import Aim
 from langmem_ext.context.relief import Relief
 from langmem_ext.context.standing import LeftOut, Standing
-from langmem_ext.context.view import Request, ThreadView
+from langmem_ext.context.view import ThreadView
 from langmem_ext.errors import ContextOverflow
 from langmem_ext.messages.annotations import INSERTED, notes_of
 
@@ -81,8 +81,12 @@ def planning(
         new += found
         request = thread.request(decisions.and_then(found))
         if request.tokens > limit:
-            least = _least(thread, decisions, request)
-            raise ContextOverflow(limit, least.tokens, contributors(least, thread.counter, fixed or {}))
+            last = relief.pins_alone()
+            least = thread.request(decisions.and_then(last))
+            if least.tokens > limit:
+                least = min(least, request, key=lambda one: one.tokens)
+                raise ContextOverflow(limit, least.tokens, contributors(least, thread.counter, fixed or {}))
+            new, request = [*new[: len(new) - len(found)], *last], least
     stop = nudge.text if isinstance(nudge, Stop) else None
     plan = Plan(limit, now.tokens, request.tokens, len(thread), len(request.messages), tuple(new), stop)
     return Governed(request.messages, plan, tuple(_kept_events(thread, [*events, *new]) if new else events))
@@ -99,15 +103,6 @@ def _kept_events(thread: ThreadView, events: Sequence[ContextEvent]) -> list[Con
     decisions = decided(events)
     start = thread.start(decisions)
     return in_force(events, {thread.key(at) for at in (*thread.before(start, decisions), *range(start, len(thread)))})
-
-
-def _least(thread: ThreadView, decisions: Decisions, request: Request) -> Request:
-    """The request of which nothing more can be left out, for saying what is too much of it."""
-    if not thread.pinned:
-        return request
-    kept = [thread.key(at) for at in sorted(thread.pinned)]
-    cut = {"kind": "cut", "through": thread.key(len(thread) - 1), "place": len(thread) - 1, "kept": kept, "text": "", "by": "marker"}
-    return min(request, thread.request(decisions.and_then([cut | {"dropped": 0}])), key=lambda one: one.tokens)
 
 
 def _nudged(thread: ThreadView, decisions: Decisions, nudge: Nudge | Stop | None) -> list[ContextEvent]:

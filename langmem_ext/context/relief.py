@@ -90,6 +90,11 @@ class Relief:
             return []
         return (yield from self._with_text(self._decisions, cut, compact=True))
 
+    def pins_alone(self) -> list[ContextEvent]:
+        """What is decided where nothing else fits: only what must be shown is."""
+        cut = Cut(len(self._thread), tuple(sorted(self._thread.pinned)))
+        return [self._event(self._decisions, cut, Standing("", "marker"))] if len(self._thread) else []
+
     def _thoughts(self) -> list[ContextEvent]:
         thread = self._thread
         end = thread.strippable(self._decisions) if thread.policy.thoughts == "compaction" else 0

@@ -6,8 +6,9 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Final
 
-from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
 from langmem_ext.context.decisions import Decisions, key_of
 from langmem_ext.context.policy import ContextPolicy
@@ -20,6 +21,8 @@ from langmem_ext.context.tool_output import previewed, trimmed
 from langmem_ext.messages.pairing import call_ids, latest_round
 from langmem_ext.messages.tokens import TokenCounter
 from langmem_ext.messages.turns import is_users
+
+_SPEAKERS: Final = (HumanMessage, AIMessage, ToolMessage)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +118,9 @@ class ThreadView:
     @cached_property
     def pinned(self) -> frozenset[int]:
         """System messages, first task, latest user message, and what the caller has pinned."""
-        systems = {at for at, message in enumerate(self.messages) if isinstance(message, SystemMessage)}
+        # For a message of another class `isinstance` takes ten times as long.
+        others = (at for at, message in enumerate(self.messages) if message.__class__ not in _SPEAKERS)
+        systems = {at for at in others if isinstance(self.messages[at], SystemMessage)}
         return frozenset(at for at in {*systems, *self._named, self.first_user, self.latest_user} if 0 <= at < len(self))
 
     @cached_property

@@ -175,6 +175,20 @@ def test_the_first_task_is_the_first_that_says_anything() -> None:
     assert "q0" in ids(run(messages, 1_000).messages)
 
 
+@pytest.mark.parametrize("strategy", ["window", "summary", "hybrid", "messages"])
+def test_pins_are_refused_only_if_they_do_not_fit(strategy: Any) -> None:
+    messages, policy = [*chat(30), *round_of("look", "seen " * 40)], ContextPolicy(strategy=strategy)
+    events = run(messages, 1_000, policy=policy).events
+    for count in range(1, 12):
+        pins = [f"a{number}" for number in range(count)]
+        shown = [message for message in messages if message.id in {"system", "q0", "latest", *pins}]
+        if tokens(shown) <= 1_000:
+            assert {message.id for message in shown} <= {*ids(run(messages, 1_000, policy=policy, events=events, pins=pins).messages)}
+        else:
+            with pytest.raises(ContextOverflow):
+                run(messages, 1_000, policy=policy, events=events, pins=pins)
+
+
 def test_what_is_known_is_told_again() -> None:
     governed = run(chat(30), 1_000, params={"order_id": "O-17"})
     assert any("Known so far:\n- order_id: O-17" in message.text for message in governed.messages)
@@ -230,6 +244,8 @@ def test_the_strategy_by_messages_trims_all_outputs_but_the_last() -> None:
 
 def test_the_strategy_by_messages_keeps_the_question_that_is_being_worked_on() -> None:
     rounds = [message for number in range(30) for message in round_of("look", f"seen {number}", number=number)]
+    only = [SystemMessage("Look.", id="s"), HumanMessage("look", id="q"), *rounds]
+    assert "q" in ids(run(only, 100_000, policy=ContextPolicy(strategy="messages")).messages)
     messages = [*chat(2)[1:], *rounds]
     governed = run(messages, 100_000, policy=ContextPolicy(strategy="messages"), pins=["ai-look-1"])
     assert {"q0", "a0", "latest", "ai-look-1", "out-look-1"} <= {*ids(governed.messages)}
