@@ -23,6 +23,7 @@ from langmem_ext.context.planning import Governed, planning
 from langmem_ext.context.policy import ContextPolicy
 from langmem_ext.context.prompts import SUMMARY_PROMPT
 from langmem_ext.context.provider import rules_for
+from langmem_ext.context.refusal import is_overflow
 from langmem_ext.context.remembered import RequestMemory
 from langmem_ext.context.standing import LeftOut, Standing, marker
 from langmem_ext.context.summary import LEAST_TARGET, ModelRequest, summarise
@@ -36,6 +37,9 @@ T = TypeVar("T")
 
 Asking: TypeAlias = Generator[ModelRequest, str, T]
 """Steps that yield what a model is to be asked, are sent its text, and return what comes of it."""
+
+SMALLEST_PART = 16
+"""What is too long for a summarising model is given to it in smaller parts, down to a sixteenth of the size that was thought right."""
 
 LARGE = 200
 """Messages: a longer conversation is planned beside the event loop, not on it."""
@@ -97,15 +101,7 @@ def _standing(left: LeftOut, thread: ThreadView, chunk_tokens: int, sending: Sen
     if not left.may_ask or left.tokens < LEAST_TARGET:
         return Standing("", "keep") if policy.on_failure == "keep" else marker(left.count)
     try:
-        text = yield from summarise(
-            left.messages,
-            previous=left.previous,
-            counter=thread.counter,
-            chunk_tokens=max(chunk_tokens, 2 * left.tokens),
-            target_tokens=left.tokens,
-            prompt=sending.prompt or SUMMARY_PROMPT,
-            verify=policy.verify,
-        )
+        text = yield from _summarised(left, thread.counter, max(chunk_tokens, 2 * left.tokens), sending)
     except Exception as error:
         pass_on(error)
         if policy.on_failure == "raise":
@@ -114,6 +110,28 @@ def _standing(left: LeftOut, thread: ThreadView, chunk_tokens: int, sending: Sen
         logger.warning("no summary was written: %s; the messages are %s", type(error).__name__, _INSTEAD[policy.on_failure])
         return Standing("", "keep", failed=True) if policy.on_failure == "keep" else replace(marker(left.count), failed=True)
     return Standing(text, "model")
+
+
+def _summarised(left: LeftOut, counter: TokenCounter, chunk_tokens: int, sending: Sending) -> Asking[str]:
+    """A summary; of smaller parts where the model that writes it says that one is too long, because its window is not the agent's."""
+    least = max(chunk_tokens // SMALLEST_PART, 2 * LEAST_TARGET)
+    while True:
+        try:
+            text: str = yield from summarise(
+                left.messages,
+                previous=left.previous,
+                counter=counter,
+                chunk_tokens=chunk_tokens,
+                target_tokens=min(left.tokens, chunk_tokens // 2),
+                prompt=sending.prompt or SUMMARY_PROMPT,
+                verify=sending.policy.verify,
+            )
+        except Exception as error:
+            chunk_tokens //= 2
+            if chunk_tokens < least or not is_overflow(error):
+                raise
+        else:
+            return text
 
 
 _INSTEAD = {"marker": "left out without one", "keep": "kept as far as they fit"}

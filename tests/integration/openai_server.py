@@ -67,12 +67,14 @@ class OpenAIServer:
 
     Attributes:
         window: How many tokens a request may have.
+        windows: The same, of a model for which it is another.
         answers: What a model answers when nothing is scripted, by its name.
         script: What the next requests to a model are answered with, by its name.
         asked: All requests that were sent, oldest first.
     """
 
     window: int = 1_000_000
+    windows: dict[str, int] = field(default_factory=dict)
     answers: dict[str, Callable[[Sequence[BaseMessage]], Reply]] = field(default_factory=dict)
     script: dict[str, deque[Reply]] = field(default_factory=lambda: defaultdict(deque))
     asked: list[Asked] = field(default_factory=list)
@@ -97,7 +99,8 @@ class OpenAIServer:
         """Begin anew, with other answers: what was asked and scripted is forgotten, and who still waits is let go."""
         self.over.set()
         self.over = threading.Event()
-        self.window, self.answers, self.script, self.asked = 1_000_000, dict(answers), defaultdict(deque), []
+        self.window, self.windows, self.answers = 1_000_000, {}, dict(answers)
+        self.script, self.asked = defaultdict(deque), []
 
     @property
     def url(self) -> str:
@@ -118,9 +121,10 @@ class OpenAIServer:
             return Reply(problems[0], status=400, code="invalid_value"), asked
         if self.script[asked.model]:
             return self.script[asked.model].popleft(), asked
-        if tokens > self.window:
+        window = self.windows.get(asked.model, self.window)
+        if tokens > window:
             asked.refused = OVERFLOW
-            said = f"This model's maximum context length is {self.window} tokens. However, your messages resulted in {tokens} tokens."
+            said = f"This model's maximum context length is {window} tokens. However, your messages resulted in {tokens} tokens."
             return Reply(said, status=400, code=OVERFLOW), asked
         return self.answers[asked.model](messages), asked
 

@@ -191,6 +191,19 @@ async def test_with_raise_the_turn_fails_and_goes_on_once_there_is_a_summary(
     assert SUMMARY in text_of(server.to("main")[-1].messages)
 
 
+async def test_a_model_with_a_smaller_window_sums_up_smaller_parts(server: OpenAIServer, make: Any, run: Any) -> None:
+    server.windows["summariser"] = 900
+    agent = make(budget=6_000)
+    await run(agent, talk(30))
+    assert "failed" not in kinds(agent)
+    sent = text_of(server.to("main")[-1].messages)
+    assert SUMMARY in sent
+    read = text_of([message for one in server.to("summariser") if not one.refused for message in one.messages])
+    left_out = [number for number in range(29) if f"answer to question {number} " not in sent]
+    assert left_out
+    assert all(f"answer to question {number} " in read for number in left_out), "nothing is left out unread"
+
+
 async def test_a_summary_stands_though_its_check_fails(server: OpenAIServer, make: Any, run: Any) -> None:
     agent = make(verify=True)
     server.answers["summariser"] = lambda messages: Reply(status=500) if "You check summaries" in messages[0].text else Reply(SUMMARY)
