@@ -37,6 +37,7 @@ PAGE: Final = "[Page "
 _BREAK: Final = "\n"
 _IN_PART: Final = "[Shown in part: "
 _CUT: Final = re.compile(r"\n?\[…truncated, (\d{1,15}) chars total\]\n?")
+_LEFT_OUT: Final = "[…]"
 
 
 # -- cut to a length -----------------------------------------------------------------------------------------------------------------------
@@ -71,6 +72,9 @@ def _ends(output: OutputText, chars: int, *, at_end: bool) -> tuple[str, str, in
         # A tool may print such a marker too: ours stands for more than is left, and at the end unless it is an error.
         if int(cut[1]) > len(text) and (at_end or cut.end() == len(text)):
             head, tail, total = text[: cut.start()], text[cut.end() :], int(cut[1])
+    if at_end:
+        # So that ours is the only one in what is shown, and is found when that is cut again.
+        head, tail = _CUT.sub(_LEFT_OUT, head), _CUT.sub(_LEFT_OUT, tail)
     if len(head) + len(tail) <= chars:
         return head, tail, total
     first = chars // 4 if at_end else chars
