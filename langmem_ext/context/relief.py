@@ -149,8 +149,8 @@ class Relief:
     def _worth(self, decisions: Decisions, cut: Cut) -> bool:
         """Whether the cut leaves out anything, and enough, unless the request would not fit without it."""
         gained = self._now.tokens - self._size(decisions, cut) - self._text
-        if self._forced and cut.start == len(self._thread):
-            return self._must  # the latest exchange stays, however often a user asks for less
+        if not self._must and (cut.start > self._thread.latest_round or (self._forced and cut.start == len(self._thread))):
+            return False  # the latest round, or exchange, stays as long as it fits, whoever asks for less
         return self._must or self._aim.messages is not None or gained >= self._now.tokens * LEAST_GAIN
 
     # -- what stands for what is cut

@@ -38,5 +38,7 @@ def plan_zoned_cut(thread: ThreadView, decisions: Decisions) -> Cut | None:
         return None
     kept = tuple(at for at, _ in shown[: zones.head_end] if at is not None)
     tail = next((at for at, _ in shown[zones.tail_start :] if at is not None), len(thread))
+    if tail <= start:
+        return None  # nothing but what was kept before
     pinned = (at for at in thread.pinned if at < tail and (at != thread.first_user or at == thread.latest_user))
     return Cut(tail, tuple(sorted({*kept, *pinned})))

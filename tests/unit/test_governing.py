@@ -394,6 +394,15 @@ def test_a_trigger_leaves_nothing_out_in_two_turns_that_follow_one_another(trigg
     assert all(later - earlier >= 2 for earlier, later in pairwise(acted))
 
 
+def test_a_trigger_does_not_leave_out_the_latest_round() -> None:
+    messages = [HumanMessage("look " * 50, id="q"), *round_of("look", "seen " * 600)]
+    policy, events = ContextPolicy(trigger=("fraction", 0.5)), list[ContextEvent]()
+    for _ in range(3):
+        governed = run(messages, 700, policy=policy, events=events)
+        assert ids(governed.messages)[-2:] == ["ai-look-0", "out-look-0"]
+        events = list(governed.events)
+
+
 def test_a_trigger_can_be_a_list_as_settings_have_it() -> None:
     assert run(chat(10), 50_000, policy=ContextPolicy(trigger=["tokens", 300])).events  # type: ignore[arg-type]
     assert not run(chat(10), 50_000, policy=ContextPolicy(trigger={})).events
