@@ -395,10 +395,10 @@ def test_a_trigger_leaves_nothing_out_in_two_turns_that_follow_one_another(trigg
 
 
 def test_a_trigger_does_not_leave_out_the_latest_round() -> None:
-    messages = [HumanMessage("look " * 50, id="q"), *round_of("look", "seen " * 600)]
+    messages = [HumanMessage("ask " * 60, id="q"), HumanMessage("ask " * 40, id="p"), *round_of("look", "seen " * 700)]
     policy, events = ContextPolicy(trigger=("fraction", 0.5)), list[ContextEvent]()
     for _ in range(3):
-        governed = run(messages, 700, policy=policy, events=events)
+        governed = run(messages, 500, policy=policy, events=events)
         assert ids(governed.messages)[-2:] == ["ai-look-0", "out-look-0"]
         events = list(governed.events)
 
