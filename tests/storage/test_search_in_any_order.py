@@ -123,6 +123,10 @@ class Searching(RuleBasedStateMachine):
         if ids:
             Threads(self.savers[saver]).delete("copy")
             Threads(self.savers[saver]).fork(thread, checkpoint_id=ids[at % len(ids)] if at else None, to="copy")
+            self._nothing_secret()
+            # Forked before a node has looked at it, a message is unmarked there, and the next message would have it indexed.
+            if self._graph(saver).get_state(_config("copy")).next:
+                self._say(saver, "copy", None)
 
     @rule(saver=savers)
     def compact(self, saver: int) -> None:
