@@ -18,6 +18,7 @@ from moved import sqlite_saver
 
 import langmem_ext
 from langmem_ext import (
+    ApproximateCounter,
     DeltaSaver,
     MessageLog,
     Retention,
@@ -119,6 +120,7 @@ async def measured(place: Place) -> None:
 async def remembered(place: Place) -> None:
     await place.history.aadd_messages([HumanMessage("three")])
     assert len(await place.history.aget_messages()) == 3
+    assert len(await place.history.awindow(1_000, counter=ApproximateCounter())) == 3
     await place.history.aclear()
 
 
@@ -151,6 +153,7 @@ CALLS: dict[str, Callable[[Place], Awaitable[Any]]] = {
     "ThreadChatMessageHistory.aget_messages": remembered,
     "ThreadChatMessageHistory.aadd_messages": remembered,
     "ThreadChatMessageHistory.aclear": remembered,
+    "ThreadChatMessageHistory.awindow": remembered,
     "acopy_saver": copied,
     "aexamine": examined,
     "aimport_checkpoints": imported,
