@@ -25,9 +25,6 @@ from langmem_ext.messages.text import text_of
 MAX_MESSAGES: Final = 40
 """A conversation of more messages gets a dropped middle."""
 
-TRIM_CHARS: Final = 2_000
-"""Characters of an older tool output that are shown."""
-
 UNTRIMMED: Final = 2
 """Messages at the end whose tool output is shown whole: the last exchange."""
 
