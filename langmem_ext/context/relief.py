@@ -11,6 +11,7 @@ from langchain_core.messages import SystemMessage
 from langmem_ext.context.decisions import ContextEvent, Decisions
 from langmem_ext.context.policy import Aim
 from langmem_ext.context.standing import MARKER_TOKENS, LeftOut, Standing, known, marker
+from langmem_ext.context.summary import saves_enough
 from langmem_ext.context.view import Request, ThreadView
 from langmem_ext.context.window import Cut, Room, plan_cut, plan_outputs
 from langmem_ext.context.zones import plan_old_outputs, plan_zoned_cut
@@ -162,7 +163,8 @@ class Relief:
         failed = standing.failed
         if standing.by == "keep" and not self._must:
             return self._noted(failed)
-        if standing.by == "model" and self._tokens(decisions, cut, standing) > self._now.tokens * (1 - self._thread.policy.least_saved):
+        least = self._thread.policy.least_saved
+        if standing.by == "model" and not saves_enough(self._now.tokens, self._tokens(decisions, cut, standing), least):
             if self._forced and not self._must:
                 return []  # nothing is gained: it stays as it is
             standing, failed = marker(left.count), True
