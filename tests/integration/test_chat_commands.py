@@ -27,16 +27,7 @@ PROGRAM = [sys.executable, "-m", "langmem_ext.cli"]
 PROMPT = "you [^ ]*›"
 
 
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The current folder; nothing of the machine's settings leaks in."""
-    monkeypatch.chdir(tmp_path)
-    for name in [name for name in os.environ if name.startswith("LANGMEM_EXT_")]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    monkeypatch.setenv("LANGMEM_EXT_SHOP_DB", str(tmp_path / "shop.db"))
-    monkeypatch.setattr(sys, "path", [*sys.path])
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("folder")
 
 
 def chat(*arguments: str, lines: list[str], code: int = 0) -> Result:
