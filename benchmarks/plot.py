@@ -91,9 +91,10 @@ def draw(record: Record, folder: Path = DOCS) -> list[Path]:
 
 
 def series(figures: Mapping[str, Mapping[str, float]], metric: str) -> dict[str, list[tuple[int, float]]]:
-    """A metric's points by contender, over the turns at which it was taken."""
+    """A metric's points by contender that has a line, over the turns at which it was taken."""
     drawn = {}
-    for name, found in figures.items():
+    for name in LABELS.keys() & figures.keys():
+        found = figures[name]
         points = [(int(key.partition("@")[2]), value) for key, value in found.items() if key.startswith(f"{metric}@")]
         if points:
             drawn[name] = sorted(points)

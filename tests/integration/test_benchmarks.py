@@ -147,7 +147,7 @@ def test_the_plot_is_drawn_for_light_and_for_dark_pages(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="only a plot needs it: pip install --group bench")
     from benchmarks.plot import draw  # noqa: PLC0415
 
-    result = SHAPES["short"].run(small=True, apart=False, only=["none", "memory", "delta"])
+    result = SHAPES["short"].run(small=True, apart=False, only=["none", "memory", "delta", "delta-zstd"])
     drawn = draw(recorded(result), tmp_path)
     assert [path.name for path in drawn] == ["performance-light.png", "performance-dark.png"]
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in drawn)
