@@ -7,7 +7,7 @@ from typing import Any
 from benchmarks.lanes import Figures
 from langmem_ext import DeltaSaver
 from langmem_ext.storage.checkpoint_ops import read_header
-from langmem_ext.storage.effects import Op
+from langmem_ext.storage.effects import Op, operation
 from langmem_ext.storage.ids import encode_id
 from langmem_ext.storage.thread_ops import find_thread
 from langmem_ext.types import ThreadKey
@@ -23,6 +23,7 @@ def manifest_runs(saver: Any, config: Any) -> Figures:
     return {"runs": saver.log.run(_runs(saver, configurable["thread_id"], configurable["checkpoint_id"]), write=False)}
 
 
+@operation
 def _runs(saver: DeltaSaver, thread_id: str, checkpoint_id: str) -> Op[int]:
     thread = yield from find_thread(ThreadKey(thread_id, None))
     assert thread is not None

@@ -43,6 +43,7 @@ from langmem_ext.retention import Retention
 from langmem_ext.serde import DataSerializer
 from langmem_ext.storage import checkpoint_ops, read_ops
 from langmem_ext.storage.clock import now_ms
+from langmem_ext.storage.effects import Operation
 from langmem_ext.storage.header import MINOR_DIGITS, next_version
 from langmem_ext.storage.sqlite import Synchronous
 from langmem_ext.telemetry import Emitter, Sink
@@ -184,7 +185,7 @@ class DeltaSaver(ForgettingSaver):
 
     def _put(
         self, config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata, new_versions: ChannelVersions
-    ) -> tuple[Any, RunnableConfig]:
+    ) -> tuple[Operation[None], RunnableConfig]:
         key = self._key_to_write(config)
         configurable = config["configurable"]
         namespace = configurable.get("checkpoint_ns", "")
@@ -205,7 +206,7 @@ class DeltaSaver(ForgettingSaver):
         """Async twin of `put_writes`."""
         await self.log.arun(self._put_writes(config, writes, task_id, task_path), write=True)
 
-    def _put_writes(self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str) -> Any:
+    def _put_writes(self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str) -> Operation[None]:
         key = self._key_to_write(config)
         configurable = config["configurable"]
         packed = [
@@ -310,7 +311,9 @@ class DeltaSaver(ForgettingSaver):
             if cursor is None:
                 return
 
-    def _page(self, query: read_ops.Query, cursor: read_ops.Cursor | None, left: float, filter: dict[str, Any] | None) -> Any:
+    def _page(
+        self, query: read_ops.Query, cursor: read_ops.Cursor | None, left: float, filter: dict[str, Any] | None
+    ) -> Operation[read_ops.Page]:
         size = int(min(PAGE, left)) if not filter else PAGE
         return read_ops.list_page(query, cursor, size, indexes=self.log.indexes, codec=self.codec)
 

@@ -17,8 +17,10 @@ from langmem_ext.history import adding
 from langmem_ext.messages.annotations import NAMESPACE, FileReference, notes_of
 from langmem_ext.messages.text import text_of
 from langmem_ext.messages.turns import ConversationTurn
-from langmem_ext.storage.effects import Op
+from langmem_ext.storage.edit_ops import Edit
+from langmem_ext.storage.effects import Op, Operation, operation
 from langmem_ext.turns import Transcript, TurnReader, checked_turns
+from langmem_ext.types import ThreadKey
 from langmem_ext.usage import checked_usage
 
 M = TypeVar("M", bound=BaseMessage)
@@ -233,9 +235,12 @@ class Continuation:
 
     # -- parts ---------------------------------------------------------------------------------------------------------------------------
 
-    def _message(self, said: _Said) -> Op[HumanMessage]:
-        given = yield from self._reader.given(self.id, _digests(said.files), but=said.message_id)
-        message = self._told(said, given)
+    def _message(self, said: _Said) -> Operation[HumanMessage]:
+        return self._make(said, self._reader.given(self.id, _digests(said.files), but=said.message_id))
+
+    @operation
+    def _make(self, said: _Said, given: Operation[Mapping[str, str]]) -> Op[HumanMessage]:
+        message = self._told(said, (yield from given))
         yield from self._reader.require_room(self.id, [message])
         return message
 
@@ -244,16 +249,24 @@ class Continuation:
         kwargs = {NAMESPACE: {"files": notes}} if notes else {}
         return self._noted(HumanMessage(content, id=said.message_id, additional_kwargs=kwargs))
 
-    def _say(self, said: _Said) -> Op[HumanMessage]:
-        message = yield from self._message(said)
-        yield from adding(self._reader.source, self._key, [message])
+    def _say(self, said: _Said) -> Operation[HumanMessage]:
+        return self._store_said(self._key, self._message(said), self._reader.source.new_edit())
+
+    @operation
+    def _store_said(self, key: ThreadKey, made: Operation[HumanMessage], edit: Edit) -> Op[HumanMessage]:
+        message = yield from made
+        yield from adding(self._reader.source, key, [message], edit=edit)
         return message
 
-    def _add(self, messages: Sequence[BaseMessage]) -> Op[None]:
-        yield from self._reader.require_room(self.id, messages)
-        yield from adding(self._reader.source, self._key, messages)
+    def _add(self, messages: Sequence[BaseMessage]) -> Operation[None]:
+        return self._store(self._key, messages, adding(self._reader.source, self._key, messages))
 
-    def _run(self, op: Op[T], *, write: bool) -> T | None:
+    @operation
+    def _store(self, key: ThreadKey, messages: Sequence[BaseMessage], added: Operation[None]) -> Op[None]:
+        yield from self._reader.require_room(key.id, messages)
+        yield from added
+
+    def _run(self, op: Operation[T], *, write: bool) -> T | None:
         """What an operation returns; None where the thread is damaged, and that is no error."""
         try:
             return self._reader.source.log.run(op, write=write)

@@ -18,7 +18,7 @@ from langmem_ext.json_value import json_object, json_value
 from langmem_ext.session_channels import CHANNELS, SessionChannels, checked_name, known_of
 from langmem_ext.session_message import Message
 from langmem_ext.source import Closing, Source
-from langmem_ext.storage.effects import Op
+from langmem_ext.storage.effects import Operation
 
 if TYPE_CHECKING:
     from langmem_ext.checkpoint import DeltaSaver
@@ -259,13 +259,13 @@ class SessionHandle:
 
     # -- what more than one method does --------------------------------------------------------------------------------------------------
 
-    def _set_intent(self, intent_id: str | None) -> Op[None]:
+    def _set_intent(self, intent_id: str | None) -> Operation[None]:
         return self._channels.set("last_intent_id", checked_name(intent_id, "an intent's id"))
 
-    def _set_result(self, result: JsonValue) -> Op[None]:
+    def _set_result(self, result: JsonValue) -> Operation[None]:
         return self._channels.set("last_result", json_value(result, "the result"))
 
-    def _set_plan(self, plan: Mapping[str, JsonValue] | None) -> Op[None]:
+    def _set_plan(self, plan: Mapping[str, JsonValue] | None) -> Operation[None]:
         given = dict(plan) if isinstance(plan, Mapping) else plan
         return self._channels.set("plan_execution", None if given is None else json_object(given, "the plan"))
 

@@ -19,7 +19,7 @@ from langmem_ext.retention import Keeper, Retention, Steps, arun_steps, checked_
 from langmem_ext.storage import forget_ops
 from langmem_ext.storage.clock import now_ms
 from langmem_ext.storage.copy_ops import copy_thread
-from langmem_ext.storage.effects import Op
+from langmem_ext.storage.effects import Operation
 from langmem_ext.storage.retention_ops import Surroundings
 from langmem_ext.telemetry import Emitter, Sink
 from langmem_ext.types import Pruned, ThreadKey
@@ -62,7 +62,7 @@ class ForgettingSaver(BaseCheckpointSaver[Any]):
         """Async twin of `delete_thread`."""
         await self.log.arun(self._delete_thread(thread_id), write=True)
 
-    def _delete_thread(self, thread_id: str) -> Op[Pruned]:
+    def _delete_thread(self, thread_id: str) -> Operation[Pruned]:
         return forget_ops.drop_thread(ThreadKey(thread_key(thread_id), self.owner), indexes=self.log.indexes, dry_run=False)
 
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
@@ -78,7 +78,7 @@ class ForgettingSaver(BaseCheckpointSaver[Any]):
         """Async twin of `delete_for_runs`."""
         await self.log.arun(self._delete_for_runs(run_ids), write=True)
 
-    def _delete_for_runs(self, run_ids: Iterable[str]) -> Op[Pruned]:
+    def _delete_for_runs(self, run_ids: Iterable[str]) -> Operation[Pruned]:
         if isinstance(run_ids, str):
             raise InvalidInput("delete_for_runs takes a list of run ids, not one text: pass [run_id]")
         runs = list(dict.fromkeys(str(run_id) for run_id in run_ids))
@@ -100,7 +100,7 @@ class ForgettingSaver(BaseCheckpointSaver[Any]):
         """Async twin of `copy_thread`."""
         await self.log.arun(self._copy_thread(source_thread_id, target_thread_id), write=True)
 
-    def _copy_thread(self, source_thread_id: str, target_thread_id: str) -> Op[bool]:
+    def _copy_thread(self, source_thread_id: str, target_thread_id: str) -> Operation[bool]:
         source = ThreadKey(thread_key(source_thread_id), self.owner)
         return copy_thread(source, thread_key(target_thread_id), now=now_ms(), indexes=self.log.indexes)
 
@@ -160,7 +160,7 @@ class ForgettingSaver(BaseCheckpointSaver[Any]):
         keep_last: int | None,
         older_than: timedelta | datetime | None,
         dry_run: bool,
-    ) -> list[Op[Pruned]]:
+    ) -> list[Operation[Pruned]]:
         """One operation for each thread."""
         if isinstance(thread_ids, str):
             raise InvalidInput("prune takes a list of thread ids, not one text: pass [thread_id]")

@@ -7,7 +7,7 @@ favour of LangGraph's checkpointers. It is a view of the same log, so a thread c
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID, uuid4
 
 from langchain_core.chat_history import BaseChatMessageHistory
@@ -22,7 +22,8 @@ from langmem_ext.packing import MESSAGES_CHANNEL
 from langmem_ext.source import Source
 from langmem_ext.storage import history_ops
 from langmem_ext.storage.channel_ops import change_channels
-from langmem_ext.storage.effects import Op
+from langmem_ext.storage.edit_ops import Edit
+from langmem_ext.storage.effects import Op, Operation, operation
 from langmem_ext.types import PackedValue, Snapshot, ThreadKey
 
 if TYPE_CHECKING:
@@ -76,13 +77,14 @@ class ThreadChatMessageHistory(BaseChatMessageHistory):
         if isinstance(max_tokens, bool) or not isinstance(max_tokens, int) or max_tokens < 1:
             raise InvalidInput(f"max_tokens is how many tokens the messages may have, at least 1, not {max_tokens!r}")
         count, load = (counter or ApproximateCounter()).count, self._source.codec.load_message
-        newest: list[BaseMessage] = []
 
-        def weigh(packed: Snapshot) -> int:
-            newest.append(load(packed))
-            return max(1, count(newest[-1]))
+        def weigh(packed: Snapshot) -> tuple[BaseMessage, int]:
+            message = load(packed)
+            return message, max(1, count(message))
 
-        everything = self.log.run(history_ops.read_back(self._key, self._channel, max_tokens, weigh, **self._source.tools), write=False)
+        newest, everything = self.log.run(
+            history_ops.read_back(self._key, self._channel, max_tokens, weigh, **self._source.tools), write=False
+        )
         if everything:
             return newest[::-1]
         tail = newest[-2::-1]  # the last one that was weighed is too much
@@ -118,13 +120,13 @@ class ThreadChatMessageHistory(BaseChatMessageHistory):
         """Async twin of `clear`."""
         await self.log.arun(self._clear(), write=True)
 
-    def _read(self) -> Any:
+    def _read(self) -> Operation[list[Snapshot]]:
         return history_ops.read_history(self._key, self._channel, **self._source.tools)
 
-    def _add(self, messages: Sequence[BaseMessage]) -> Op[None]:
+    def _add(self, messages: Sequence[BaseMessage]) -> Operation[None]:
         return adding(self._source, self._key, messages, self._channel)
 
-    def _clear(self) -> Any:
+    def _clear(self) -> Operation[None]:
         return change_channels(self._key, (), lambda _: {}, self._source.new_edit(), emptied=self._channel, **self._source.tools)
 
     def _load(self, packed: list[Snapshot]) -> list[BaseMessage]:
@@ -132,8 +134,10 @@ class ThreadChatMessageHistory(BaseChatMessageHistory):
         return loaded
 
 
-def adding(source: Source, key: ThreadKey, messages: Sequence[BaseMessage], channel: str = MESSAGES_CHANNEL) -> Op[None]:
-    """The operation that appends messages to a thread's.
+def adding(
+    source: Source, key: ThreadKey, messages: Sequence[BaseMessage], channel: str = MESSAGES_CHANNEL, *, edit: Edit | None = None
+) -> Operation[None]:
+    """The operation that appends messages to a thread's, as an edit; without one, as a new one.
 
     What a user says while the thread waits, and its request takes a sensitive parameter, is marked to hold its value: only the graph could
     tell what is none.
@@ -155,17 +159,19 @@ def adding(source: Source, key: ThreadKey, messages: Sequence[BaseMessage], chan
         packed = source.codec.pack_messages(named)
     except TypeError as error:  # ormsgpack's, in words that quote nothing
         raise InvalidInput(f"a message holds something that cannot be stored ({error}): pass it as text, or leave it out") from error
-    return _add_packed(source, key, packed, channel, fresh, open_to)
+    return _add_packed(source, key, packed, channel, fresh, open_to, edit or source.new_edit())
 
 
+@operation
 def _add_packed(
-    source: Source, key: ThreadKey, packed: list[Snapshot], channel: str, fresh: Sequence[int], open_to: Sequence[int]
+    source: Source, key: ThreadKey, messages: Sequence[Snapshot], channel: str, fresh: Sequence[int], open_to: Sequence[int], edit: Edit
 ) -> Op[None]:
     """Append messages; those at `open_to` are marked where the thread waits, and what is said may be a sensitive value."""
+    packed = list(messages)
     risks = (yield from history_ops.find_risks(key, channel, **source.tools)) if open_to else []
     if risks:
         for at in open_to:
             message = source.codec.load_message(packed[at])
             kwargs = {**message.additional_kwargs, NAMESPACE: {**notes_of(vars(message)), "sensitive": risks}}
             [packed[at]] = source.codec.pack_messages([message.model_copy(update={"additional_kwargs": kwargs})])
-    yield from history_ops.add_to_history(key, channel, packed, source.new_edit(), fresh=fresh, **source.tools)
+    yield from history_ops.add_to_history(key, channel, packed, edit, fresh=fresh, **source.tools)

@@ -19,7 +19,7 @@ from langmem_ext.storage import compression
 from langmem_ext.storage.clock import now_ms
 from langmem_ext.storage.driver import Driver
 from langmem_ext.storage.edit_ops import Edit
-from langmem_ext.storage.effects import Op
+from langmem_ext.storage.effects import Operation
 from langmem_ext.storage.header import MINOR_DIGITS
 from langmem_ext.storage.index import Indexes
 from langmem_ext.storage.sqlite import SqliteDriver, Synchronous
@@ -105,11 +105,11 @@ class MessageLog:
             return cls.open(source)
         raise InvalidInput(f"{type(source).__name__} is no database: pass a MessageLog, a DeltaSaver or a URL")
 
-    def run(self, op: Op[T], *, write: bool) -> T:
+    def run(self, op: Operation[T], *, write: bool) -> T:
         """Run an operation in the calling thread, as one transaction."""
         return self.driver.run(op, write=write)
 
-    async def arun(self, op: Op[T], *, write: bool) -> T:
+    async def arun(self, op: Operation[T], *, write: bool) -> T:
         """Async twin of `run`."""
         return await self.driver.arun(op, write=write)
 

@@ -18,7 +18,7 @@ from langmem_ext.errors import DamagedRow, InvalidInput
 from langmem_ext.log import MessageLog
 from langmem_ext.storage import retention_ops as ops
 from langmem_ext.storage.clock import unix_ms
-from langmem_ext.storage.effects import Op
+from langmem_ext.storage.effects import Operation
 from langmem_ext.storage.retention_ops import EVER, NO_MOMENT, Candidate, Cutoff, Position, Surroundings
 from langmem_ext.telemetry import Emitter, Event
 from langmem_ext.types import Pruned, ThreadKey
@@ -37,10 +37,10 @@ THREADS: Final = 4096
 
 _log = logging.getLogger(__name__)
 
-Steps: TypeAlias = Generator[tuple[Op[Any], bool], Any, Pruned]
+Steps: TypeAlias = Generator[tuple[Operation[Any], bool], Any, Pruned]
 """Work in steps: yields each operation, and whether it writes; is sent its result."""
 
-Walk: TypeAlias = Generator[tuple[Op[Any], bool], Any, None]
+Walk: TypeAlias = Generator[tuple[Operation[Any], bool], Any, None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ def _duration(ttl: timedelta | float) -> timedelta:
 
 def run_steps(log: MessageLog, steps: Steps, stopped: Callable[[], bool] = lambda: False) -> Pruned:
     """Carry out work in steps, until it is done or is to stop; what it has deleted, nothing where it was stopped."""
-    call: Callable[[Any], tuple[Op[Any], bool]] = steps.send
+    call: Callable[[Any], tuple[Operation[Any], bool]] = steps.send
     result: Any = None
     with closing(steps):  # whatever ends it, the work can tell what it has done
         while True:
@@ -114,7 +114,7 @@ def run_steps(log: MessageLog, steps: Steps, stopped: Callable[[], bool] = lambd
 
 async def arun_steps(log: MessageLog, steps: Steps, stopped: Callable[[], bool] = lambda: False) -> Pruned:
     """Async twin of `run_steps`."""
-    call: Callable[[Any], tuple[Op[Any], bool]] = steps.send
+    call: Callable[[Any], tuple[Operation[Any], bool]] = steps.send
     result: Any = None
     with closing(steps):  # whatever ends it, the work can tell what it has done
         while True:
@@ -212,7 +212,7 @@ class Keeper:
                 self._next_look = 1  # there may be more of it, and as many threads may come as go
         return pruned
 
-    def _look_around(self, thread_id: str, now: int) -> Generator[tuple[Op[Any], bool], Any, bool]:
+    def _look_around(self, thread_id: str, now: int) -> Generator[tuple[Operation[Any], bool], Any, bool]:
         """Forget the first thread that has expired, or else something of the first, where there is too much; whether to go on."""
         before = self._retention.cutoff(now)
         if before is not None:
@@ -229,7 +229,7 @@ class Keeper:
             return False
         return (yield from self._relieve(thread_id))
 
-    def _relieve(self, thread_id: str) -> Generator[tuple[Op[Any], bool], Any, bool]:
+    def _relieve(self, thread_id: str) -> Generator[tuple[Operation[Any], bool], Any, bool]:
         """Forget something of the next thread in turn: first old checkpoints of each, then each but the one that is being written."""
         if not self._pressed:
             self._pressed.extend((yield ops.next_threads(self._reached, PAGE, self._around), False))
@@ -303,7 +303,7 @@ class _Sweep:
         """What it has deleted so far, or would have."""
         return sum(self._pruned.values(), Pruned())
 
-    def _each(self, forget: Callable[[Candidate], Op[Any]], *, before: Cutoff = EVER, over: int | None = None) -> Walk:
+    def _each(self, forget: Callable[[Candidate], Operation[Any]], *, before: Cutoff = EVER, over: int | None = None) -> Walk:
         """Forget something of each thread in turn; with `over`, until so many bytes are freed."""
         after = Position()
         while page := (yield ops.next_threads(after, PAGE, self._around, before=before), False):
@@ -315,7 +315,7 @@ class _Sweep:
                 if gone is None or not gone.threads:
                     yield from self._forget(candidate, forget(candidate))
 
-    def _forget(self, candidate: Candidate, op: Op[Any]) -> Walk:
+    def _forget(self, candidate: Candidate, op: Operation[Any]) -> Walk:
         try:
             result = yield op, self._write
         except DamagedRow:

@@ -23,7 +23,7 @@ from langmem_ext.session_message import Message
 from langmem_ext.source import Source
 from langmem_ext.storage import history_ops
 from langmem_ext.storage.channel_ops import ChannelsRead, Values, change_channels, read_channels
-from langmem_ext.storage.effects import Op
+from langmem_ext.storage.effects import Operation
 from langmem_ext.types import CONFIRMATION, PackedValue, Snapshot, ThreadKey
 
 CHANNELS: Final[Mapping[str, str]] = {
@@ -106,7 +106,7 @@ class SessionChannels:
         known = known_of(self._load(read.values, "params"))
         return isinstance(self._load(read.values, "plan_execution"), dict) and (name == CONFIRMATION or name not in known)
 
-    def _run(self, op: Op[Any]) -> Any:
+    def _run(self, op: Operation[Any]) -> Any:
         return self.source.log.run(op, write=False)
 
     def _load(self, values: Values, name: str) -> Any:
@@ -115,13 +115,13 @@ class SessionChannels:
 
     # -- changing ------------------------------------------------------------------------------------------------------------------------
 
-    def append(self, message: Message) -> Op[None]:
+    def append(self, message: Message) -> Operation[None]:
         """Append a message."""
         if not isinstance(message, Message):
             raise InvalidInput(f"a session takes a Message, not {type(message).__name__}: Message.from_langchain makes one of LangChain's")
         return adding(self.source, self.key, [message.to_langchain()], self.names["messages"])
 
-    def prune(self, max_messages: int) -> Op[None]:
+    def prune(self, max_messages: int) -> Operation[None]:
         """Leave the newest messages in the list, which does not begin with a tool's result then: its call would be missing."""
         if isinstance(max_messages, bool) or not isinstance(max_messages, int) or max_messages < 0:
             raise InvalidInput("max_messages is a whole number from 0 on: how many messages stay in the history")
@@ -131,21 +131,21 @@ class SessionChannels:
     def _answers_a_call(self, packed: Snapshot) -> bool:
         return bool(getattr(self.source.codec.load_message(packed), "tool_call_id", None))
 
-    def merge(self, params: Mapping[str, JsonValue]) -> Op[None]:
+    def merge(self, params: Mapping[str, JsonValue]) -> Operation[None]:
         """Add parameters; None changes nothing."""
         given = known_of(json_object(dict(params) if isinstance(params, Mapping) else params, "params"))
         return self._change("params", lambda now: {**known_of(now), **given} if given else now)
 
-    def set_waiting(self, waiting: str | None) -> Op[None]:
+    def set_waiting(self, waiting: str | None) -> Operation[None]:
         """Note what is waited for, in the thread's row too."""
         name = checked_name(waiting, "a parameter's name")
         return self._change("waiting_for", lambda _: name, waiting_for=self._shown(name))
 
-    def set(self, name: str, value: JsonValue) -> Op[None]:
+    def set(self, name: str, value: JsonValue) -> Operation[None]:
         """Give a channel a value, which is JSON."""
         return self._change(name, lambda _: value)
 
-    def clear(self) -> Op[None]:
+    def clear(self) -> Operation[None]:
         """Empty all of them, as far as they are there."""
 
         def changed(values: Values) -> Values:
@@ -155,7 +155,7 @@ class SessionChannels:
         shown, edit = self._shown(None), self.source.new_edit()
         return change_channels(self.key, channels, changed, edit, emptied=emptied, waiting_for=shown, **self.source.tools)
 
-    def _change(self, name: str, change: Callable[[Any], Any], *, waiting_for: str | None | EllipsisType = ...) -> Op[None]:
+    def _change(self, name: str, change: Callable[[Any], Any], *, waiting_for: str | None | EllipsisType = ...) -> Operation[None]:
         """Give a channel the value that `change` makes of the one it has."""
 
         def changed(values: Values) -> Values:

@@ -15,7 +15,7 @@ from langmem_ext.log import MessageLog, existing
 from langmem_ext.messages.identity import CLASSES
 from langmem_ext.storage import stats_ops
 from langmem_ext.storage import stats_statements as sql
-from langmem_ext.storage.effects import fetch
+from langmem_ext.storage.effects import fetch, operation
 from langmem_ext.storage.index import ThreadIndex
 from langmem_ext.storage.inspect_ops import require_zstd
 from langmem_ext.storage.search_statements import SHADOWS
@@ -125,7 +125,7 @@ def _measure() -> Steps[Statistics]:
     text, rest, messages, human, classic, measured = 0, 0, 0, 0, 0, 0
     after: int | None = -(1 << 62)
     while after is not None:
-        rows = yield fetch(sql.SELECT_THREADS, after=after, limit=PAGE), False
+        rows = yield operation(fetch)(sql.SELECT_THREADS, after=after, limit=PAGE), False
         for number, name in rows:
             thread = yield from _measure_thread(Measured(number, str(name), weights, ThreadIndex(number)))
             size = ThreadSize(thread.id, thread.bytes, thread.messages, thread.checkpoints)

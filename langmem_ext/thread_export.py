@@ -25,7 +25,7 @@ from langmem_ext.places import Place, written
 from langmem_ext.serde import RestorePolicy
 from langmem_ext.storage import statements, transit_ops
 from langmem_ext.storage.compression import expand
-from langmem_ext.storage.effects import Op, Row, Rows, fetch
+from langmem_ext.storage.effects import Op, Row, Rows, fetch, operation
 from langmem_ext.storage.index import ThreadIndex
 from langmem_ext.storage.item_rows import decode_item, require_item
 from langmem_ext.storage.listing_ops import ThreadFilter
@@ -184,6 +184,7 @@ def pages_of(scratch: SqliteDriver, number: int, table: Table) -> Iterator[Rows]
         after = rows[-1]
 
 
+@operation
 def _read_items(index: ThreadIndex, first: int, last: int) -> Op[list[tuple[Row, bytes | None]]]:
     """Rows of messages, each with the word that its shape names."""
     low = statements.row_key(index.number, first)

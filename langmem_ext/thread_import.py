@@ -11,6 +11,7 @@ import json
 from collections.abc import Generator, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import partial
 from hashlib import sha256
 from typing import Any, Final, NoReturn
 from uuid import uuid4
@@ -214,7 +215,9 @@ class Import:
                 "forked_from": ids.get(origin, origin),
             }
             key, compress = ThreadKey(ids[name], self._owner), self._log.indexes.compress
-            copying = transit_ops.copy_in(key, name, thread, _rows(scratch, thread["number"]), compress=compress, codec=self._codec)
+            copying = transit_ops.copy_in(
+                key, name, thread, partial(_rows, scratch, thread["number"]), compress=compress, codec=self._codec
+            )
             if self._log.run(copying, write=True):
                 stored[name] = arrived
             yield

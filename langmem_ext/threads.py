@@ -24,7 +24,7 @@ from langmem_ext.stepping import aeach, afinish, finish
 from langmem_ext.storage import forget_ops, listing_ops
 from langmem_ext.storage.clear_ops import clear_view
 from langmem_ext.storage.clock import now_ms
-from langmem_ext.storage.effects import Op
+from langmem_ext.storage.effects import Operation
 from langmem_ext.storage.fork_ops import fork_thread
 from langmem_ext.storage.history_ops import read_conversation
 from langmem_ext.thread_export import FORMATS, Export, Format, Selection
@@ -120,7 +120,7 @@ class Threads(SearchedThreads):
         """Async twin of `messages`."""
         return await self.log.driver.acall(lambda: self.messages(thread_id, last=last))
 
-    def _messages(self, thread_id: ThreadId, last: int | None) -> Op[Any]:
+    def _messages(self, thread_id: ThreadId, last: int | None) -> Operation[Any]:
         if last is not None and (isinstance(last, bool) or not isinstance(last, int) or last < 1):
             raise InvalidInput(f"last is how many messages to read, at least 1, not {last!r}")
         return read_conversation(self._source.key(thread_id), last, indexes=self.log.indexes, codec=self._codec)
@@ -198,7 +198,7 @@ class Threads(SearchedThreads):
         """Async twin of `clear`."""
         return await self.log.arun(self._clear(thread_id), write=True)
 
-    def _clear(self, thread_id: ThreadId) -> Op[int]:
+    def _clear(self, thread_id: ThreadId) -> Operation[int]:
         source, emptied = self._source, {"summary": self._codec.pack_value(None)}
         return clear_view(source.key(thread_id), MESSAGES_CHANNEL, emptied, source.new_edit(), source.new_edit(), **source.tools)
 
@@ -235,7 +235,9 @@ class Threads(SearchedThreads):
         await self.log.arun(op, write=True)
         return await self.aget(target)
 
-    def _fork(self, thread_id: ThreadId, checkpoint_id: str | None, message_id: str | None, to: ThreadId | None) -> tuple[Op[None], str]:
+    def _fork(
+        self, thread_id: ThreadId, checkpoint_id: str | None, message_id: str | None, to: ThreadId | None
+    ) -> tuple[Operation[None], str]:
         if checkpoint_id is not None and message_id is not None:
             raise InvalidInput("a fork ends at a checkpoint or at a message: name one of them")
         for name, place in (("checkpoint_id", checkpoint_id), ("message_id", message_id)):
@@ -366,7 +368,7 @@ class Threads(SearchedThreads):
 
     # -- parts ---------------------------------------------------------------------------------------------------------------------------
 
-    def _list(self, limit: int, after: ThreadInfo | None, wanted: Wanted) -> Op[Page]:
+    def _list(self, limit: int, after: ThreadInfo | None, wanted: Wanted) -> Operation[Page]:
         if after is not None and not isinstance(after, ThreadInfo):
             raise InvalidInput(f"after is the last thread of the page before, not {type(after).__name__}")
         return listing_ops.list_threads(plan_filter(wanted, self.owner), after, checked_limit(limit, "threads a page has"))

@@ -19,12 +19,12 @@ from langmem_ext.messages.turns import ConversationTurn, cut_turns
 from langmem_ext.retention import Retention
 from langmem_ext.source import Source
 from langmem_ext.storage.clock import now_ms
-from langmem_ext.storage.effects import Op
+from langmem_ext.storage.effects import Op, Operation, operation
 from langmem_ext.storage.history_ops import read_conversation
 from langmem_ext.storage.retention_ops import read_live
 from langmem_ext.storage.tally_ops import read_answers
 from langmem_ext.storage.turn_ops import Tail, has_message, read_naming, read_tail
-from langmem_ext.types import PackedValue, Snapshot, ThreadInfo
+from langmem_ext.types import PackedValue, Snapshot, ThreadInfo, ThreadKey
 
 T = TypeVar("T")
 
@@ -125,7 +125,7 @@ class TurnReader:
         self._retention = retention
         self._told: set[str] = set()
 
-    def live(self, thread_id: object) -> Op[ThreadInfo]:
+    def live(self, thread_id: object) -> Operation[ThreadInfo]:
         """The operation that reads the row of a thread that has not expired (`read_live`)."""
         return read_live(self.source.key(thread_id), self._retention.cutoff(now_ms()), CheckpointMeaning(self.source.codec))
 
@@ -142,7 +142,7 @@ class TurnReader:
             ThreadNotFound: There is none, or it is another owner's (`ThreadExpired`: it has expired).
             DamagedRow: It is damaged, and that is an error.
         """
-        reading = self._read(thread_id, count, numbered, with_files)
+        reading = self._read(self.live(thread_id), self.source.key(thread_id), count, numbered, with_files)
         try:
             info, tail, earlier = self.source.log.run(reading, write=False)
         except DamagedRow as error:
@@ -154,9 +154,11 @@ class TurnReader:
         system, turns = cut_turns(self._load(tail.messages), tail.left_out)
         return Transcript(info, system, turns, tail.left_out, tuple(self._load(earlier)))
 
-    def _read(self, thread_id: object, count: int | None, numbered: bool, with_files: bool) -> Op[tuple[ThreadInfo, Tail, list[Snapshot]]]:
-        info = yield from self.live(thread_id)
-        key = self.source.key(thread_id)
+    @operation
+    def _read(
+        self, live: Operation[ThreadInfo], key: ThreadKey, count: int | None, numbered: bool, with_files: bool
+    ) -> Op[tuple[ThreadInfo, Tail, list[Snapshot]]]:
+        info = yield from live
         tail = yield from read_tail(key, count, numbered=numbered, **self.source.tools)
         wanted = _contents_before(tail) if with_files else set()
         earlier = (yield from read_naming(key, wanted, before=tail.begin, **self.source.tools)) if wanted else []
@@ -171,7 +173,7 @@ class TurnReader:
             DamagedRow: The turns themselves are damaged.
         """
         log, key = self.source.log, self.source.key(thread_id)
-        info, tail, earlier = log.run(self._read(thread_id, count, numbered, with_files=False), write=False)
+        info, tail, earlier = log.run(self._read(self.live(thread_id), key, count, numbered, with_files=False), write=False)
         for digest in sorted(_contents_before(tail)) if with_files else ():
             with suppress(DamagedRow):
                 earlier += log.run(read_naming(key, {digest}, before=tail.begin, **self.source.tools), write=False)
@@ -181,7 +183,7 @@ class TurnReader:
         loaded: list[BaseMessage] = self.source.codec.load_value(PackedValue(messages=packed))
         return loaded
 
-    def given(self, thread_id: object, digests: Collection[str], but: str | None = None) -> Op[dict[str, str]]:
+    def given(self, thread_id: object, digests: Collection[str], but: str | None = None) -> Operation[dict[str, str]]:
         """The operation that finds which contents of files a thread has, and under which path each was given.
 
         Args:
@@ -192,14 +194,17 @@ class TurnReader:
         Raises:
             ThreadExpired: The thread has expired.
         """
-        live = self.live(thread_id)
+        return self._given(self.live(thread_id), self.source.key(thread_id), digests, but)
+
+    @operation
+    def _given(self, live: Operation[ThreadInfo], key: ThreadKey, digests: Collection[str], but: str | None) -> Op[dict[str, str]]:
         try:
             yield from live
         except ThreadExpired:
             raise
         except ThreadNotFound:  # its first message makes it
             return {}
-        found = (yield from read_naming(self.source.key(thread_id), digests, **self.source.tools)) if digests else []
+        found = (yield from read_naming(key, digests, **self.source.tools)) if digests else []
         return given_in(message for message in self._load(found) if message.id != but)
 
     def open(self, thread_id: str) -> str:
@@ -229,12 +234,12 @@ class TurnReader:
             ThreadNotFound: There is none, or it is another owner's; one that has expired is still there.
             DamagedRow: An answer is damaged.
         """
-        codec = self.source.codec
-        found, packed = self.source.log.run(self._count(thread_id, lambda packed: pick(codec.load_message(packed))), write=False)
+        codec, key = self.source.codec, self.source.key(thread_id)
+        found, packed = self.source.log.run(self._count(key, lambda packed: pick(codec.load_message(packed))), write=False)
         return found, cut_turns(codec.load_value(PackedValue(messages=packed)))[1]
 
-    def _count(self, thread_id: object, pick: Callable[[Snapshot], T | None]) -> Op[tuple[list[T], list[Snapshot]]]:
-        key = self.source.key(thread_id)
+    @operation
+    def _count(self, key: ThreadKey, pick: Callable[[Snapshot], T | None]) -> Op[tuple[list[T], list[Snapshot]]]:
         found = yield from read_answers(key, pick, **self.source.tools)
         try:
             return found, (yield from read_conversation(key, None, **self.source.tools))

@@ -11,7 +11,7 @@ from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.checkpoint.memory import InMemorySaver
 
 from langmem_ext import DeltaSaver, examine
-from langmem_ext.storage.effects import Op, Rows, fetch
+from langmem_ext.storage.effects import Rows, fetch, operation
 
 COUNTERS = "counters_since_delta_snapshot"
 
@@ -108,11 +108,7 @@ UNUSED_NAMESPACES = """SELECT thread, number FROM namespace WHERE NOT EXISTS (
 
 def rows(saver: DeltaSaver, statement: str) -> Rows:
     """What a statement finds in the database."""
-
-    def read() -> Op[Rows]:
-        return (yield from fetch(statement))
-
-    return saver.log.run(read(), write=False)
+    return saver.log.run(operation(fetch)(statement), write=False)
 
 
 def assert_sound(saver: DeltaSaver) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from langmem_ext import DeltaSaver, Threads
 from langmem_ext.messages.query import has_all, plan_query
 from langmem_ext.messages.words import list_words
-from langmem_ext.storage.effects import Op, Rows, fetch
+from langmem_ext.storage.effects import Op, Rows, fetch, operation
 from langmem_ext.storage.index import ThreadIndex
 from langmem_ext.storage.search_ops import read_packed_item
 from langmem_ext.storage.statements import ITEM_COLUMNS
@@ -20,6 +20,7 @@ Place = tuple[str, int]
 def shown(saver: DeltaSaver) -> tuple[dict[Place, Shown], set[Place]]:
     """What may be shown of each thread's messages, the newest of each id; and those that a graph may still be looking at."""
 
+    @operation
     def read() -> Op[Any]:
         found: dict[Place, Shown] = {}
         open_ones: set[Place] = set()

@@ -13,7 +13,7 @@ from benchmarks.lanes import Step, Work
 from benchmarks.shape import Aim, Shape
 from benchmarks.text import SHORT, dialogue, replies
 from langmem_ext import Threads
-from langmem_ext.storage.effects import Op, fetch
+from langmem_ext.storage.effects import Op, fetch, operation
 
 QUERIES = ("return value", "the file", "optional arg", '"of the"', "iter", "exception raised when the", "the", "nothingofthekind")
 """Common words and rare ones, whole ones and beginnings, one and several."""
@@ -51,6 +51,7 @@ def _searches(threads: Threads, samples: int, mark: str) -> Iterator[Step]:
             yield Step(f"all{mark}", partial(threads.search, query))
 
 
+@operation
 def _share() -> Op[float]:
     """Bytes of the index by bytes of the messages' texts."""
     [(text,)] = yield from fetch("SELECT sum(length(CAST(text AS BLOB))) FROM item")

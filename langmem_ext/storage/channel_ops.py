@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from langmem_ext.storage.checkpoint_ops import open_writer, store_value
 from langmem_ext.storage.edit_ops import Edit, Head, find_head, follow
-from langmem_ext.storage.effects import Op
+from langmem_ext.storage.effects import Op, operation
 from langmem_ext.storage.header import ValueRef, Versions
 from langmem_ext.storage.history_ops import list_of, list_ref
 from langmem_ext.storage.index import Indexes
@@ -40,6 +40,7 @@ class ChannelsRead:
     written: frozenset[str] = frozenset()
 
 
+@operation
 def read_channels(key: ThreadKey, channels: Collection[str], *, pending: bool = False, indexes: Indexes, codec: Codec) -> Op[ChannelsRead]:
     """The values of some channels in the newest checkpoint, with `pending` also what is written to it; empty where there is none."""
     thread = yield from find_thread(key)
@@ -59,6 +60,7 @@ def read_channels(key: ThreadKey, channels: Collection[str], *, pending: bool = 
     return ChannelsRead(values, frozenset(header.values), header.versions, header.seen, written)
 
 
+@operation
 def change_channels(
     key: ThreadKey,
     channels: Collection[str],

@@ -18,7 +18,7 @@ from langmem_ext.storage import checks
 from langmem_ext.storage import statements as sql
 from langmem_ext.storage.clock import MINUTE_MS
 from langmem_ext.storage.compounds import Compound, apply_delta, plan_base, plan_delta
-from langmem_ext.storage.effects import Batch, Op, Row, fetch, fetch_one
+from langmem_ext.storage.effects import Batch, Op, Row, fetch, fetch_one, operation
 from langmem_ext.storage.header import Header, ValueRef, decode_header, decode_values, encode_header, encode_values, longest_list
 from langmem_ext.storage.ids import decode_id, encode_id, readable
 from langmem_ext.storage.index import Indexes, ThreadIndex
@@ -38,6 +38,7 @@ PRECEDING: Final = b""
 """Stands in a row for a parent that is the row before it, by id."""
 
 
+@operation
 def put_checkpoint(key: ThreadKey, namespace: str, packed: PackedCheckpoint, *, now: int, indexes: Indexes, codec: Codec) -> Op[None]:
     """Store a checkpoint; one with the same id is replaced.
 
@@ -110,6 +111,7 @@ def store_header(
     return ahead or newest == checkpoint
 
 
+@operation
 def put_writes(
     key: ThreadKey,
     namespace: str,

@@ -14,7 +14,7 @@ from langmem_ext.messages.manifest import Runs, length_of, numbers_of, runs_of
 from langmem_ext.storage import statements as sql
 from langmem_ext.storage.checkpoint_ops import ensure_namespace, header_of, open_writer, store_header, store_value
 from langmem_ext.storage.edit_ops import EDIT, Edit, find_head, follow
-from langmem_ext.storage.effects import Op, fetch_one
+from langmem_ext.storage.effects import Op, fetch_one, operation
 from langmem_ext.storage.header import Header, ValueRef, next_version
 from langmem_ext.storage.history_ops import list_of, list_ref
 from langmem_ext.storage.ids import encode_id, following_id
@@ -27,6 +27,7 @@ ASIDE: Final = "langmem_ext:cleared"
 """The namespace of what was set aside. A subgraph's is `node:task id`: none is named so."""
 
 
+@operation
 def clear_view(
     key: ThreadKey, channel: str, emptied: Mapping[str, PackedValue], edit: Edit, aside: Edit, *, indexes: Indexes, codec: Codec
 ) -> Op[int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from langmem_ext.errors import InvalidInput
 from langmem_ext.storage import checks
 from langmem_ext.storage import forget_statements as sql
-from langmem_ext.storage.effects import Op, fetch
+from langmem_ext.storage.effects import Op, fetch, operation
 from langmem_ext.storage.index import Indexes
 from langmem_ext.storage.search_ops import copy_indexed
 from langmem_ext.storage.statements import KEY_BITS, row_key
@@ -13,6 +13,7 @@ from langmem_ext.storage.thread_ops import ensure_thread, find_thread
 from langmem_ext.types import ThreadKey
 
 
+@operation
 def copy_thread(source: ThreadKey, target: str, *, now: int, indexes: Indexes) -> Op[bool]:
     """Copy everything that a thread has under another id; whether there was anything to copy.
 

@@ -20,7 +20,7 @@ from langmem_ext.storage import inspect_statements as sql
 from langmem_ext.storage.checkpoint_ops import header_of
 from langmem_ext.storage.clock import FIRST_MS, LAST_MS, MINUTE_MS
 from langmem_ext.storage.compression import expand_text, shrink_text
-from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Op, fetch, fetch_one
+from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Op, fetch, fetch_one, operation, operation_once
 from langmem_ext.storage.header import Header, longest_list
 from langmem_ext.storage.ids import readable
 from langmem_ext.storage.index import ThreadIndex
@@ -37,6 +37,7 @@ _COUNTERS: Final = ("next_item", "next_value", "next_word", "next_namespace")
 _DERIVED: Final = ("items", "tokens", "active_at", "head_messages", "waiting_for", *_COUNTERS)
 
 
+@operation
 def read_thread(number: int) -> Op[dict[str, Any] | None]:
     """A thread's row by column; None where it has gone."""
     row = yield from fetch_one(sql.SELECT_THREAD_ROW, thread=number)
@@ -128,6 +129,7 @@ def _is_object(text: str) -> bool:
         return False
 
 
+@operation_once
 def compare_thread(thread: Examined, contents: Contents, waiting_channel: str) -> Op[int | None]:
     """Compare a thread's row with its other rows; its generation now, or None where it has gone."""
     both = yield from derive(thread.number, contents, waiting_channel)
@@ -147,6 +149,7 @@ def compare_thread(thread: Examined, contents: Contents, waiting_channel: str) -
     return int(stored["generation"])
 
 
+@operation
 def repair_thread(number: int, keys: Sequence[int], contents: Contents, waiting_channel: str) -> Op[bool]:
     """Write again what follows from other rows; whether the thread is still there.
 
@@ -248,6 +251,7 @@ LAST_NUMBER: Final = (1 << (63 - KEY_BITS)) - 1
 """The highest number that a thread can have: its keys fill 64 bits."""
 
 
+@operation
 def find_orphans(table: str, first: int) -> Op[tuple[list[int], int | None]]:
     """Numbers of threads that have rows in a table and none of their own, from a number on; where to go on, or None."""
     orphans: list[int] = []
@@ -268,12 +272,14 @@ def find_orphans(table: str, first: int) -> Op[tuple[list[int], int | None]]:
     return orphans, first if first <= LAST_NUMBER else None
 
 
+@operation
 def adopt(number: int, now: int) -> Op[None]:
     """Give rows of no thread a thread again, with an id that says so."""
     for name in (f"recovered-{number}", f"recovered-{number}-{now}"):
         yield from fetch(sql.ADOPT_THREAD, thread=number, id=name, now=now)
 
 
+@operation
 def delete_orphans(number: int) -> Op[None]:
     """Delete rows of no thread."""
     bounds = {"low": row_key(number, 0), "high": row_key(number + 1, 0)}

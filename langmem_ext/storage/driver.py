@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Protocol, TypeVar
 
-from langmem_ext.storage.effects import Op
+from langmem_ext.storage.effects import Operation
 
 T = TypeVar("T")
 
@@ -14,7 +14,7 @@ T = TypeVar("T")
 class Driver(Protocol):
     """Runs operations. One operation is one transaction: all of it happens, or nothing."""
 
-    def run(self, op: Op[T], *, write: bool) -> T:
+    def run(self, op: Operation[T], *, write: bool) -> T:
         """Run `op` in the calling thread.
 
         Args:
@@ -25,7 +25,7 @@ class Driver(Protocol):
             StorageError: The database refused; it is as it was before.
         """
 
-    async def arun(self, op: Op[T], *, write: bool) -> T:
+    async def arun(self, op: Operation[T], *, write: bool) -> T:
         """Async twin of `run`. Cancelling the caller cannot split the transaction."""
 
     async def acall(self, function: Callable[[], T]) -> T:
@@ -34,7 +34,7 @@ class Driver(Protocol):
     def on_rollback(self, forget: Callable[[], None]) -> None:
         """Have `forget` called, before anything else runs, whenever an operation has failed."""
 
-    def used_bytes(self) -> Op[int]:
+    def used_bytes(self) -> Operation[int]:
         """The operation that tells how many bytes of the database hold something: free space inside it does not count."""
 
     def compaction(self, *, full: bool) -> Generator[None, None, int]:

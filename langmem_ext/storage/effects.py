@@ -3,15 +3,24 @@
 An operation is a generator: it yields effects, receives rows, and returns its result. It holds no connection, lock or clock, so one
 implementation serves SQLite and PostgreSQL, sync and async, and a test can break it at every statement. One operation is one transaction,
 which the runner owns.
+
+A runner may have to begin a transaction again, so it is given an `Operation`: the generator's function with its arguments. What differs
+from run to run (ids, times, chance) is among the arguments, and none of these is used up by a run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias, TypeVar
+from functools import wraps
+from itertools import chain
+from typing import Any, Final, Generic, ParamSpec, TypeAlias, TypeVar
+
+from langmem_ext.types import ThreadKey
 
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+P = ParamSpec("P")
 
 Row: TypeAlias = tuple[Any, ...]
 Rows: TypeAlias = Sequence[Row]
@@ -45,6 +54,57 @@ PAUSE_EVERY: Final = 64
 
 Effect: TypeAlias = Statement | Batch | Pause
 Op: TypeAlias = Generator[Effect, Rows, T]
+
+
+class Operation(Generic[T_co]):
+    """An operation that has not begun. Each iteration begins it anew, and `yield from` makes it a part of another one.
+
+    Attributes:
+        repeatable: Whether it may be run again after a run that came to nothing: one that tells what it reads while it runs may not.
+    """
+
+    __slots__ = ("_arguments", "_begin", "_keywords", "repeatable")
+
+    def __init__(
+        self, begin: Callable[..., Op[T_co]], arguments: tuple[Any, ...], keywords: Mapping[str, Any], *, repeatable: bool = True
+    ) -> None:
+        self._begin = begin
+        self._arguments = arguments
+        self._keywords = keywords
+        self.repeatable = repeatable
+
+    def __iter__(self) -> Op[T_co]:
+        return self._begin(*self._arguments, **self._keywords)
+
+    @property
+    def thread(self) -> str | None:
+        """Id of the thread that its first `ThreadKey` names, or that of an operation which is a part of it; None where it names none."""
+        for value in chain(self._arguments, self._keywords.values()):
+            if isinstance(value, ThreadKey):
+                return value.id
+            if isinstance(value, Operation):
+                return value.thread
+        return None
+
+
+def operation(function: Callable[P, Op[T]]) -> Callable[P, Operation[T]]:
+    """For a function whose generator is passed to a runner: its arguments must serve for any number of runs."""
+
+    @wraps(function)
+    def prepared(*arguments: P.args, **keywords: P.kwargs) -> Operation[T]:
+        return Operation(function, arguments, keywords)
+
+    return prepared
+
+
+def operation_once(function: Callable[P, Op[T]]) -> Callable[P, Operation[T]]:
+    """`operation`, where a run tells what it reads to something that cannot take it back."""
+
+    @wraps(function)
+    def prepared(*arguments: P.args, **keywords: P.kwargs) -> Operation[T]:
+        return Operation(function, arguments, keywords, repeatable=False)
+
+    return prepared
 
 
 def fetch(sql: str, **params: Any) -> Op[Rows]:

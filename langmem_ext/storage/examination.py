@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias
 from langmem_ext.errors import StorageError
 from langmem_ext.storage import derive_ops, inspect_ops
 from langmem_ext.storage import inspect_statements as sql
-from langmem_ext.storage.effects import fetch, fetch_one
+from langmem_ext.storage.effects import fetch, fetch_one, operation
 from langmem_ext.storage.findings import Finding, Findings
 from langmem_ext.storage.index import ThreadIndex
 from langmem_ext.storage.inspect_ops import Contents, Cursor, Examined, Table
@@ -90,7 +90,7 @@ class Examination:
         found += yield from examine_index(self.contents.codec, fix=fix)
         counted = False
         with suppress(StorageError):
-            counted = (yield fetch_one(sql.SELECT_COUNTER_NAME), False) == (self.counter,)
+            counted = (yield operation(fetch_one)(sql.SELECT_COUNTER_NAME), False) == (self.counter,)
         threads, checkpoints, items = 0, 0, 0
         numbers = yield from _thread_numbers(found)
         for number in numbers:
@@ -199,7 +199,7 @@ def _examine_file() -> Steps[Iterable[Finding]]:
     """SQLite's own check: its pages, and what it holds twice."""
     findings = Findings(None)
     try:
-        rows = yield fetch(sql.INTEGRITY_CHECK), False
+        rows = yield operation(fetch)(sql.INTEGRITY_CHECK), False
     except StorageError as error:
         rows = [(str(error),)]
     for (message,) in rows:
@@ -213,7 +213,7 @@ def _thread_numbers(found: list[Finding]) -> Steps[list[int]]:
     last: int | None = BEFORE_ALL
     try:
         while last is not None:
-            rows = yield fetch(sql.SELECT_THREAD_PAGE, after=last, limit=PAGE), False
+            rows = yield operation(fetch)(sql.SELECT_THREAD_PAGE, after=last, limit=PAGE), False
             numbers += [number for (number,) in rows]
             last = numbers[-1] if len(rows) == PAGE else None
     except StorageError as error:

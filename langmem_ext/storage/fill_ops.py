@@ -15,7 +15,7 @@ from langmem_ext.storage import search_statements as sql
 from langmem_ext.storage.checkpoint_ops import header_of
 from langmem_ext.storage.clear_ops import ASIDE
 from langmem_ext.storage.edit_ops import EDIT
-from langmem_ext.storage.effects import PAUSE, Op, Row, fetch, fetch_one
+from langmem_ext.storage.effects import PAUSE, Op, Row, fetch, fetch_one, operation
 from langmem_ext.storage.index import ThreadIndex
 from langmem_ext.storage.lookup_ops import find_checkpoint, find_namespace, read_word
 from langmem_ext.storage.rest import has_item, is_at_rest, work_of
@@ -38,6 +38,7 @@ def build_steps(codec: Codec) -> Steps[None]:
         pass
 
 
+@operation
 def open_index() -> Op[None]:
     """Make the index if it is not there: empty, and every thread is still to be filled in.
 
@@ -56,6 +57,7 @@ def open_index() -> Op[None]:
         yield from fetch(sql.SET_STATE, name=name, value=value)
 
 
+@operation
 def fill_some(codec: Codec) -> Op[bool]:
     """Index some of the messages that are not indexed yet; whether there are more."""
     state = yield from read_state()

@@ -19,7 +19,7 @@ from langmem_ext.errors import DamagedRow, ThreadNotFound
 from langmem_ext.messages.query import Term, cut_snippet, rank, weigh
 from langmem_ext.storage import search_statements as sql
 from langmem_ext.storage.clock import moment_of
-from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Op, fetch, fetch_one
+from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Op, fetch, fetch_one, operation
 from langmem_ext.storage.ids import decode_id
 from langmem_ext.storage.index import ThreadIndex
 from langmem_ext.storage.search_ops import FORMAT, read_packed_item, read_state
@@ -89,6 +89,7 @@ class _Field:
     owner: str | None = None
 
 
+@operation
 def find_messages(search: Search, codec: Codec) -> Op[Found | None]:
     """The messages that have all terms; None where the database has no index.
 

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 
 from langmem_ext.messages.manifest import length_of
 from langmem_ext.storage import forget_statements as sql
-from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Batch, Op, fetch
+from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Batch, Op, fetch, operation
 from langmem_ext.storage.fill_ops import restore_earlier
 from langmem_ext.storage.header import Header
 from langmem_ext.storage.index import Indexes
@@ -40,6 +40,7 @@ class Policy:
     before: datetime | None = None
 
 
+@operation
 def prune_thread(key: ThreadKey, policy: Policy, *, meaning: Meaning, indexes: Indexes, dry_run: bool) -> Op[Pruned]:
     """Delete the checkpoints that the policy lets go, and what then nothing refers to.
 
@@ -84,6 +85,7 @@ def _is_older(header: Header, before: datetime) -> bool:
     return (made if made.tzinfo is not None else made.replace(tzinfo=UTC)) < before
 
 
+@operation
 def delete_runs(runs: Sequence[str], owner: str | None, *, meaning: Meaning, indexes: Indexes) -> Op[Pruned]:
     """Delete the checkpoints of runs with their pending writes, in every thread that the owner may see, and what then nothing refers to.
 
@@ -133,6 +135,7 @@ def cut_thread(key: ThreadKey, checkpoint: bytes, *, meaning: Meaning, indexes: 
     return (yield from _forget(thread, reach, later, indexes=indexes, dry_run=False))
 
 
+@operation
 def drop_thread(key: ThreadKey, *, indexes: Indexes, dry_run: bool) -> Op[Pruned]:
     """Delete a thread with everything it has, whatever is damaged of it."""
     number = yield from find_number(key)

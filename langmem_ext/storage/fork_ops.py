@@ -7,7 +7,7 @@ from langmem_ext.messages.manifest import Runs, ranges_of
 from langmem_ext.storage import statements as sql
 from langmem_ext.storage.checkpoint_ops import header_of
 from langmem_ext.storage.copy_ops import copy_thread
-from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Op, fetch, fetch_one
+from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Op, fetch, fetch_one, operation
 from langmem_ext.storage.forget_ops import cut_thread
 from langmem_ext.storage.header import longest_runs
 from langmem_ext.storage.ids import encode_id
@@ -20,6 +20,7 @@ from langmem_ext.storage.thread_statements import SET_TOOL
 from langmem_ext.types import Codec, ThreadKey
 
 
+@operation
 def fork_thread(
     source: ThreadKey,
     target: str,

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Any, Final, Generic, TypeVar
 
-from langmem_ext.storage.effects import Op
+from langmem_ext.storage.effects import Operation
 
 T = TypeVar("T")
 
@@ -29,7 +29,7 @@ class Job(Generic[T]):
 
     __slots__ = ("done", "error", "future", "op", "result")
 
-    def __init__(self, op: Op[T], future: asyncio.Future[T] | None = None) -> None:
+    def __init__(self, op: Operation[T], future: asyncio.Future[T] | None = None) -> None:
         self.op = op
         self.future = future
         self.done = False
@@ -44,7 +44,6 @@ class Job(Generic[T]):
 
     def fail(self, error: Exception) -> None:
         """Note why the operation is not stored; the first reason stands."""
-        self.op.close()
         self.error = self.error or error
 
 

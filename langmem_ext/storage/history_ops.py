@@ -6,7 +6,7 @@ A change is an edit (`storage.edit_ops`); the log keeps every message, whatever 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import Final
+from typing import Final, TypeVar
 
 from langmem_ext.errors import DamagedRow, InvalidInput, ThreadNotFound
 from langmem_ext.messages.annotations import asked_in
@@ -15,7 +15,7 @@ from langmem_ext.messages.manifest import Runs, length_of, numbers_of, ranges_of
 from langmem_ext.storage import statements as sql
 from langmem_ext.storage.checkpoint_ops import open_writer
 from langmem_ext.storage.edit_ops import Edit, find_head, follow
-from langmem_ext.storage.effects import Op, fetch
+from langmem_ext.storage.effects import Op, fetch, operation
 from langmem_ext.storage.header import Header, ValueRef
 from langmem_ext.storage.ids import encode_id
 from langmem_ext.storage.index import Indexes, ThreadIndex
@@ -23,6 +23,8 @@ from langmem_ext.storage.lookup_ops import read_body
 from langmem_ext.storage.message_ops import Writer, read_messages, resolve
 from langmem_ext.storage.thread_ops import find_thread
 from langmem_ext.types import Codec, Snapshot, ThreadKey
+
+T = TypeVar("T")
 
 LATEST: Final = 16
 """Messages at the end of a list among which its question is looked for."""
@@ -40,6 +42,7 @@ MOST: Final = 512
 """Messages that are read at a time, at most, where only some of the end may be needed."""
 
 
+@operation
 def read_history(key: ThreadKey, channel: str, *, indexes: Indexes, codec: Codec) -> Op[list[Snapshot]]:
     """The messages of the newest checkpoint, oldest first; empty where there are none.
 
@@ -49,6 +52,7 @@ def read_history(key: ThreadKey, channel: str, *, indexes: Indexes, codec: Codec
     return [packed for packed, _ in (yield from _read(key, channel, indexes, codec, dated=False))]
 
 
+@operation
 def read_dated_history(key: ThreadKey, channel: str, *, indexes: Indexes, codec: Codec) -> Op[list[tuple[Snapshot, int]]]:
     """`read_history`, each message with the Unix time in seconds at which it was stored."""
     return (yield from _read(key, channel, indexes, codec, dated=True))
@@ -77,6 +81,7 @@ def _times_of(index: ThreadIndex, runs: Runs, epoch: int) -> Op[list[int]]:
     return [epoch + time for time in times]
 
 
+@operation
 def read_conversation(key: ThreadKey, last: int | None, *, indexes: Indexes, codec: Codec) -> Op[list[Snapshot]]:
     """The longest list of messages of the newest checkpoint, oldest first; only the last ones are read, where a number is given.
 
@@ -98,41 +103,46 @@ def _read_last(index: ThreadIndex, codec: Codec, ref: ValueRef, count: int) -> O
     return (yield from read_messages(index, codec, runs, nameless))
 
 
-def read_back(key: ThreadKey, channel: str, limit: int, weigh: Callable[[Snapshot], int], *, indexes: Indexes, codec: Codec) -> Op[bool]:
+@operation
+def read_back(
+    key: ThreadKey, channel: str, limit: int, weigh: Callable[[Snapshot], tuple[T, int]], *, indexes: Indexes, codec: Codec
+) -> Op[tuple[list[T], bool]]:
     """Weigh the messages of the newest checkpoint from the last one on, until they are heavier than `limit`; hardly any others are read.
 
     Args:
         key: The thread.
         channel: The channel that holds the list.
         limit: What they may weigh together.
-        weigh: Takes a message and says its weight, which is more than 0.
+        weigh: Loads a message, and says its weight, which is more than 0.
         indexes: What this process knows.
         codec: Reads items.
 
     Returns:
-        Whether all of them were weighed and are within the limit.
+        Those that were weighed, the last one first; and whether they are all of them, and within the limit.
 
     Raises:
         InvalidInput: The channel holds something else.
     """
     thread = yield from find_thread(key)
+    loaded: list[T] = []
     if thread is None:
-        return True
+        return loaded, True
     index = indexes.of(thread.number, thread.generation, codec)
     head = yield from find_head(index)
     ref = (yield from list_of(index, codec, head.header, channel)) if head is not None else ValueRef()
-    length, weighed, weight = length_of(ref.runs), 0, 0
-    while weighed < length and weight <= limit:
+    length, weight = length_of(ref.runs), 0
+    while (weighed := len(loaded)) < length and weight <= limit:
         # As many as will do if they are about as heavy as those before: each time that more must be read costs as much as some messages.
         more = min(MOST, (limit - weight) * weighed * 9 // (weight * 8) + SPARE) if weighed else FIRST
         messages = yield from _read_last(index, codec, ref, min(length, weighed + more))
         for packed in reversed(messages[: len(messages) - weighed]):
-            weight += weigh(packed)
+            message, own = weigh(packed)
+            loaded.append(message)
+            weight += own
             if weight > limit:
                 break
-        weighed = len(messages)
     indexes.account(index)
-    return weight <= limit
+    return loaded, weight <= limit
 
 
 def list_of_conversation(key: ThreadKey, *, indexes: Indexes, codec: Codec) -> Op[tuple[ThreadIndex, ValueRef]]:
@@ -213,6 +223,7 @@ def add_to_history(
     indexes.account(writer.index)
 
 
+@operation
 def narrow_history(
     key: ThreadKey, channel: str, last: int, cannot_begin: Callable[[Snapshot], bool], edit: Edit, *, indexes: Indexes, codec: Codec
 ) -> Op[None]:

@@ -22,7 +22,7 @@ from langmem_ext.storage import checks
 from langmem_ext.storage import inspect_statements as sql
 from langmem_ext.storage.checkpoint_ops import header_of, read_writes
 from langmem_ext.storage.compression import expand, expand_text, require
-from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Op, Row, fetch, fetch_one
+from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Op, Operation, Row, fetch, fetch_one, operation, operation_once
 from langmem_ext.storage.findings import Findings
 from langmem_ext.storage.header import Header, ValueRef, require_plain
 from langmem_ext.storage.ids import decode_id, encode_id, readable
@@ -146,6 +146,7 @@ class Examined:
         self.findings.add(kind, "damaged", place, f"does not decode ({told(error)}): {NEXT_STEP}", checkpoints=checkpoints)
 
 
+@operation
 def require_zstd() -> Op[None]:
     """See that what is compressed can be read: without zstd it is not damaged.
 
@@ -315,6 +316,7 @@ def _compare(thread: Examined, row: Row, reading: Reading, place: str) -> None:
         thread.findings.add("column", "wrong", place, f"{' and '.join(wrong)} is not what the message says", fixable=True)
 
 
+@operation_once
 def read_needs(thread: Examined, contents: Contents, needs: Sequence[Need]) -> Op[None]:
     """Look at whole values: at those of several rows put together, and that each refers to messages that its reference names."""
     for need in needs:
@@ -357,7 +359,7 @@ class Table:
     """
 
     name: str
-    page: Callable[[Examined, Contents, Cursor, int], Op[Cursor | None]]
+    page: Callable[[Examined, Contents, Cursor, int], Operation[Cursor | None]]
     next_key: str
     parts: int
 
@@ -367,6 +369,7 @@ class Table:
             return (row_key(thread.number, 0) - 1,)
         return (-NUMBERS, b"", b"")[: self.parts]
 
+    @operation
     def key(self, thread: Examined, at: Cursor) -> Op[Cursor | None]:
         """The key behind a key, read without the rest of its row."""
         where = thread.range(at) if self.name in ("item", "value") else thread.rows(at)
@@ -386,11 +389,11 @@ class Table:
 
 
 TABLES: Final = (
-    Table("namespace", read_namespaces, sql.NEXT_NAMESPACE, 1),
-    Table("checkpoint", read_checkpoints, sql.NEXT_CHECKPOINT, 2),
-    Table("pending_write", read_pending, sql.NEXT_WRITE, 3),
-    Table("word", read_words, sql.NEXT_WORD, 1),
-    Table("value", read_values, sql.NEXT_VALUE, 1),
-    Table("item", read_items, sql.NEXT_ITEM, 1),
+    Table("namespace", operation_once(read_namespaces), sql.NEXT_NAMESPACE, 1),
+    Table("checkpoint", operation_once(read_checkpoints), sql.NEXT_CHECKPOINT, 2),
+    Table("pending_write", operation_once(read_pending), sql.NEXT_WRITE, 3),
+    Table("word", operation_once(read_words), sql.NEXT_WORD, 1),
+    Table("value", operation_once(read_values), sql.NEXT_VALUE, 1),
+    Table("item", operation_once(read_items), sql.NEXT_ITEM, 1),
 )
 """In the order in which they must be read: what refers before what is referred to."""

@@ -11,7 +11,7 @@ from typing import Any, Final
 from langmem_ext.errors import DamagedRow, InvalidInput, ThreadNotFound, cause, told
 from langmem_ext.storage import thread_statements as sql
 from langmem_ext.storage.clock import MINUTE_MS, moment_of, unix_ms
-from langmem_ext.storage.effects import Op, Row, fetch, fetch_one
+from langmem_ext.storage.effects import Op, Row, fetch, fetch_one, operation
 from langmem_ext.types import ThreadInfo, ThreadKey
 
 MINUTE: Final = 500
@@ -65,6 +65,7 @@ class ThreadFilter:
         return [sql.CONDITIONS[name] for name in params], params
 
 
+@operation
 def list_threads(wanted: ThreadFilter, after: ThreadInfo | None, limit: int) -> Op[list[ThreadInfo]]:
     """A page of threads, the one that was written last first; of a minute in which very many were written, the one made last.
 
@@ -115,6 +116,7 @@ def _moment(row: Row) -> tuple[int, int]:
     return row[UPDATED_AT], row[0]
 
 
+@operation
 def count_threads(wanted: ThreadFilter) -> Op[int]:
     """How many threads there are of a kind."""
     conditions, params = wanted.conditions()
@@ -145,6 +147,7 @@ def read_info(key: ThreadKey) -> Op[ThreadInfo]:
         raise DamagedRow(f"the row of thread {key.id!r} is damaged ({told(error)}): `langmem-ext doctor` says more") from cause(error)
 
 
+@operation
 def describe_thread(key: ThreadKey, changes: Mapping[str, Any]) -> Op[ThreadInfo]:
     """Change what a thread's row says of it, apart from what follows from its messages; its row then.
 
@@ -179,6 +182,7 @@ def metadata_text(metadata: Mapping[str, Any]) -> str:
     return json.dumps(dict(metadata), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
+@operation
 def read_titled_by(key: ThreadKey) -> Op[int | None]:
     """The number of the message that gave a thread its title; None where it has none, or somebody gave it."""
     info = yield from read_info(key)
@@ -186,6 +190,7 @@ def read_titled_by(key: ThreadKey) -> Op[int | None]:
     return None if number is None else int(number)
 
 
+@operation
 def write_title(key: ThreadKey, title: str, titled_by: int) -> Op[ThreadInfo]:
     """Call a thread something better than its first prompt, if that still gives its title; its row then.
 

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from langmem_ext.errors import DamagedRow, cause, told
 from langmem_ext.interruption import pass_on
 from langmem_ext.storage import statements as sql
 from langmem_ext.storage.checkpoint_ops import WriteEntry, header_of, read_writes
-from langmem_ext.storage.effects import Op, Row, fetch, fetch_one
+from langmem_ext.storage.effects import Op, Row, fetch, fetch_one, operation
 from langmem_ext.storage.header import Header, ValueRef
 from langmem_ext.storage.ids import decode_id, encode_id, readable
 from langmem_ext.storage.index import Indexes, ThreadIndex
@@ -33,6 +33,7 @@ class Reader:
     bodies: dict[tuple[int, ...], bytes | None] = field(default_factory=dict)
 
 
+@operation
 def get_checkpoint(
     key: ThreadKey, namespace: str, checkpoint_id: str | None, *, indexes: Indexes, codec: Codec
 ) -> Op[StoredCheckpoint | None]:
@@ -172,10 +173,13 @@ class Cursor:
     namespace: int
 
 
-def list_page(
-    query: Query, cursor: Cursor | None, limit: int, *, indexes: Indexes, codec: Codec
-) -> Op[tuple[list[StoredCheckpoint], Cursor | None]]:
-    """A page of checkpoints, newest id first, and where the next begins (None: this was the last)."""
+Page: TypeAlias = tuple[list[StoredCheckpoint], Cursor | None]
+"""A page of checkpoints, and where the next one begins; None: this was the last."""
+
+
+@operation
+def list_page(query: Query, cursor: Cursor | None, limit: int, *, indexes: Indexes, codec: Codec) -> Op[Page]:
+    """A page of checkpoints, newest id first."""
     statement, params = _page_statement(query, cursor)
     rows = yield from fetch(statement, **params, limit=limit)
     readers: dict[int, Reader] = {}
@@ -222,6 +226,7 @@ def _page_statement(query: Query, cursor: Cursor | None) -> tuple[str, dict[str,
 # -- delta channels ----------------------------------------------------------------------------------------------------------------------
 
 
+@operation
 def get_delta_history(
     key: ThreadKey, namespace: str, checkpoint_id: str | None, channels: Sequence[str], *, indexes: Indexes, codec: Codec
 ) -> Op[dict[str, DeltaHistory]]:

@@ -10,7 +10,7 @@ from langmem_ext.storage import forget_statements as sql
 from langmem_ext.storage.checkpoint_ops import header_of
 from langmem_ext.storage.clock import unix_ms
 from langmem_ext.storage.edit_ops import is_edit
-from langmem_ext.storage.effects import Op, fetch, fetch_one
+from langmem_ext.storage.effects import Op, fetch, fetch_one, operation
 from langmem_ext.storage.forget_ops import Policy, drop_thread, prune_thread
 from langmem_ext.storage.index import Indexes, ThreadIndex
 from langmem_ext.storage.listing_ops import read_info
@@ -82,6 +82,7 @@ class Surroundings:
     dry_run: bool = False
 
 
+@operation
 def next_threads(after: Position, limit: int, around: Surroundings, *, before: Cutoff = EVER) -> Op[list[Candidate]]:
     """Threads behind a position that were last written before a cutoff, the one written longest ago first."""
     params = {"at": after.updated_at, "after": after.number, "chats": before.chats, "tools": before.tools, "limit": limit}
@@ -92,6 +93,7 @@ def next_threads(after: Position, limit: int, around: Surroundings, *, before: C
     return [Candidate(ThreadKey(thread_id, around.owner), Position(updated_at, number)) for updated_at, number, thread_id in rows]
 
 
+@operation
 def expire(candidate: Candidate, around: Surroundings, *, before: Cutoff = EVER) -> Op[Pruned]:
     """Delete a thread, unless it waits for an answer, or was not last written before a cutoff."""
     row = yield from fetch_one(sql.SELECT_REST, thread=candidate.at.number)
@@ -100,6 +102,7 @@ def expire(candidate: Candidate, around: Surroundings, *, before: Cutoff = EVER)
     return (yield from drop_thread(candidate.key, indexes=around.indexes, dry_run=around.dry_run))
 
 
+@operation
 def read_live(key: ThreadKey, before: Cutoff | None, meaning: Meaning) -> Op[ThreadInfo]:
     """A thread's row.
 
@@ -145,6 +148,7 @@ def _is_asked(number: int, meaning: Meaning) -> Op[bool]:
     return False
 
 
+@operation
 def thin(key: ThreadKey, last: int, slack: int, around: Surroundings) -> Op[tuple[Pruned, int]]:
     """Prune a thread to the newest checkpoints of each namespace, if one has more than so many and some more.
 

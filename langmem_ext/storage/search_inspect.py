@@ -9,7 +9,7 @@ from langmem_ext.errors import DamagedRow, StorageError
 from langmem_ext.messages.words import list_words
 from langmem_ext.storage import fill_ops, inspect_statements, search_ops
 from langmem_ext.storage import search_statements as sql
-from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Op, Row, fetch, fetch_one
+from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Op, Row, fetch, fetch_one, operation, operation_once
 from langmem_ext.storage.findings import Finding, Findings
 from langmem_ext.storage.inspect_ops import Examined
 from langmem_ext.storage.statements import KEY_BITS, row_key
@@ -49,10 +49,10 @@ def _look(findings: Findings, fix: bool) -> Steps[None]:
     if state.get("search") != search_ops.FORMAT:
         return
     if fix:
-        yield fetch(sql.CHECK), True
+        yield operation(fetch)(sql.CHECK), True
     low: int | None = -(1 << 62)
     while low is not None:
-        row = yield fetch_one(sql.NEXT_THREAD, low=low), False
+        row = yield operation(fetch_one)(sql.NEXT_THREAD, low=low), False
         low = None if row is None else row_key(row[0] + 1, 0)
         if row is not None and row[1] is None:
             message = f"words of thread number {row[0]}, which has no row: they can be deleted"
@@ -75,6 +75,7 @@ def examine_words(thread: Examined, codec: Codec) -> Steps[None]:
             return
 
 
+@operation
 def repair_words(number: int, codec: Codec) -> Op[None]:
     """Index a thread anew."""
     row = yield from fetch_one(sql.SELECT_PROGRESS, thread=number)
@@ -86,6 +87,7 @@ def _tell(thread: Examined, place: str, message: str) -> None:
     thread.findings.add(KIND, "wrong", place, f"{message}: the thread can be indexed anew", fixable=True)
 
 
+@operation_once
 def _compare_page(thread: Examined, codec: Codec, after: int) -> Op[int | None]:
     state = yield from search_ops.read_state()
     row = yield from fetch_one(sql.SELECT_PROGRESS, thread=thread.number)

@@ -19,7 +19,7 @@ from langmem_ext.errors import DamagedRow
 from langmem_ext.messages.identity import is_text
 from langmem_ext.messages.words import list_words
 from langmem_ext.storage import search_statements as sql
-from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Batch, Op, Row, Rows, fetch, fetch_one
+from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Batch, Op, Row, Rows, fetch, fetch_one, operation
 from langmem_ext.storage.ids import encode_id
 from langmem_ext.storage.index import ThreadIndex
 from langmem_ext.storage.item_rows import decode_item, require_item
@@ -143,17 +143,20 @@ class Placing:
 # -- parts -------------------------------------------------------------------------------------------------------------------------------
 
 
+@operation
 def drop_index() -> Op[None]:
     """Take the index away."""
     for statement in sql.DROP:
         yield from fetch(statement)
 
 
+@operation
 def read_state() -> Op[dict[str, str]]:
     """What the database says of its index; empty where it has none."""
     return dict((yield from fetch(sql.SELECT_STATE)))
 
 
+@operation
 def forget_thread(thread: int) -> Op[None]:
     """Take all of a thread out of the index."""
     bounds = {"low": row_key(thread, 0), "high": row_key(thread + 1, 0)}
@@ -221,11 +224,13 @@ def copy_indexed(source: int, target: int) -> Op[None]:
     yield from fetch(sql.SET_INDEXED, thread=target, indexed=indexed)
 
 
+@operation
 def needs_merge() -> Op[bool]:
     """Whether words of deleted messages may still stand in the index."""
     return "search_stale" in (yield from read_state())
 
 
+@operation
 def merge_some(*, first: bool) -> Op[bool]:
     """Have FTS5 forget the words of what was deleted, a few pages at a time: until it merges, they stand in its segments.
 

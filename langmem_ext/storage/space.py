@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Final, Protocol, TypeVar
 
-from langmem_ext.storage.effects import Op, Rows, fetch
+from langmem_ext.storage.effects import Op, Operation, Rows, fetch, operation
 from langmem_ext.storage.search_ops import merge_some, needs_merge
 
 T = TypeVar("T")
@@ -27,7 +27,7 @@ _INCREMENTAL: Final = 2
 class Runner(Protocol):
     """Runs operations, as a driver does."""
 
-    def run(self, op: Op[T], *, write: bool) -> T:
+    def run(self, op: Operation[T], *, write: bool) -> T:
         """Run an operation as one transaction."""
 
 
@@ -53,6 +53,7 @@ class Space:
         return (self.pages - self.free) * self.page_size
 
 
+@operation
 def measure() -> Op[Space]:
     """The file's size now."""
     [(page_size,)] = yield from fetch("PRAGMA page_size")
@@ -62,11 +63,13 @@ def measure() -> Op[Space]:
     return Space(page_size, pages, free, vacuum == _INCREMENTAL)
 
 
+@operation
 def used_bytes() -> Op[int]:
     """Bytes of the pages that hold something."""
     return (yield from measure()).used_bytes
 
 
+@operation
 def _release() -> Op[bool]:
     """Give some free pages back; whether there are more."""
     space = yield from measure()

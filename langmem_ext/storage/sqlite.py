@@ -33,7 +33,7 @@ from langmem_ext.storage.connection import (
     path_of,
     storage_error,
 )
-from langmem_ext.storage.effects import Batch, Effect, Op, Rows, Statement
+from langmem_ext.storage.effects import Batch, Effect, Operation, Rows, Statement
 from langmem_ext.storage.group import Job, Queue, settle
 from langmem_ext.storage.lease import FileLeases, Leases
 from langmem_ext.storage.migrate import migrate, pending, read_rows, refuse_others
@@ -123,7 +123,7 @@ class SqliteDriver:
 
     # -- running -------------------------------------------------------------------------------------------------------------------------
 
-    def run(self, op: Op[T], *, write: bool) -> T:
+    def run(self, op: Operation[T], *, write: bool) -> T:
         """Run `op` as one transaction; a write may be carried out by another thread, and committed with others."""
         job = Job(op)
         if not write:
@@ -140,7 +140,7 @@ class SqliteDriver:
                 self._run_group(self._queue.take(), "BEGIN IMMEDIATE")
         return job.outcome()
 
-    async def arun(self, op: Op[T], *, write: bool) -> T:
+    async def arun(self, op: Operation[T], *, write: bool) -> T:
         """Async twin of `run`."""
         if not write:
             return await self.acall(lambda: self.run(op, write=False))
@@ -231,14 +231,17 @@ class SqliteDriver:
             error if isinstance(error, Exception) else StorageUnavailable("the operation was interrupted before it was stored: try again")
         )
 
-    def _drive(self, op: Op[T]) -> T:
+    def _drive(self, op: Operation[T]) -> T:
+        steps = iter(op)
         try:
-            effect = next(op)
+            effect = next(steps)
             while True:
-                effect = op.send(self.execute(effect))
+                effect = steps.send(self.execute(effect))
         except StopIteration as done:
             result: T = done.value
             return result
+        finally:
+            steps.close()
 
     def execute(self, effect: Effect) -> Rows:
         """Carry out one effect inside the open transaction."""
@@ -288,7 +291,7 @@ class SqliteDriver:
 
     # -- space ---------------------------------------------------------------------------------------------------------------------------
 
-    def used_bytes(self) -> Op[int]:
+    def used_bytes(self) -> Operation[int]:
         """The operation that tells how many bytes of the database hold something."""
         return space.used_bytes()
 

@@ -20,7 +20,7 @@ from langmem_ext.messages.manifest import ranges_of
 from langmem_ext.storage import stats_statements as sql
 from langmem_ext.storage.checkpoint_ops import header_of, read_writes
 from langmem_ext.storage.compression import original_length
-from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Op, fetch, fetch_one
+from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Op, fetch, fetch_one, operation, operation_once
 from langmem_ext.storage.header import Header, ValueRef, Versions
 from langmem_ext.storage.index import ThreadIndex
 from langmem_ext.storage.lookup_ops import read_value, read_word
@@ -94,6 +94,7 @@ class Measured:
 # -- the database ------------------------------------------------------------------------------------------------------------------------
 
 
+@operation
 def measure_file() -> Op[tuple[dict[str, int], bool]]:
     """Bytes by table and index, `free` and all of the `file`; and whether they are pages (else only the last two are there)."""
     [(page, pages, free)] = yield from fetch(sql.SELECT_PAGES)
@@ -103,6 +104,7 @@ def measure_file() -> Op[tuple[dict[str, int], bool]]:
     return sizes | {name: size for name, size in (yield from fetch(sql.SUM_PAGES))}, True
 
 
+@operation
 def count_rows() -> Op[tuple[int, int, int, int, int]]:
     """How many threads, checkpoints, rows of pending writes, items and values there are."""
     threads, checkpoints, writes, items, values = (yield from fetch(sql.COUNT_ROWS))[0]
@@ -112,6 +114,7 @@ def count_rows() -> Op[tuple[int, int, int, int, int]]:
 # -- a thread ----------------------------------------------------------------------------------------------------------------------------
 
 
+@operation_once
 def measure_items(thread: Measured, after: int, limit: int) -> Op[int | None]:
     """Measure a page of items; the last one's key, or None where no more follow."""
     rows = yield from fetch(sql.SELECT_ITEM_SIZES, after=after, high=row_key(thread.number + 1, 0), limit=limit)
@@ -125,6 +128,7 @@ def measure_items(thread: Measured, after: int, limit: int) -> Op[int | None]:
     return rows[-1][0] if len(rows) == limit else None
 
 
+@operation_once
 def measure_values(thread: Measured, after: int, limit: int) -> Op[int | None]:
     """Measure a page of values; the last one's key, or None where no more follow."""
     rows = yield from fetch(sql.SELECT_VALUE_SIZES, after=after, high=row_key(thread.number + 1, 0), limit=limit)
@@ -142,6 +146,7 @@ def _whole(length: int, head: bytes | None) -> int:
         return length  # damaged: the doctor names it
 
 
+@operation_once
 def sum_up(thread: Measured) -> Op[None]:
     """What can be said once all items and values are measured."""
     thread.sizes = [0, *accumulate(thread.sizes)]
@@ -149,6 +154,7 @@ def sum_up(thread: Measured) -> Op[None]:
     thread.bytes += words
 
 
+@operation_once
 def measure_checkpoints(thread: Measured, after: tuple[int, bytes], limit: int) -> Op[tuple[int, bytes] | None]:
     """Measure a page of checkpoints; the last one's key, or None where no more follow."""
     rows = yield from fetch(sql.SELECT_CHECKPOINTS, thread=thread.number, namespace=after[0], after=after[1], limit=limit)
@@ -169,6 +175,7 @@ def measure_checkpoints(thread: Measured, after: tuple[int, bytes], limit: int) 
     return (rows[-1][0], rows[-1][1]) if len(rows) == limit else None
 
 
+@operation_once
 def measure_writes(thread: Measured, after: Place, limit: int) -> Op[Place | None]:
     """Measure a page of pending writes; the last one's key, or None where no more follow."""
     space, checkpoint, task = after

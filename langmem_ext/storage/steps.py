@@ -8,11 +8,11 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 from langmem_ext.errors import StorageError
 from langmem_ext.storage.driver import Driver
-from langmem_ext.storage.effects import Op
+from langmem_ext.storage.effects import Operation
 
 T = TypeVar("T")
 
-Steps: TypeAlias = Generator[tuple[Op[Any], bool], Any, T]
+Steps: TypeAlias = Generator[tuple[Operation[Any], bool], Any, T]
 """Yields operations, each with whether it writes, and receives their results; a `StorageError` of one is raised there."""
 
 
@@ -32,7 +32,7 @@ class Running(Generic[T]):
     def __init__(self, driver: Driver, steps: Steps[T]) -> None:
         self._driver = driver
         self._steps = steps
-        self._resume: Callable[[], tuple[Op[Any], bool]] = partial(next, steps)
+        self._resume: Callable[[], tuple[Operation[Any], bool]] = partial(next, steps)
 
     def advance(self) -> bool:
         """Carry out the next operation; False where there was none."""

@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 from langmem_ext.errors import ThreadNotFound
 from langmem_ext.storage import checks
 from langmem_ext.storage import statements as sql
-from langmem_ext.storage.effects import PAUSE, Op, fetch
+from langmem_ext.storage.effects import PAUSE, Op, fetch, operation
 from langmem_ext.storage.index import Indexes
 from langmem_ext.storage.item_rows import damaged_item, decode_item
 from langmem_ext.storage.lookup_ops import read_word
@@ -39,6 +39,7 @@ SELECT_ANSWERS = (
 )
 
 
+@operation
 def count_all(owner: str | None) -> Op[ThreadStatistics]:
     """What threads an owner has, or what threads there are."""
     rows = yield from fetch(COUNT_THREADS, owner=owner)

@@ -10,7 +10,7 @@ from typing import TypeAlias
 from langmem_ext.storage import statements
 from langmem_ext.storage import transfer_statements as sql
 from langmem_ext.storage.checkpoint_ops import put_checkpoint, put_writes, read_writes
-from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Op, fetch, fetch_one
+from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Op, fetch, fetch_one, operation
 from langmem_ext.storage.ids import decode_id
 from langmem_ext.storage.index import Indexes
 from langmem_ext.storage.lookup_ops import learn_namespaces
@@ -52,6 +52,7 @@ Places: TypeAlias = dict[tuple[str, str], set[tuple[str, int]]]
 """Task and index of each pending write, by the checkpoint's namespace and id."""
 
 
+@operation
 def store_moved(key: ThreadKey, batch: Sequence[Moved], *, indexes: Indexes, codec: Codec) -> Op[None]:
     """Store checkpoints of one thread with their writes, all or none.
 
@@ -75,6 +76,7 @@ def _store_writes(key: ThreadKey, moved: Moved, indexes: Indexes, codec: Codec) 
         yield from put_writes(*where, one.task, one.path, one.writes, now=moved.now, indexes=indexes, codec=codec)
 
 
+@operation
 def stored(key: ThreadKey, *, indexes: Indexes, codec: Codec) -> Op[Places]:
     """The checkpoints of a thread that are there, each with its pending writes."""
     thread = yield from find_thread(key)
@@ -96,6 +98,7 @@ def stored(key: ThreadKey, *, indexes: Indexes, codec: Codec) -> Op[Places]:
     return places
 
 
+@operation
 def size() -> Op[int]:
     """Bytes of the whole database."""
     row = yield from fetch_one(sql.SIZE)

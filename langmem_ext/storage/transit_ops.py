@@ -18,7 +18,7 @@ from langmem_ext.storage import transit_statements as sql
 from langmem_ext.storage.checkpoint_ops import header_of
 from langmem_ext.storage.compression import shrink, shrink_text
 from langmem_ext.storage.copy_ops import rename_labels
-from langmem_ext.storage.effects import PAUSE, Batch, Op, Row, Rows, fetch, fetch_one
+from langmem_ext.storage.effects import PAUSE, Batch, Op, Row, Rows, fetch, fetch_one, operation, operation_once
 from langmem_ext.storage.header import longest_runs
 from langmem_ext.storage.index import ThreadIndex
 from langmem_ext.storage.listing_ops import ThreadFilter
@@ -34,6 +34,7 @@ IDS: Final = 256
 """Threads whose ids are held at once."""
 
 
+@operation
 def list_ids(wanted: ThreadFilter, after: int) -> Op[Rows]:
     """Numbers and ids of threads behind a number: in this order, a thread that is written meanwhile is not passed over."""
     conditions, params = wanted.conditions()
@@ -44,11 +45,13 @@ def list_ids(wanted: ThreadFilter, after: int) -> Op[Rows]:
     return (yield from fetch(sql.SELECT_IDS.format(where=where), **params, after=after, limit=IDS))
 
 
+@operation
 def read_page(number: int, table: Table, after: Row | None) -> Op[Rows]:
     """A page of a thread's rows, behind one."""
     return (yield from fetch(table.page(), **table.place(number, after), limit=PAGE))
 
 
+@operation_once
 def copy_out(key: ThreadKey, take: Callable[[Table, Rows], None]) -> Op[dict[str, Any] | None]:
     """Read all of a thread; its own row by column, or None where there is no such thread.
 
@@ -69,16 +72,19 @@ def copy_out(key: ThreadKey, take: Callable[[Table, Rows], None]) -> Op[dict[str
     return dict(zip(("number", *sql.THREAD_COLUMNS), row, strict=True))
 
 
+@operation
 def store_rows(table: Table, rows: Rows) -> Op[None]:
     """Add rows as they are."""
     yield Batch(table.insert(), [dict(zip(table.columns, row, strict=True)) for row in rows])
 
 
+@operation
 def store_thread(thread: Mapping[str, Any]) -> Op[None]:
     """Add a thread's own row, with its number."""
     yield from fetch(sql.INSERT_COPY, **thread)
 
 
+@operation
 def drop(number: int) -> Op[None]:
     """Delete what there is of a thread."""
     bounds = {"low": row_key(number, 0), "high": row_key(number + 1, 0)}
@@ -86,18 +92,21 @@ def drop(number: int) -> Op[None]:
         yield from fetch(statement, **(bounds if ":low" in statement else {"thread": number}))
 
 
+@operation
 def read_thread(thread_id: str) -> Op[dict[str, Any]]:
     """The row of a thread that is there, by column."""
     [row] = yield from fetch(sql.SELECT_THREAD, id=thread_id, owner=None)
     return dict(zip(("number", *sql.THREAD_COLUMNS), row, strict=True))
 
 
+@operation
 def read_runs(number: int) -> Op[Runs]:
     """The longest list of messages of a thread's newest checkpoint; empty where it has none."""
     row = yield from fetch_one(SELECT_LATEST_CHECKPOINT, thread=number, namespace=0)
     return () if row is None else longest_runs((yield from header_of(ThreadIndex(number), 0, row)).values)
 
 
+@operation
 def find(key: ThreadKey) -> Op[bool]:
     """Whether there is a thread of this id.
 
@@ -110,8 +119,15 @@ def find(key: ThreadKey) -> Op[bool]:
     return row is not None
 
 
+@operation
 def copy_in(
-    key: ThreadKey, source: str, thread: Mapping[str, Any], pages: Iterable[tuple[Table, Rows]], *, compress: bool, codec: Codec
+    key: ThreadKey,
+    source: str,
+    thread: Mapping[str, Any],
+    pages: Callable[[], Iterable[tuple[Table, Rows]]],
+    *,
+    compress: bool,
+    codec: Codec,
 ) -> Op[bool]:
     """Add a thread with all that it has; whether it was added, for nothing happens where there is one of its id.
 
@@ -121,7 +137,7 @@ def copy_in(
         key: Its id here, and who adds it.
         source: The id that it had.
         thread: Its own row by column, with the number that it had.
-        pages: Its rows, as they were under that number, and none of them compressed; read from another database.
+        pages: Reads its rows from another database: as they were under that number, and none of them compressed.
         compress: Compress them, where that saves enough.
         codec: Says what a search may find of them, if the database has an index.
 
@@ -132,7 +148,7 @@ def copy_in(
         return False
     columns = {name: thread[name] for name in sql.THREAD_COLUMNS}
     [(own,)] = yield from fetch(sql.INSERT_THREAD, **{**columns, "id": key.id})
-    for table, rows in pages:
+    for table, rows in pages():
         yield from store_rows(table, [_moved(table, row, thread["number"], own, compress) for row in rows])
         yield PAUSE
     if source != key.id:

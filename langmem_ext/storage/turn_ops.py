@@ -16,7 +16,7 @@ from langmem_ext.messages.manifest import Runs, length_of, numbers_of, ranges_of
 from langmem_ext.messages.pairing import call_ids_in
 from langmem_ext.storage import statements as sql
 from langmem_ext.storage.compression import MARK
-from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Op, fetch
+from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Op, fetch, operation
 from langmem_ext.storage.header import ValueRef
 from langmem_ext.storage.history_ops import list_of_conversation
 from langmem_ext.storage.ids import encode_id
@@ -88,6 +88,7 @@ def read_tail(key: ThreadKey, count: int | None, *, numbered: bool = False, inde
     return Tail(messages, left_out, begin)
 
 
+@operation
 def read_naming(key: ThreadKey, parts: Collection[str], *, before: int | None = None, indexes: Indexes, codec: Codec) -> Op[list[Snapshot]]:
     """The messages of a thread's conversation that hold one of some texts beside their own, oldest first, and perhaps others.
 

@@ -11,7 +11,7 @@ from langchain_core.messages import HumanMessage
 from graphs.support import make_graph
 from langmem_ext import DeltaSaver, InvalidInput, Retention, ThreadChatMessageHistory, ThreadNotFound, Threads, converse, examine
 from langmem_ext.storage.clear_ops import ASIDE
-from langmem_ext.storage.effects import fetch
+from langmem_ext.storage.effects import fetch, operation
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def view(saver: DeltaSaver, thread: str = "t") -> list[str]:
 
 
 def stored(saver: DeltaSaver) -> list[str]:
-    return [text for (text,) in saver.log.run(fetch("SELECT text FROM item ORDER BY key"), write=False)]
+    return [text for (text,) in saver.log.run(operation(fetch)("SELECT text FROM item ORDER BY key"), write=False)]
 
 
 def test_what_was_said_is_set_aside_and_outlives_pruning_to_one_checkpoint(saver: DeltaSaver) -> None:

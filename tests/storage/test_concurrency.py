@@ -22,7 +22,7 @@ from savers import Backend, Calls, Mode, Shelf, run_without_loop
 from turns import Turn, assert_readable, config_of, store, turns
 
 from langmem_ext import HeadConflict, StorageError, ThreadNotFound
-from langmem_ext.storage.effects import PAUSE, Op, Statement
+from langmem_ext.storage.effects import PAUSE, Op, Statement, operation
 from langmem_ext.storage.group import Job
 from langmem_ext.storage.sqlite import SqliteDriver
 
@@ -123,6 +123,7 @@ class HalfDoneError(Exception):
     """What an operation raises that has changed every thread."""
 
 
+@operation
 def half(statement: str) -> Op[None]:
     """An operation that fails when it has changed something."""
     yield Statement("UPDATE thread SET title = 'half done'", {})
@@ -256,6 +257,7 @@ def assert_nobody_holds_the_lock(url: str) -> None:
 def test_the_main_thread_carries_out_nobody_elses_operations(tmp_path: Path) -> None:
     """A signal's handler may raise in the main thread at any place: that must meet its own operation alone."""
 
+    @operation
     def nothing() -> Op[str]:
         yield PAUSE
         return "done"

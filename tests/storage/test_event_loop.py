@@ -28,6 +28,7 @@ from langmem_ext import (
     aimport_checkpoints,
     astats,
 )
+from langmem_ext.storage.effects import Op, operation
 
 CONFIG: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
 KEEP = Retention(keep_last=3, ttl=timedelta(days=1), max_bytes=100_000)
@@ -125,7 +126,8 @@ async def remembered(place: Place) -> None:
 
 
 async def operated(place: Place) -> None:
-    def two() -> Any:
+    @operation
+    def two() -> Op[int]:
         yield from ()
         return 2
 

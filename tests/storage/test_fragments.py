@@ -13,7 +13,7 @@ from langgraph.checkpoint.base import empty_checkpoint
 from langmem_ext import DeltaSaver
 from langmem_ext.doctor import examine
 from langmem_ext.messages.manifest import length_of, runs_of
-from langmem_ext.storage.effects import Statement
+from langmem_ext.storage.effects import Op, Rows, Statement, operation
 from langmem_ext.storage.header import Header
 from langmem_ext.storage.manifests import MAX_RUNS, decode_runs, encode_runs, plan_row
 
@@ -92,7 +92,8 @@ def test_its_checkpoints_do_not_grow_with_it(path: str) -> None:
     assert sum(sizes[-20:]) < 2 * sum(sizes[30:50])
 
 
-def _sizes() -> Any:
+@operation
+def _sizes() -> Op[Rows]:
     return (yield Statement("SELECT length(body) FROM checkpoint ORDER BY id", {}))
 
 

@@ -18,7 +18,7 @@ from langgraph.types import Command, Send, interrupt
 from pydantic import BaseModel
 
 from langmem_ext import DeltaSaver, MessageLog
-from langmem_ext.storage.effects import Effect, Rows, fetch
+from langmem_ext.storage.effects import Effect, Rows, fetch, operation
 from langmem_ext.storage.sqlite import SqliteDriver
 
 CONFIG: Any = {"configurable": {"thread_id": "t"}}
@@ -196,7 +196,7 @@ def test_a_checkpoint_of_a_longer_list_is_no_longer(ids: bool, saver: DeltaSaver
             {},
             {"messages": number},
         )
-        sizes.append(sum(len(row[-1]) for row in saver.log.run(fetch("SELECT body FROM checkpoint"), write=False)))
+        sizes.append(sum(len(row[-1]) for row in saver.log.run(operation(fetch)("SELECT body FROM checkpoint"), write=False)))
     assert sizes[1] <= 2 * sizes[0] + 4
 
 

@@ -31,7 +31,7 @@ from langmem_ext import (
     Threads,
 )
 from langmem_ext.retention import STEP, run_steps
-from langmem_ext.storage.effects import Op
+from langmem_ext.storage.effects import Operation
 from langmem_ext.storage.sqlite import SqliteDriver
 
 DAY = 86_400_000
@@ -131,7 +131,7 @@ class CountingDriver(SqliteDriver):
 
     writes = 0
 
-    def run(self, op: Op[Any], *, write: bool) -> Any:
+    def run(self, op: Operation[Any], *, write: bool) -> Any:
         self.writes += write
         return super().run(op, write=write)
 
@@ -401,7 +401,7 @@ def test_a_sweep_that_does_not_reach_its_end_tells_what_it_has_deleted(how: str,
             put(saver, f"old {number}")
         run, threads = saver.log.run, Threads(saver)
 
-        def failing(op: Op[Any], *, write: bool) -> Any:
+        def failing(op: Operation[Any], *, write: bool) -> Any:
             if over():
                 raise OSError("no")
             return run(op, write=write)

@@ -35,7 +35,7 @@ from langmem_ext import (
 )
 from langmem_ext.messages.annotations import HIDDEN
 from langmem_ext.storage import fill_ops, find_ops
-from langmem_ext.storage.effects import Batch, Effect, Op, Statement
+from langmem_ext.storage.effects import Batch, Effect, Op, Statement, operation
 from langmem_ext.storage.sqlite import SqliteDriver
 from langmem_ext.storage.steps import Running
 
@@ -268,6 +268,7 @@ async def test_a_write_that_fails_takes_its_own_words_back_and_no_others(saver: 
     Threads(saver).enable_search()
     source = ThreadChatMessageHistory("t", saver)
 
+    @operation
     def failing(number: int) -> Op[None]:
         yield from source._add([HumanMessage(f"word failed{number}", id=f"f{number}")])
         raise InvalidInput("as it must be")

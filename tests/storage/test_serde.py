@@ -20,6 +20,8 @@ from pydantic_settings import BaseSettings
 from typing_extensions import TypedDict
 
 from langmem_ext import DamagedRow, DataSerializer, DeltaSaver, MessageLog
+from langmem_ext.storage.checks import check_of
+from langmem_ext.storage.effects import Op, fetch, operation
 
 CONFIG: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
 
@@ -123,10 +125,8 @@ def test_a_forged_row_in_the_database_is_inert_too() -> None:
         assert found.checkpoint["channel_values"]["thing"] == ["PATH"]
 
 
-def _overwrite_values(body: bytes) -> Any:
-    from langmem_ext.storage.checks import check_of  # noqa: PLC0415  # the only test that writes a row by hand
-    from langmem_ext.storage.effects import fetch  # noqa: PLC0415
-
+@operation
+def _overwrite_values(body: bytes) -> Op[None]:
     yield from fetch("UPDATE value SET body = :body, crc = :crc", body=body, crc=check_of(1, 0, body))
 
 

@@ -44,6 +44,7 @@ from langmem_ext import (
     thread_export,
 )
 from langmem_ext.storage import transit_ops
+from langmem_ext.storage.effects import operation
 
 LONG = "It goes on about this for so long that it is worth being compressed, and so on, and so forth, as people do. " * 3
 
@@ -321,6 +322,7 @@ def test_an_export_holds_a_page_and_not_the_database(saver: DeltaSaver, monkeypa
     sizes = []
     read_page = transit_ops.read_page
 
+    @operation
     def watched(*args: Any) -> Any:
         found = yield from read_page(*args)
         sizes.append(len(found))

@@ -13,7 +13,7 @@ from langgraph.checkpoint.base import CheckpointTuple, empty_checkpoint
 from langmem_ext import DeltaSaver
 from langmem_ext.errors import DamagedRow
 from langmem_ext.storage.checks import check_of
-from langmem_ext.storage.effects import Statement
+from langmem_ext.storage.effects import Op, Statement, operation
 
 CONFIG: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
 
@@ -74,6 +74,6 @@ def test_a_state_that_does_not_decode_is_named_when_it_is_looked_at(saver: Delta
     assert oldest.checkpoint["channel_values"]["messages"] == [HumanMessage("hello", id="1")]
 
 
-def _spoil() -> Any:
-
+@operation
+def _spoil() -> Op[None]:
     yield Statement("UPDATE value SET body = :body, crc = :crc", {"body": b"\x91", "crc": check_of(1, 0, b"\x91")})
