@@ -32,6 +32,9 @@ Place: TypeAlias = tuple[str, str, str]
 PARENTS: Final = 8
 """How many of the newest checkpoints are kept, to tell what the next one has changed."""
 
+PLAIN: Final = 0
+"""Stands for the index of a pending write that is none of LangGraph's special ones, which are negative."""
+
 _plain = JsonPlusSerializer()
 
 
@@ -263,21 +266,23 @@ class _Copying:
             self._parents.popitem(last=False)
 
     def _copy_writes(self, config: RunnableConfig, writes: Sequence[PendingWrite]) -> _Steps[int]:
-        """Put pending writes so that they are read in the order in which they were read here."""
-        runs = [(task, [(channel, value) for _, channel, value in run]) for task, run in groupby(writes, key=lambda write: write[0])]
-        ordered = [task for task, _ in runs] == sorted({task for task, _ in runs})
+        """Put pending writes so that they are read in the order in which they were read here: by path, then task, then index."""
+        runs = [(place, [(channel, value) for _, channel, value in run]) for place, run in groupby(writes, key=_place_of)]
+        places = [place for place, _ in runs]
+        ordered = places == sorted(set(places))
         before: dict[str, list[tuple[str, Any]]] = {}
-        for number, (task, run) in enumerate(runs):
-            path = "" if ordered else f"{number:08}"
-            special = [write for write in run if write[0] in WRITES_IDX_MAP]
-            plain = [write for write in run if write[0] not in WRITES_IDX_MAP]
-            if special:
-                yield _Call(self._target, "put_writes", (config, special, task, path))
-            if plain:
+        for number, ((task, index), run) in enumerate(runs):
+            if index == PLAIN:
                 # With those of an earlier run in front, which stand and are not written again: a write's index is its place in the list.
-                before[task] = [*before.get(task, []), *plain]
-                yield _Call(self._target, "put_writes", (config, before[task], task, path))
+                run = before[task] = [*before.get(task, []), *run]
+            yield _Call(self._target, "put_writes", (config, run, task, "" if ordered else f"{number:08}"))
         return len(writes)
+
+
+def _place_of(write: PendingWrite) -> tuple[str, int]:
+    """A pending write's task and its index, where that is one of LangGraph's special ones, which come before all others of the task."""
+    task, channel, _ = write
+    return task, WRITES_IDX_MAP.get(channel, PLAIN)
 
 
 def _new_versions(found: CheckpointTuple, parent: CheckpointTuple | None) -> dict[str, Any]:

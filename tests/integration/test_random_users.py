@@ -148,11 +148,12 @@ class User:
     def _check(self, after: Any, *, edited: bool) -> None:
         assert len(after.interrupts) <= 1, "two questions wait at once"
         params = after.values.get("params")
+        known = params if isinstance(params, dict) else {}  # an edit may have left what is no table of values
         for waiting in after.interrupts:
             asked = waiting.value["param"]
             event(f"waits for {asked}")
             assert asked == after.values["waiting_for_param"]
-            assert params.get(asked) is None, "waits for a value that it has"
+            assert known.get(asked) is None, "waits for a value that it has"
         if after.values and not edited and isinstance(params, dict):
             self._check_nothing_lost(after.values)
         self._check_calls(after.values)

@@ -106,6 +106,19 @@ def test_a_copy_reads_as_the_original_and_goes_on_like_it(source: str, target: s
     assert_same(ends[0], ends[1], "the thread's end")
 
 
+def test_an_edit_in_place_of_an_answer_stays_before_the_question(tmp_path: Path) -> None:
+    old = InMemorySaver()
+    graph = build(old)
+    graph.invoke({"messages": [("user", "hello")]}, CONFIG)
+    asked = graph.get_state(CONFIG).config
+    graph.update_state(CONFIG, {"messages": [AIMessage("never mind")]}, as_node="ask")
+    found = old.get_tuple(asked)
+    assert found is not None
+    assert [channel for _, channel, _ in found.pending_writes or ()] == ["messages", "__interrupt__"]
+    assert len({task for task, *_ in found.pending_writes or ()}) == 1
+    go_round(old, ("delta", "memory", "sqlite", "delta"), tmp_path)
+
+
 def drive_session(program: Program, shelf: Any) -> None:
     async def work() -> None:
         session = Session(shelf, "sync", program)
