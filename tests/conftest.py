@@ -11,6 +11,7 @@ from typing import cast
 import pytest
 from blocking import no_blocking_calls
 from hypothesis import HealthCheck, Phase, settings
+from postgres.server import SHARED, Database
 from savers import BACKENDS, MODES, Backend, Mode
 
 SOAK = os.environ.get("LANGMEM_EXT_SOAK") == "1"
@@ -40,6 +41,26 @@ def mode(request: pytest.FixtureRequest) -> Mode:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder for the databases of a run."""
     return tmp_path_factory.mktemp("databases")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def postgres_is_left_as_it_was() -> Iterator[None]:
+    """The database that the tests of this process share is dropped after them."""
+    yield
+    SHARED.close()
+
+
+@pytest.fixture(autouse=True)
+def schemas_are_dropped() -> Iterator[None]:
+    """A test's schemas on PostgreSQL go with it."""
+    with SHARED.own_schemas():
+        yield
+
+
+@pytest.fixture
+def database() -> Database:
+    """The PostgreSQL database of this process; `SHARED.new_schema` names a schema in it for the test."""
+    return SHARED.database()
 
 
 @pytest.fixture(autouse=True)
