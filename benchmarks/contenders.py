@@ -17,6 +17,7 @@ from uuid import uuid4
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 
+from benchmarks.proxy import with_database
 from langmem_ext import DeltaSaver
 
 Synchronous = Literal["full", "normal"]
@@ -89,20 +90,28 @@ POSTGRES = "BENCHMARK_POSTGRES"
 
 
 @contextmanager
-def _postgres(folder: Path) -> Iterator[Opened]:
-    url, name = os.environ[POSTGRES], f"benchmark_{uuid4().hex}"
-    psycopg, postgres = import_module("psycopg"), import_module("langgraph.checkpoint.postgres")
-    with psycopg.connect(url, autocommit=True) as server:
-        server.execute(f"CREATE DATABASE {name}")
+def new_database(server: str) -> Iterator[str]:
+    """The URL of a database on a PostgreSQL server, which is dropped afterwards."""
+    url = with_database(server, f"benchmark_{uuid4().hex}")
+    name = url.rpartition("/")[2].partition("?")[0]
+    with import_module("psycopg").connect(server, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
         try:
-            with psycopg.connect(url, dbname=name, autocommit=True) as looking:
-                own = {"autocommit": True, "prepare_threshold": 0, "row_factory": psycopg.rows.dict_row}
-                with psycopg.connect(url, dbname=name, **own) as connection:
-                    saver = postgres.PostgresSaver(connection)
-                    saver.setup()
-                    yield Opened(saver, lambda: int(looking.execute(POSTGRES_SIZE).fetchone()[0]))
+            yield url
         finally:
-            server.execute(f"DROP DATABASE {name}")
+            connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@contextmanager
+def _postgres(folder: Path) -> Iterator[Opened]:
+    psycopg, postgres = import_module("psycopg"), import_module("langgraph.checkpoint.postgres")
+    with (
+        new_database(os.environ[POSTGRES]) as url,
+        psycopg.connect(url, autocommit=True) as looking,
+        postgres.PostgresSaver.from_conn_string(url) as saver,
+    ):
+        saver.setup()
+        yield Opened(saver, lambda: int(looking.execute(POSTGRES_SIZE).fetchone()[0]))
 
 
 POSTGRES_SIZE = "SELECT sum(pg_total_relation_size(relid)) FROM pg_stat_user_tables"
