@@ -167,7 +167,8 @@ def work(contender: str, plan: Plan, folder: Path) -> Work:
                 proxy.set_delay(0)
                 talks.say(dialogue(plan.begins_with(messages)), name)
                 talks.say([next(said)], name)
-            for delay_ms in plan.delays_ms:
+            # None is always the one on the longer thread.
+            for delay_ms in plan.delays_ms if number % 2 else plan.delays_ms[::-1]:
                 proxy.set_delay(delay_ms / 2000)
                 counts, cpu = proxy.counts(), backends.cpu_ms()
                 yield Step(f"turn@{place(messages, delay_ms)}", partial(talks.say, [next(said)], name))

@@ -84,6 +84,7 @@ SLOW = (
     "test_notebooks.py",
     "test_cli.py",
     "test_equivalence.py",
+    "test_peers.py",
 )
 """Files whose tests take seconds each: they begin first, no worker is alone with one at the end, and what they share starts once."""
 
