@@ -180,8 +180,8 @@ class MessageCodec:
         if is_text(packed):
             return ItemRow(None, None, None, text, None, None)
         message_id, name = column_id(fields), fields.get("name")
-        if not is_standard(packed) or message_id != fields["id"] or not has_texts(fields):
-            return ItemRow(message_id, None, name if type(name) is str else None, text.replace("\0", ""), None, packed)
+        if not is_standard(packed) or message_id != fields["id"] or not has_texts(fields) or _has_zero(fields):
+            return ItemRow(message_id, None, name.replace("\0", "") if type(name) is str else None, text.replace("\0", ""), None, packed)
         code = CODE_OF_TYPE[fields["type"]]
         rest = split_content(fields["content"], text)
         defaults = DEFAULTS[code]
@@ -315,6 +315,11 @@ class ForeignCodec(MessageCodec):
         kind, data = unpack(row.rest)
         packed = snapshot(self._serde.loads_typed((kind, data)), default_of)
         return packed if row.message_id is None else self.renamed(packed, row.message_id)
+
+
+def _has_zero(fields: dict[str, Any]) -> bool:
+    """Whether a zero character, which cannot stand in every database's text, is in a name of a message's fields."""
+    return "\0" in (fields["name"] or "") or "\0" in fields.get("tool_call_id", "")
 
 
 def codec_of(serde: SerializerProtocol, templates: TemplateCache | None = None) -> MessageCodec:

@@ -12,7 +12,7 @@ from langmem_ext.codec import EXT_BYTEARRAY, codec_of
 from langmem_ext.errors import DamagedRow
 from langmem_ext.lifting import EXT_MESSAGE, EXT_TEXT
 from langmem_ext.messages.identity import is_text, opaque, unpack
-from langmem_ext.messages.text import WHOLE
+from langmem_ext.messages.text import WHOLE, column_text
 from langmem_ext.serde import DataSerializer, RestorePolicy, restore_hook
 from langmem_ext.storage.effects import Row
 from langmem_ext.storage.inspect_ops import Reading
@@ -46,21 +46,21 @@ class Contents:
         self._foreign = None if serde is None or isinstance(serde, DataSerializer) else codec_of(serde)
         self.hidden = 0
 
-    def read_item(self, row: Row, keys: bytes | None) -> Reading:
-        """An item, from its row (`statements.ITEM_COLUMNS`) and the word that its shape names.
+    def read_item(self, thread: int, row: Row, keys: bytes | None) -> Reading:
+        """An item, from its thread's number, its row (`statements.ITEM_COLUMNS`) and the word that its shape names.
 
         Raises:
             DamagedRow: It is not as it was written, or does not decode.
         """
-        require_item(row)
+        require_item(thread, row)
         whole = whole_item(row, keys)
         for value, types in zip(whole, _ITEM_TYPES, strict=True):
             if type(value) not in types:
                 raise DamagedRow(f"a column holds {type(value).__name__}")
         _, role, _, text, _, rest = whole
         if role is None and rest is not None and is_foreign(rest):
-            return self._read_foreign(row, keys)
-        packed, _ = decode_item(row, keys, self.codec)
+            return self._read_foreign(thread, row, keys)
+        packed, _ = decode_item(thread, row, keys, self.codec)
         if role is None and rest is None:
             if text is None:
                 raise DamagedRow("it holds nothing")
@@ -73,12 +73,12 @@ class Contents:
         derived = {"name": columns.name, "text": columns.text, "tool_call_id": columns.tool_call_id}
         return Reading(packed, derived | self._tokens(packed), is_text=False)
 
-    def _read_foreign(self, row: Row, keys: bytes | None) -> Reading:
+    def _read_foreign(self, thread: int, row: Row, keys: bytes | None) -> Reading:
         columns = {"name": None, "text": None, "tool_call_id": None}
         if self._foreign is None:
             self.hidden += 1
             return Reading(None, columns, is_text=False)
-        packed, _ = decode_item(row, keys, self._foreign)
+        packed, _ = decode_item(thread, row, keys, self._foreign)
         return Reading(packed, columns | self._tokens(packed), is_text=False)
 
     def _tokens(self, packed: Snapshot) -> dict[str, int]:
@@ -122,7 +122,7 @@ class Contents:
         if is_foreign(body) and self._foreign is None:
             raise LookupError("the serializer that wrote the value is not at hand")
         value = self._foreign.load_plain(body) if self._foreign is not None and is_foreign(body) else unpack(body, opaque)
-        return value.encode("utf-8", "replace").decode() if isinstance(value, str) else None
+        return column_text(value) if isinstance(value, str) else None
 
 
 _DTYPE: Final = re.compile(r"[<>|=](?:([biufcSUV])([1-9][0-9]{0,8})|[mM](8)(?:\[[0-9]{0,9}(?:[YMWDhs]|[munpfa]?s|m)\])?)")

@@ -23,6 +23,7 @@ from langmem_ext.codec import MessageCodec, Texts
 from langmem_ext.errors import DamagedRow, cause, told
 from langmem_ext.interruption import pass_on
 from langmem_ext.labels import EXPECTED_HEAD, metadata_of
+from langmem_ext.messages.text import column_text
 from langmem_ext.types import DeltaHistory, PackedCheckpoint, StoredCheckpoint
 
 T = TypeVar("T")
@@ -78,7 +79,7 @@ def pack_checkpoint(
         label=_labels(labels).encode(),
         step=step,
         details=codec.pack_plain(details) if details else None,
-        waiting_for=waiting.encode("utf-8", "replace").decode() if isinstance(waiting, str) else None,
+        waiting_for=column_text(waiting) if isinstance(waiting, str) else None,
         follows_head=follows_head(config),
         # A turn names the head that it began with in all of its puts; its own checkpoints have become the head since.
         expected_head=config["configurable"].get("checkpoint_id") or config["configurable"].get(EXPECTED_HEAD) or None,

@@ -19,7 +19,6 @@ from langmem_ext.storage.effects import fetch, operation
 from langmem_ext.storage.index import ThreadIndex
 from langmem_ext.storage.inspect_ops import require_zstd
 from langmem_ext.storage.search_statements import SHADOWS
-from langmem_ext.storage.statements import row_key
 from langmem_ext.storage.stats_ops import Measured
 from langmem_ext.storage.steps import Running, Steps
 
@@ -153,10 +152,10 @@ def _measure() -> Steps[Statistics]:
 
 def _measure_thread(thread: Measured) -> Steps[Measured]:
     """All of a thread; what is damaged counts for nothing."""
-    at: int | None = row_key(thread.number, 0) - 1
+    at: int | None = -1
     while at is not None:
         at = yield stats_ops.measure_items(thread, at, PAGE), False
-    at = row_key(thread.number, 0) - 1
+    at = -1
     while at is not None:
         at = yield stats_ops.measure_values(thread, at, PAGE), False
     yield stats_ops.sum_up(thread), False

@@ -162,17 +162,17 @@ class Export:
             for first in range(start, end, transit_ops.PAGE):
                 last = min(first + transit_ops.PAGE, end)
                 rows = scratch.run(_read_items(index, first, last), write=False)
-                yield [self._told(row, keys, native, thread["epoch"]) for row, keys in rows]
+                yield [self._told(thread, row, keys, native) for row, keys in rows]
                 self._messages += len(rows)
 
-    def _told(self, row: Row, keys: bytes | None, native: MessageCodec, epoch: int) -> str:
-        require_item(row)
-        codec, seconds = native, epoch + row[6]
+    def _told(self, thread: dict[str, Any], row: Row, keys: bytes | None, native: MessageCodec) -> str:
+        require_item(thread["number"], row)
+        codec, seconds = native, thread["epoch"] + row[6]
         if row[2] is None and row[7] is not None and is_foreign(expand(row[7])):
             if not isinstance(self._codec, ForeignCodec):
                 return thread_markdown.hidden(seconds)
             codec = self._codec
-        packed, _ = decode_item(row, keys, codec)
+        packed, _ = decode_item(thread["number"], row, keys, codec)
         return thread_markdown.message(fields_of(packed), seconds, include_sensitive=self._include_sensitive)
 
 
@@ -187,8 +187,7 @@ def pages_of(scratch: SqliteDriver, number: int, table: Table) -> Iterator[Rows]
 @operation
 def _read_items(index: ThreadIndex, first: int, last: int) -> Op[list[tuple[Row, bytes | None]]]:
     """Rows of messages, each with the word that its shape names."""
-    low = statements.row_key(index.number, first)
     found: list[tuple[Row, bytes | None]] = []
-    for row in (yield from fetch(statements.SELECT_ITEMS, low=low, high=low + last - first)):
+    for row in (yield from fetch(statements.SELECT_ITEMS, thread=index.number, low=first, high=last)):
         found.append((row, None if row[8] is None else (yield from read_word(index, row[8]))))
     return found

@@ -176,7 +176,7 @@ class Import:
         if arriving is None:
             raise ValueError("it stands in no thread")
         table, row = arriving.lines.read(line)
-        place = (list(KINDS.values()).index(table), *(row[1 : 1 + table.keys] if table.keys else row[:1]))
+        place = (list(KINDS.values()).index(table), *row[1 : 1 + table.keys])
         if place <= arriving.last:
             raise ValueError("it stands behind one that follows it")
         if table is not arriving.table or len(arriving.rows) >= transit_ops.PAGE:

@@ -37,7 +37,6 @@ from langmem_ext.storage.compression import expand, expand_text
 from langmem_ext.storage.effects import Row
 from langmem_ext.storage.item_rows import decode_item, require_item
 from langmem_ext.storage.listing_ops import STATUSES, TAG_END
-from langmem_ext.storage.statements import row_key
 from langmem_ext.storage.transit_statements import CHECKPOINT, ITEM, NAMESPACE, VALUE, WORD, WRITE, Table
 from langmem_ext.thread_terms import checked_metadata, checked_tags, checked_title
 
@@ -159,7 +158,7 @@ class ThreadLines:
             raise
         except Exception as error:
             pass_on(error)
-            key = row[1:3] if table.keys else row[0] - row_key(self.number, 0)
+            key = row[1] if table.placed else row[1:3]
             raise DamagedRow(
                 f"a row of {table.name} ({key}) of thread number {self.number} is damaged ({told(error)}): other threads stay readable;"
                 " `langmem-ext doctor` says more"
@@ -205,15 +204,15 @@ class ThreadLines:
         return self.number, number, body, self._check(number, body)
 
     def _write_item(self, *row: Any) -> Line:
-        key, message_id, role, name, text, tool_call_id, seconds, rest, shape, _, tokens = row
-        require_item(row[:-1])
+        _, number, message_id, role, name, text, tool_call_id, seconds, rest, shape, _, tokens = row
+        require_item(self.number, row[1:-1])
         return {
-            "number": key - row_key(self.number, 0),
+            "number": number,
             "id": None if message_id is None else id_field(message_id),
             "role": None if role is None else _TYPES[role],
             "name": name,
             "text": expand_text(text),
-            "tool_calls": self._tool_calls(row),
+            "tool_calls": self._tool_calls(row[1:-1]),
             "tool_call_id": tool_call_id,
             "created_at": second_field(self.epoch + seconds),
             "tokens": tokens if tokens is not None else implied_tokens(role, text),
@@ -227,13 +226,13 @@ class ThreadLines:
         whole = None if rest is None else expand(rest)
         if role is None and whole is not None and is_foreign(whole):
             return None
-        packed, _ = decode_item(row[:-1], None if shape is None else self._words.get(shape), self._codec)
+        packed, _ = decode_item(self.number, row, None if shape is None else self._words.get(shape), self._codec)
         calls = None if is_text(packed) else fields_of(packed).get("tool_calls")
         return [shown(call) for call in calls] if isinstance(calls, list) and calls else None
 
     def _read_item(self, line: Line) -> Row:
         row = (
-            row_key(self.number, take(line, "number", fields.number_of)),
+            take(line, "number", fields.number_of),
             may(line, "id", fields.id_of),
             may(line, "role", fields.role_of),
             may(line, "name", fields.text_of),
@@ -244,16 +243,16 @@ class ThreadLines:
             may(line, "shape", fields.number_of),
         )
         tokens = take(line, "tokens", fields.count_of)
-        return (*row, checks.item_check((*row, None)), None if tokens == implied_tokens(row[2], row[4]) else tokens)
+        check = checks.item_check(self.number, row)
+        return (self.number, *row, check, None if tokens == implied_tokens(row[2], row[4]) else tokens)
 
-    def _write_value(self, key: int, body: bytes, check: int) -> Line:
-        number = key - row_key(self.number, 0)
+    def _write_value(self, thread: int, number: int, body: bytes, check: int) -> Line:
         self._verify(check, number, body)
         return {"number": number, "body": bytes_field(expand(body))}
 
     def _read_value(self, line: Line) -> Row:
         number, body = take(line, "number", fields.number_of), take(line, "body", fields.bytes_of)
-        return row_key(self.number, number), body, self._check(number, body)
+        return self.number, number, body, self._check(number, body)
 
     def _meant(self, space: int, checkpoint: bytes, parent: bytes | None) -> bytes | None:
         """The parent that is meant: an empty one is the checkpoint before, in its namespace."""

@@ -9,6 +9,7 @@ from typing import Any, Final, TypedDict
 
 from langmem_ext.errors import InvalidInput
 from langmem_ext.log import bound_owner
+from langmem_ext.messages.text import column_text
 from langmem_ext.storage.clock import unix_ms
 from langmem_ext.storage.listing_ops import LARGEST_METADATA, STATUSES, ThreadFilter, metadata_text
 
@@ -88,7 +89,7 @@ def _asked(text: object, name: str) -> str | None:
         return None
     if not isinstance(text, str) or "\0" in text:
         raise InvalidInput(f"{name} is a text, not {text!r}")
-    return _stored(text)
+    return column_text(text)
 
 
 def _moment(moment: datetime | None, name: str) -> int | None:
@@ -121,7 +122,7 @@ def checked_title(title: str) -> str | None:
     """
     if not isinstance(title, str) or "\0" in title or len(title) > LONGEST_TITLE:
         raise InvalidInput(f"a title is a text of at most {LONGEST_TITLE} characters")
-    return _stored(" ".join(title.split())) or None
+    return column_text(" ".join(title.split())) or None
 
 
 def checked_tags(tags: Iterable[str]) -> list[str]:
@@ -136,7 +137,7 @@ def checked_tags(tags: Iterable[str]) -> list[str]:
     for tag in checked:
         if not tag or len(tag) > LONGEST_TAG or "\0" in tag or len(tag.splitlines()) > 1:
             raise InvalidInput(f"a tag is a text of 1 to {LONGEST_TAG} characters in one line")
-    return [_stored(tag) for tag in checked]
+    return [column_text(tag) for tag in checked]
 
 
 def checked_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
@@ -153,10 +154,5 @@ def checked_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
         raise InvalidInput(f"metadata is what JSON can say: {error}") from error
     if len(text.encode("utf-8", "replace")) > LARGEST_METADATA or "\0" in text:
         raise InvalidInput(f"metadata takes at most {LARGEST_METADATA} bytes as JSON: keep more than that elsewhere")
-    checked: dict[str, Any] = json.loads(_stored(text))
+    checked: dict[str, Any] = json.loads(column_text(text))
     return checked
-
-
-def _stored(text: str) -> str:
-    """A text as a column takes it: a lone surrogate becomes a question mark."""
-    return text.encode("utf-8", "replace").decode()

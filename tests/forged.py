@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 
 from langmem_ext.storage import checks
+from langmem_ext.storage.dialect import SQLITE
 from langmem_ext.storage.statements import CHECKPOINT_COLUMNS, ITEM_COLUMNS, WRITE_COLUMNS
 
 
@@ -13,8 +14,8 @@ def reseal(connection: sqlite3.Connection) -> None:
     before = connection.text_factory
     connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
     try:
-        for row in connection.execute(f"SELECT {ITEM_COLUMNS} FROM item").fetchall():
-            connection.execute("UPDATE item SET crc = ? WHERE key = ?", (checks.item_check(row), row[0]))
+        for row in connection.execute(SQLITE.render(f"SELECT {ITEM_COLUMNS} FROM item")).fetchall():
+            connection.execute("UPDATE item SET crc = ? WHERE key = ?", (checks.item_check(row[0] >> 32, row), row[0]))
         for key, body in connection.execute("SELECT key, body FROM value").fetchall():
             check = checks.check_of(key >> 32, key & 0xFFFFFFFF, body)
             connection.execute("UPDATE value SET crc = ? WHERE key = ?", (check, key))

@@ -14,6 +14,11 @@ SPLIT: Final = -1
 """Key, in the rest, of a content's blocks with lengths for texts."""
 
 
+def column_text(text: str) -> str:
+    """A text as every database's column takes it: without zero characters, and with a question mark for half of a character."""
+    return text.replace("\0", "").encode("utf-8", "replace").decode()
+
+
 def text_of(content: Any) -> str:
     """The text of a message's content: the string itself, or the text blocks of a list joined by nothing.
 

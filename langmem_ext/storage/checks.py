@@ -5,8 +5,8 @@ row that a thread has holds a CRC-32, and whoever reads the row to use it compar
 
 Invariants:
 - It covers where the row stands within its thread, and its columns as they are stored, compressed or not, with their types.
-- The thread's number is added to it. So a row that comes to stand in another thread does not match there, and a copy's check is its
-  original's and the difference of their threads.
+- The thread's number is added to it, modulo 2**32. So a row that comes to stand in another thread does not match there, and a copy's check
+  is its original's and the difference of their threads (`moved`).
 - A checkpoint's parent is covered as it is meant, not as it stands: naming one that was implied leaves the check as it is, and a row that
   vanishes is noticed by the one that followed it.
 - It does not cover what is derived from other columns and read by nobody who restores a message: an item's tokens. The doctor compares.
@@ -29,7 +29,8 @@ CHANGED: Final = "it is not as it was written"
 _HALF: Final = 1 << 31
 """Taken off, so that half of all checks are negative and none needs more than the four bytes that it is."""
 
-_NUMBER: Final = (1 << 32) - 1
+ALL: Final = (1 << 32) - 1
+"""Takes a number modulo 2**32."""
 
 
 def check_of(thread: int, *columns: Any) -> int:
@@ -39,20 +40,23 @@ def check_of(thread: int, *columns: Any) -> int:
         thread: The thread's number.
         columns: What tells the row from others of its table and thread, and its columns, in the order of `storage.schema`.
     """
-    return crc32(pack(columns)) + thread - _HALF
+    return (crc32(pack(columns)) + thread & ALL) - _HALF
 
 
-def item_check(row: Row) -> int:
-    """The check of an item, from its key and columns (`statements.ITEM_COLUMNS`, up to its shape)."""
-    key: int = row[0]
-    return crc32(pack(row[1:9]), key & _NUMBER) + (key >> 32) - _HALF
+def item_check(thread: int, row: Row) -> int:
+    """The check of an item, from its number or key and its columns (`statements.ITEM_COLUMNS`, up to its shape)."""
+    return (crc32(pack(row[1:9]), row[0] & ALL) + thread & ALL) - _HALF
+
+
+def moved(check: int, apart: int) -> int:
+    """The check of a row that is copied to a thread whose number is another by so much."""
+    return (check + _HALF + apart & ALL) - _HALF
 
 
 def changed_items(rows: Sequence[Row], thread: int) -> set[int]:
-    """Keys of those of a thread's items that do not match their checks; a loop without calls, for lists are long."""
-    shift = thread - _HALF
-    check, mask, pack_columns = crc32, _NUMBER, pack
-    return {row[0] for row in rows if row[9] != check(pack_columns(row[1:9]), row[0] & mask) + shift}
+    """The first columns of those of a thread's items that do not match their checks; a loop without calls, for lists are long."""
+    check, mask, half, pack_columns = crc32, ALL, _HALF, pack
+    return {row[0] for row in rows if row[9] != (check(pack_columns(row[1:9]), row[0] & mask) + thread & mask) - half}
 
 
 def holds(check: object, thread: object, *columns: Any) -> bool:

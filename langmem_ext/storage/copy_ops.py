@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from contextlib import suppress
+
 from langmem_ext.errors import InvalidInput
 from langmem_ext.storage import checks
 from langmem_ext.storage import forget_statements as sql
+from langmem_ext.storage.clock import MINUTE_MS
 from langmem_ext.storage.effects import Op, fetch, operation
 from langmem_ext.storage.index import Indexes
 from langmem_ext.storage.search_ops import copy_indexed
-from langmem_ext.storage.statements import KEY_BITS, row_key
 from langmem_ext.storage.thread_ops import ensure_thread, find_thread
 from langmem_ext.types import ThreadKey
 
@@ -32,24 +35,15 @@ def copy_thread(source: ThreadKey, target: str, *, now: int, indexes: Indexes) -
     """
     if source.id == target:
         raise InvalidInput(f"the thread {target!r} cannot be copied onto itself: give the copy another id")
-    thread = yield from find_thread(source)
+    thread = yield from find_thread(source, lock=True)
     if thread is None:
         return False
     copy = yield from ensure_thread(ThreadKey(target, thread.owner if source.owner is None else source.owner), now=now)
-    [(taken,)] = yield from fetch(sql.HAS_ROWS, thread=copy.number, low=row_key(copy.number, 0), high=row_key(copy.number + 1, 0))
+    [(taken,)] = yield from fetch(sql.HAS_ROWS, thread=copy.number)
     if taken:
         raise InvalidInput(f"there is a thread {target!r} already: delete it first, or give the copy another id")
-    params = {
-        "source": thread.number,
-        "target": copy.number,
-        "low": row_key(thread.number, 0),
-        "high": row_key(thread.number + 1, 0),
-        "shift": (copy.number - thread.number) << KEY_BITS,
-        "apart": copy.number - thread.number,
-        "now": now,
-    }
-    for statement in (sql.COPY_THREAD_ROW, *sql.COPY_ROWS):
-        yield from fetch(statement, **{name: value for name, value in params.items() if f":{name}" in statement})
+    yield from fetch(sql.COPY_THREAD_ROW, source=thread.number, target=copy.number, now=now, minute=now // MINUTE_MS)
+    yield from copy_rows(thread.number, copy.number)
     if thread.indexed is not None or copy.indexed is not None:
         yield from copy_indexed(thread.number, copy.number)
     yield from rename_labels(copy.number, source.id, target)
@@ -57,9 +51,25 @@ def copy_thread(source: ThreadKey, target: str, *, now: int, indexes: Indexes) -
     return True
 
 
+def copy_rows(source: int, target: int) -> Op[None]:
+    """Copy all that a thread has, but for its own row."""
+    for statement in sql.COPY_ROWS:
+        yield from fetch(statement, thread=source, target=target, apart=(target - source) & checks.ALL)
+
+
 def rename_labels(number: int, source: str, target: str) -> Op[None]:
-    """Have metadata that names the source's thread name the copy's; what is damaged stays so."""
-    for word, body, crc, renamed in (yield from fetch(sql.SELECT_LABELS_OF, target=number, source_id=source, target_id=target)):
-        if crc == checks.check_of(number, word, body):
+    """Have metadata that says which thread it is of, as the agent server's does, name the copy's; what is damaged stays so."""
+    for word, body, crc in (yield from fetch(sql.SELECT_LABELS, thread=number, part=b'"thread_id"')):
+        renamed = _renamed(body, source, target) if crc == checks.check_of(number, word, body) else None
+        if renamed is not None:
             check = checks.check_of(number, word, renamed)
             yield from fetch(sql.RENAME_LABEL, thread=number, number=word, body=renamed, crc=check)
+
+
+def _renamed(body: bytes, source: str, target: str) -> bytes | None:
+    """A label that names another thread; None where it names none, or another already."""
+    with suppress(ValueError, RecursionError):
+        named = json.loads(body)
+        if isinstance(named, dict) and named.get("thread_id") == source:
+            return json.dumps(named | {"thread_id": target}, separators=(",", ":"), sort_keys=True).encode()
+    return None

@@ -20,6 +20,8 @@ from langmem_ext.storage import inspect_statements as sql
 from langmem_ext.storage.checkpoint_ops import header_of
 from langmem_ext.storage.clock import FIRST_MS, LAST_MS, MINUTE_MS
 from langmem_ext.storage.compression import expand_text, shrink_text
+from langmem_ext.storage.copy_ops import copy_rows
+from langmem_ext.storage.dialect import NUMBER
 from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Op, fetch, fetch_one, operation, operation_once
 from langmem_ext.storage.header import Header, longest_list
 from langmem_ext.storage.ids import readable
@@ -28,7 +30,7 @@ from langmem_ext.storage.inspect_ops import NEXT_STEP, Contents, Examined, read_
 from langmem_ext.storage.listing_ops import STATUSES
 from langmem_ext.storage.lookup_ops import read_value
 from langmem_ext.storage.reach import merged
-from langmem_ext.storage.statements import DELETE_THREAD, KEY_BITS, SELECT_LATEST_CHECKPOINT, row_key
+from langmem_ext.storage.statements import DELETE_THREAD, SELECT_LATEST_CHECKPOINT
 
 NEW_GENERATION: Final = 1 << 31
 """Where nobody knows which generation a thread has reached, it goes on from here: nobody remembers this one."""
@@ -58,15 +60,13 @@ def derive(number: int, contents: Contents, waiting_channel: str) -> Op[tuple[di
     stored = yield from read_thread(number)
     if stored is None:
         return None
-    bounds = {"low": row_key(number, 0), "high": row_key(number + 1, 0)}
-    [(items, tokens, last_item)] = yield from fetch(sql.SELECT_ITEM_TOTALS, **bounds)
-    [(last_value,)] = yield from fetch(sql.SELECT_LAST_VALUE, **bounds)
+    [(items, tokens, last_item)] = yield from fetch(sql.SELECT_ITEM_TOTALS, thread=number)
+    [(last_value,)] = yield from fetch(sql.SELECT_LAST_VALUE, thread=number)
     [(last_word,)] = yield from fetch(sql.SELECT_LAST_WORD, thread=number)
     [(last_namespace,)] = yield from fetch(sql.SELECT_LAST_NAMESPACE, thread=number)
-    mask = NUMBERS - 1
     last = {
-        "next_item": -1 if last_item is None else last_item & mask,
-        "next_value": -1 if last_value is None else last_value & mask,
+        "next_item": -1 if last_item is None else last_item & NUMBER,
+        "next_value": -1 if last_value is None else last_value & NUMBER,
         "next_word": -1 if last_word is None else last_word,
         "next_namespace": 0 if last_namespace is None else last_namespace,
     }
@@ -150,26 +150,26 @@ def compare_thread(thread: Examined, contents: Contents, waiting_channel: str) -
 
 
 @operation
-def repair_thread(number: int, keys: Sequence[int], contents: Contents, waiting_channel: str) -> Op[bool]:
+def repair_thread(number: int, items: Sequence[int], contents: Contents, waiting_channel: str) -> Op[bool]:
     """Write again what follows from other rows; whether the thread is still there.
 
     Args:
         number: The thread.
-        keys: Items whose columns are to be derived from their bytes.
+        items: Numbers of the items whose columns are to be derived from their bytes.
         contents: Decodes rows.
         waiting_channel: The channel whose value, a name, the thread's row shows.
     """
     index = ThreadIndex(number)
-    for count, key in enumerate(keys, start=1):
-        row = yield from fetch_one(sql.SELECT_ITEM, key=key)
+    for count, item in enumerate(items, start=1):
+        row = yield from fetch_one(sql.SELECT_ITEM, thread=number, number=item)
         if row is not None:
             reading = yield from read_item(index, contents, row)
             columns = {"name": row[3], "text": row[4], "tool_call_id": row[5], "tokens": row[-1]} | dict(reading.columns)
             columns["text"] = _as_stored(columns["text"], row[4])
             if columns["tokens"] == implied_tokens(row[2], columns["text"]):
                 columns["tokens"] = None
-            check = checks.item_check((*row[:3], columns["name"], columns["text"], columns["tool_call_id"], *row[6:-1]))
-            yield from fetch(sql.REPAIR_ITEM, **columns, key=key, crc=check)
+            check = checks.item_check(number, (*row[:3], columns["name"], columns["text"], columns["tool_call_id"], *row[6:-1]))
+            yield from fetch(sql.REPAIR_ITEM, **columns, thread=number, number=item, crc=check)
         if count % PAUSE_EVERY == 0:
             yield PAUSE
     both = yield from derive(number, contents, waiting_channel)
@@ -247,20 +247,23 @@ def _within(ranges: Sequence[tuple[int, int]], number: int) -> bool:
 # -- rows of no thread -------------------------------------------------------------------------------------------------------------------
 
 OWNERS_AT_ONCE: Final = 256
-LAST_NUMBER: Final = (1 << (63 - KEY_BITS)) - 1
-"""The highest number that a thread can have: its keys fill 64 bits."""
 
 
 @operation
-def find_orphans(table: str, first: int) -> Op[tuple[list[int], int | None]]:
-    """Numbers of threads that have rows in a table and none of their own, from a number on; where to go on, or None."""
+def last_number() -> Op[int]:
+    """The highest number that a thread can have."""
+    [(number,)] = yield from fetch(sql.SELECT_LAST_NUMBER)
+    return int(number)
+
+
+@operation
+def find_orphans(table: str, first: int, last: int) -> Op[tuple[list[int], int | None]]:
+    """Numbers of threads that have rows in a table and none of their own, from one number to another; where to go on, or None."""
     orphans: list[int] = []
     for _ in range(OWNERS_AT_ONCE):
-        if first > LAST_NUMBER:
+        if first > last:
             break
-        low = max(first, -LAST_NUMBER - 1) << KEY_BITS
-        params = {"low": low} if ":low" in sql.NEXT_OWNERS[table] else {"first": first}
-        row = yield from fetch_one(sql.NEXT_OWNERS[table], **params)
+        row = yield from fetch_one(sql.NEXT_OWNERS[table], first=first)
         if row is None:
             return orphans, None
         number = row[0]
@@ -269,19 +272,25 @@ def find_orphans(table: str, first: int) -> Op[tuple[list[int], int | None]]:
         if not (yield from fetch(sql.SELECT_THREAD_ROW, thread=number)):
             orphans.append(number)
         first = number + 1
-    return orphans, first if first <= LAST_NUMBER else None
+    return orphans, first if first <= last else None
 
 
 @operation
 def adopt(number: int, now: int) -> Op[None]:
     """Give rows of no thread a thread again, with an id that says so."""
     for name in (f"recovered-{number}", f"recovered-{number}-{now}"):
-        yield from fetch(sql.ADOPT_THREAD, thread=number, id=name, now=now)
+        times = {"now": now, "minute": now // MINUTE_MS, "second": now // 1000}
+        made = yield from fetch_one(sql.ADOPT_THREAD, thread=number, id=name, **times)
+        if made is not None:
+            if made[0] != number:
+                # The number follows from the id.
+                yield from copy_rows(number, made[0])
+                yield from delete_orphans(number)
+            return
 
 
 @operation
 def delete_orphans(number: int) -> Op[None]:
     """Delete rows of no thread."""
-    bounds = {"low": row_key(number, 0), "high": row_key(number + 1, 0)}
     for statement in DELETE_THREAD:
-        yield from fetch(statement, **(bounds if ":low" in statement else {"thread": number}))
+        yield from fetch(statement, thread=number)

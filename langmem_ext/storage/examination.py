@@ -130,17 +130,19 @@ class Examination:
         """Rows that belong to no thread. A conversation among them is given a thread again; the rest goes."""
         tables: dict[int, list[str]] = {}
         findings = Findings(None)
+        last = 0
         for table in sql.NEXT_OWNERS:
             first: int | None = BEFORE_ALL
             try:
+                last = yield derive_ops.last_number(), False
                 while first is not None:
-                    orphans, first = yield derive_ops.find_orphans(table, first), False
+                    orphans, first = yield derive_ops.find_orphans(table, first, last), False
                     for number in orphans:
                         tables.setdefault(number, []).append(table)
             except StorageError as error:
                 findings.add("orphan", "damaged", table, f"what belongs to no thread cannot be told ({error}): {RESTORE}")
         for number, names in sorted(tables.items()):
-            possible = 0 < number <= derive_ops.LAST_NUMBER
+            possible = 0 < number <= last
             kept = not {"item", "checkpoint"}.isdisjoint(names)
             if fix and possible:
                 yield (derive_ops.adopt(number, self.now) if kept else derive_ops.delete_orphans(number)), True
@@ -242,7 +244,7 @@ def _skip(table: Table, thread: Examined, at: Cursor, error: StorageError) -> St
     if key is None:
         thread.unread.add(table.name)
     elif table.name in ("item", "value"):
-        thread.broken.add((table.name, thread.number_of(key[0])))
+        thread.broken.add((table.name, key[0]))
     place = f"{table.name} of {thread.number}" if key is None else table.place(thread, key)
     message = f"cannot be read ({error}): {inspect_ops.NEXT_STEP}"
     thread.findings.add(table.name, "damaged", place, message, checkpoints=table.affected(thread, key) if key is not None else ())

@@ -14,13 +14,14 @@ from langmem_ext.messages.identity import is_text
 from langmem_ext.storage import search_statements as sql
 from langmem_ext.storage.checkpoint_ops import header_of
 from langmem_ext.storage.clear_ops import ASIDE
+from langmem_ext.storage.dialect import NUMBER
 from langmem_ext.storage.edit_ops import EDIT
 from langmem_ext.storage.effects import PAUSE, Op, Row, fetch, fetch_one, operation
 from langmem_ext.storage.index import ThreadIndex
 from langmem_ext.storage.lookup_ops import find_checkpoint, find_namespace, read_word
 from langmem_ext.storage.rest import has_item, is_at_rest, work_of
-from langmem_ext.storage.search_ops import FORMAT, NUMBER, Placing, drop_index, forget_thread, index_down, read_messages_of, read_state
-from langmem_ext.storage.statements import SELECT_LATEST_CHECKPOINT, row_key
+from langmem_ext.storage.search_ops import FORMAT, Placing, drop_index, forget_thread, index_down, read_messages_of, read_state
+from langmem_ext.storage.statements import SELECT_LATEST_CHECKPOINT
 from langmem_ext.storage.steps import Steps
 from langmem_ext.types import Codec
 
@@ -73,7 +74,7 @@ def fill_some(codec: Codec) -> Op[bool]:
                 return False
             thread = row[0]
             below = yield from begin_thread(thread, row[1], codec)
-        rows = yield from fetch(sql.SELECT_ITEMS_DOWN, low=row_key(thread, 0), high=row_key(thread, below), limit=left)
+        rows = yield from fetch(sql.SELECT_ITEMS_DOWN, thread=thread, low=0, high=below, limit=left)
         yield from index_down(ThreadIndex(thread), rows, codec)
         below = rows[-1][0] & NUMBER if len(rows) == left else 0
         left -= len(rows) + 1
@@ -84,9 +85,9 @@ def fill_some(codec: Codec) -> Op[bool]:
 def begin_thread(thread: int, end: int, codec: Codec) -> Op[int]:
     """From now on those who write to the thread index what they write; the number below which it is still to be filled."""
     index, held = ThreadIndex(thread), None
-    high = row_key(thread, end)
-    while rows := (yield from fetch(sql.SELECT_ITEMS_DOWN, low=row_key(thread, 0), high=high, limit=1)):
-        high = rows[0][0]
+    high = end
+    while rows := (yield from fetch(sql.SELECT_ITEMS_DOWN, thread=thread, low=0, high=high, limit=1)):
+        high = rows[0][0] & NUMBER
         last = next((yield from read_messages_of(index, rows, codec)), None)
         if last is None or is_text(last[2]):
             continue
@@ -104,7 +105,7 @@ def index_thread(thread: int, end: int, codec: Codec) -> Op[None]:
     """Index all of a thread anew, in one transaction."""
     yield from forget_thread(thread)
     below = yield from begin_thread(thread, end, codec)
-    while rows := (yield from fetch(sql.SELECT_ITEMS_DOWN, low=row_key(thread, 0), high=row_key(thread, below), limit=AT_ONCE)):
+    while rows := (yield from fetch(sql.SELECT_ITEMS_DOWN, thread=thread, low=0, high=below, limit=AT_ONCE)):
         yield from index_down(ThreadIndex(thread), rows, codec)
         below = rows[-1][0] & NUMBER
         yield PAUSE
@@ -114,12 +115,12 @@ def restore_earlier(thread: int, end: int, codec: Codec) -> Op[None]:
     """After items of a thread of the index were deleted: where one was the newest with its id, an earlier one is that now."""
     state = yield from read_state()
     filled, _, below = state.get("search_backfill", "").partition(":")
-    low = row_key(thread, int(below) if filled == str(thread) else 0)
-    rows = yield from fetch(sql.SELECT_ITEMS_LEFT, thread=thread, low=low, high=row_key(thread, end))
+    low = int(below) if filled == str(thread) else 0
+    rows = yield from fetch(sql.SELECT_ITEMS_LEFT, thread=thread, low=low, high=end)
     if not rows:
         return
     index = ThreadIndex(thread)
-    [(last,)] = yield from fetch(sql.SELECT_LAST_MESSAGE, low=low, high=row_key(thread, end))
+    [(last,)] = yield from fetch(sql.SELECT_LAST_MESSAGE, thread=thread, low=low, high=end)
     if rows[0][0] == last:
         newest = next((yield from read_messages_of(index, rows[:1], codec)), None)
         shown = None if newest is None else codec.shown_of(newest[2])

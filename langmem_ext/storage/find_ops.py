@@ -19,11 +19,13 @@ from langmem_ext.errors import DamagedRow, ThreadNotFound
 from langmem_ext.messages.query import Term, cut_snippet, rank, weigh
 from langmem_ext.storage import search_statements as sql
 from langmem_ext.storage.clock import moment_of
+from langmem_ext.storage.dialect import KEY_BITS, NUMBER
 from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Op, fetch, fetch_one, operation
 from langmem_ext.storage.ids import decode_id
 from langmem_ext.storage.index import ThreadIndex
 from langmem_ext.storage.search_ops import FORMAT, read_packed_item, read_state
-from langmem_ext.storage.statements import KEY_BITS, SELECT_ITEM, row_key
+from langmem_ext.storage.search_statements import row_key
+from langmem_ext.storage.statements import SELECT_ITEM
 from langmem_ext.types import Codec, SearchHit
 
 READ: Final = 4096
@@ -205,7 +207,7 @@ def _load(best: Sequence[tuple[float, int]], terms: Sequence[Term], codec: Codec
         thread = key >> KEY_BITS
         if thread not in titles:
             titles[thread] = yield from fetch_one(sql.SELECT_TITLE, thread=thread)
-        row = yield from fetch_one(SELECT_ITEM, key=key)
+        row = yield from fetch_one(SELECT_ITEM, thread=thread, number=key & NUMBER)
         try:
             packed = b"" if row is None else (yield from read_packed_item(indexes.setdefault(thread, ThreadIndex(thread)), row, codec))
         except DamagedRow:
@@ -225,7 +227,7 @@ def _load(best: Sequence[tuple[float, int]], terms: Sequence[Term], codec: Codec
                 thread_id=thread_id,
                 title=title,
                 message_id=None if row[1] is None else decode_id(row[1]),
-                number=key & (1 << KEY_BITS) - 1,
+                number=key & NUMBER,
                 role=shown.role,
                 created_at=created_at,
                 snippet=snippet,

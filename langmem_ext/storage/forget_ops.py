@@ -22,7 +22,7 @@ from langmem_ext.storage.header import Header
 from langmem_ext.storage.index import Indexes
 from langmem_ext.storage.lookup_ops import read_body
 from langmem_ext.storage.reach import Meaning, Place, Ranges, Reach, WriteRow, gaps, merged, newest_of
-from langmem_ext.storage.statements import DELETE_THREAD, row_key
+from langmem_ext.storage.statements import DELETE_THREAD
 from langmem_ext.storage.thread_ops import ThreadRow, find_number, find_thread
 from langmem_ext.types import Pruned, ThreadKey
 
@@ -51,7 +51,7 @@ def prune_thread(key: ThreadKey, policy: Policy, *, meaning: Meaning, indexes: I
         indexes: What this process knows.
         dry_run: Only say what would be deleted.
     """
-    thread = yield from find_thread(key)
+    thread = yield from find_thread(key, lock=not dry_run)
     if thread is None:
         return Pruned()
     reach = Reach(thread.number, meaning)
@@ -103,7 +103,7 @@ def delete_runs(runs: Sequence[str], owner: str | None, *, meaning: Meaning, ind
 
 
 def _delete_runs_of(key: ThreadKey, runs: Sequence[str], meaning: Meaning, indexes: Indexes) -> Op[Pruned]:
-    thread = yield from find_thread(key)
+    thread = yield from find_thread(key, lock=True)
     assert thread is not None
     labels: set[int] = set()
     for run in runs:
@@ -125,7 +125,7 @@ def cut_thread(key: ThreadKey, checkpoint: bytes, *, meaning: Meaning, indexes: 
         meaning: What checkpoints mean.
         indexes: What this process knows.
     """
-    thread = yield from find_thread(key)
+    thread = yield from find_thread(key, lock=True)
     if thread is None:
         return Pruned()
     reach = Reach(thread.number, meaning)
@@ -138,19 +138,17 @@ def cut_thread(key: ThreadKey, checkpoint: bytes, *, meaning: Meaning, indexes: 
 @operation
 def drop_thread(key: ThreadKey, *, indexes: Indexes, dry_run: bool) -> Op[Pruned]:
     """Delete a thread with everything it has, whatever is damaged of it."""
-    number = yield from find_number(key)
+    number = yield from find_number(key, lock=not dry_run)
     if number is None:
         return Pruned()
-    low, high = row_key(number, 0), row_key(number + 1, 0)
     [(checkpoints, checkpoint_bytes)] = yield from fetch(sql.MEASURE_CHECKPOINTS, thread=number)
     [(writes, write_bytes)] = yield from fetch(sql.MEASURE_WRITES, thread=number)
-    [(items, _, _, item_bytes)] = yield from fetch(sql.MEASURE_ITEMS, low=low, high=high)
-    [(values, value_bytes)] = yield from fetch(sql.MEASURE_VALUES, low=low, high=high)
+    [(items, _, _, item_bytes)] = yield from fetch(sql.MEASURE_ALL_ITEMS, thread=number)
+    [(values, value_bytes)] = yield from fetch(sql.MEASURE_ALL_VALUES, thread=number)
     [(_, word_bytes)] = yield from fetch(sql.MEASURE_WORDS, thread=number)
     if not dry_run:
         for statement in DELETE_THREAD:
-            params = {"low": low, "high": high} if ":low" in statement else {"thread": number}
-            yield from fetch(statement, **params)
+            yield from fetch(statement, thread=number)
         indexes.drop_thread(number, key.id)
     size = checkpoint_bytes + write_bytes + item_bytes + value_bytes + word_bytes
     return Pruned(threads=1, checkpoints=checkpoints, writes=writes, items=items, values=values, bytes=size)
@@ -203,16 +201,15 @@ def _find_waste(thread: ThreadRow, reach: Reach) -> Op[_Waste]:
     messages = tokens = 0
     items = gaps(merged(reach.runs), thread.next_item)
     for start, end in items:
-        bounds = {"low": row_key(number, start), "high": row_key(number, end)}
-        [(count, of_messages, of_tokens, size)] = yield from fetch(sql.MEASURE_ITEMS, **bounds)
+        [(count, of_messages, of_tokens, size)] = yield from fetch(sql.MEASURE_ITEMS, thread=number, low=start, high=end)
         figures += Pruned(items=count, bytes=size)
         messages, tokens = messages + of_messages, tokens + of_tokens
     values = gaps(merged((value, value + 1) for value in reach.values), thread.next_value)
     for start, end in values:
-        [(count, size)] = yield from fetch(sql.MEASURE_VALUES, low=row_key(number, start), high=row_key(number, end))
+        [(count, size)] = yield from fetch(sql.MEASURE_VALUES, thread=number, low=start, high=end)
         figures += Pruned(values=count, bytes=size)
     for start, end in merged(reach.runs):
-        used = yield from fetch(sql.SELECT_ITEM_WORDS, low=row_key(number, start), high=row_key(number, end))
+        used = yield from fetch(sql.SELECT_ITEM_WORDS, thread=number, low=start, high=end)
         reach.words.update(word for (word,) in used)
     words = [(word, size) for word, size in (yield from fetch(sql.SELECT_WORDS, thread=number)) if word not in reach.words]
     figures += Pruned(bytes=sum(size for _, size in words))
@@ -247,7 +244,7 @@ def _delete_checkpoints(reach: Reach, gone: Sequence[Place], going: Sequence[Wri
 def _delete_waste(number: int, waste: _Waste) -> Op[None]:
     for statement, ranges in ((sql.DELETE_ITEMS, waste.items), (sql.DELETE_VALUES, waste.values)):
         for start, end in ranges:
-            yield from fetch(statement, low=row_key(number, start), high=row_key(number, end))
+            yield from fetch(statement, thread=number, low=start, high=end)
     for start, end in waste.items:
         yield from fetch(sql.FORGET_TITLE, thread=number, first=start, end=end)
     for start, end in waste.words:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from langmem_ext.storage.schema import RUN_OF_WORD
+from langmem_ext.storage.dialect import COPIED_PLACE, INSTR, OF_ID, OF_THREAD, PLACE, RUN, WITHIN, bytes_of
 from langmem_ext.storage.statements import TOKENS, WRITE_COLUMNS
 
 # -- what a thread has -------------------------------------------------------------------------------------------------------------------
@@ -14,20 +14,23 @@ SELECT_CHECKPOINTS = (
     " FROM checkpoint WHERE thread = :thread ORDER BY namespace, id"
 )
 SELECT_WRITES = f"SELECT {WRITE_COLUMNS} FROM pending_write WHERE thread = :thread"
-SELECT_ITEM_WORDS = "SELECT DISTINCT shape FROM item WHERE key >= :low AND key < :high AND shape IS NOT NULL"
+SELECT_ITEM_WORDS = f"SELECT DISTINCT shape FROM item WHERE {WITHIN} AND shape IS NOT NULL"
 SELECT_WORDS = "SELECT number, length(body) FROM word WHERE thread = :thread ORDER BY number"
 SELECT_NAMESPACES = "SELECT number FROM namespace WHERE thread = :thread"
 
-IS_MESSAGE: Final = "(role IS NOT NULL OR rest IS NOT NULL)"
 ITEM_BYTES: Final = (
-    "coalesce(length(message_id), 0) + coalesce(length(name), 0) + coalesce(length(CAST(text AS BLOB)), 0)"
+    f"coalesce(length(message_id), 0) + coalesce(length(name), 0) + coalesce({bytes_of('text')}, 0)"
     " + coalesce(length(tool_call_id), 0) + coalesce(length(rest), 0)"
 )
-MEASURE_ITEMS = (
-    f"SELECT count(*), coalesce(sum({IS_MESSAGE}), 0), coalesce(sum({TOKENS}), 0), coalesce(sum({ITEM_BYTES}), 0)"
-    " FROM item WHERE key >= :low AND key < :high"
+_MEASURE_ITEMS = (
+    "SELECT count(*), count(CASE WHEN role IS NOT NULL OR rest IS NOT NULL THEN 1 END),"
+    f" coalesce(sum({TOKENS}), 0), coalesce(sum({ITEM_BYTES}), 0) FROM item WHERE "
 )
-MEASURE_VALUES = "SELECT count(*), coalesce(sum(length(body)), 0) FROM value WHERE key >= :low AND key < :high"
+_MEASURE_VALUES = "SELECT count(*), coalesce(sum(length(body)), 0) FROM value WHERE "
+MEASURE_ITEMS = _MEASURE_ITEMS + WITHIN
+MEASURE_VALUES = _MEASURE_VALUES + WITHIN
+MEASURE_ALL_ITEMS = _MEASURE_ITEMS + OF_THREAD
+MEASURE_ALL_VALUES = _MEASURE_VALUES + OF_THREAD
 MEASURE_CHECKPOINTS = "SELECT count(*), coalesce(sum(length(id) + length(body)), 0) FROM checkpoint WHERE thread = :thread"
 MEASURE_WRITES = "SELECT count(*), coalesce(sum(length(task) + length(body)), 0) FROM pending_write WHERE thread = :thread"
 MEASURE_WORDS = "SELECT count(*), coalesce(sum(length(body)), 0) FROM word WHERE thread = :thread"
@@ -38,8 +41,8 @@ MEASURE_WORDS = "SELECT count(*), coalesce(sum(length(body)), 0) FROM word WHERE
 NAME_PARENT = "UPDATE checkpoint SET parent = :parent WHERE thread = :thread AND namespace = :namespace AND id = :id"
 DELETE_CHECKPOINT = "DELETE FROM checkpoint WHERE thread = :thread AND namespace = :namespace AND id = :id"
 DELETE_WRITES = "DELETE FROM pending_write WHERE thread = :thread AND namespace = :namespace AND checkpoint = :checkpoint AND task = :task"
-DELETE_ITEMS = "DELETE FROM item WHERE key >= :low AND key < :high"
-DELETE_VALUES = "DELETE FROM value WHERE key >= :low AND key < :high"
+DELETE_ITEMS = f"DELETE FROM item WHERE {WITHIN}"
+DELETE_VALUES = f"DELETE FROM value WHERE {WITHIN}"
 DELETE_WORDS = "DELETE FROM word WHERE thread = :thread AND number >= :low AND number < :high"
 DELETE_NAMESPACE = "DELETE FROM namespace WHERE thread = :thread AND number = :number"
 LESSEN_THREAD = "UPDATE thread SET generation = generation + 1, items = items - :items, tokens = tokens - :tokens WHERE number = :thread"
@@ -49,29 +52,28 @@ SET_HEAD = "UPDATE thread SET head_messages = :head_messages, waiting_for = :wai
 # -- runs --------------------------------------------------------------------------------------------------------------------------------
 
 SELECT_THREADS_OF_RUN = (
-    f"SELECT DISTINCT thread.id, thread.owner FROM word JOIN thread ON thread.number = word.thread"
-    f" WHERE {RUN_OF_WORD} IS NOT NULL AND {RUN_OF_WORD} = :run"
+    f"SELECT DISTINCT thread.id, thread.owner FROM word JOIN thread ON thread.number = word.thread WHERE {RUN} IS NOT NULL AND {RUN} = :run"
 )
-SELECT_WORDS_OF_RUN = f"SELECT number FROM word WHERE {RUN_OF_WORD} IS NOT NULL AND {RUN_OF_WORD} = :run AND thread = :thread"
+SELECT_WORDS_OF_RUN = f"SELECT number FROM word WHERE {RUN} IS NOT NULL AND {RUN} = :run AND thread = :thread"
 
 # -- retention ---------------------------------------------------------------------------------------------------------------------------
 
 SELECT_OLDEST = (
     "SELECT oldest.updated_at, oldest.number, thread.id FROM"
     " (SELECT updated_at, number FROM thread WHERE (updated_at, number) > (:at, :after)"
-    " AND updated_at < CASE WHEN tool IS NULL THEN :chats ELSE :tools END"
+    " AND updated_at < CASE WHEN tool IS NULL THEN CAST(:chats AS BIGINT) ELSE CAST(:tools AS BIGINT) END"
     " ORDER BY updated_at, number LIMIT :limit) AS oldest JOIN thread ON thread.number = oldest.number"
     " ORDER BY oldest.updated_at, oldest.number"
 )
 SELECT_OLDEST_OF = SELECT_OLDEST.replace("WHERE ", "WHERE owner = :owner AND ", 1)
 SELECT_REST = "SELECT updated_at, tool, waiting_for FROM thread WHERE number = :thread"
-COUNT_CHECKPOINTS = "SELECT count(*) FROM checkpoint WHERE thread = (SELECT number FROM thread WHERE thread.id = :id) GROUP BY namespace"
+COUNT_CHECKPOINTS = f"SELECT count(*) FROM checkpoint WHERE thread = (SELECT number FROM thread WHERE {OF_ID}) GROUP BY namespace"
 
 # -- copies ------------------------------------------------------------------------------------------------------------------------------
 
 HAS_ROWS = (
     "SELECT EXISTS (SELECT 1 FROM checkpoint WHERE thread = :thread) OR EXISTS (SELECT 1 FROM pending_write WHERE thread = :thread)"
-    " OR EXISTS (SELECT 1 FROM item WHERE key >= :low AND key < :high)"
+    f" OR EXISTS (SELECT 1 FROM item WHERE {OF_THREAD})"
 )
 COPY_THREAD_ROW = (
     "UPDATE thread SET title = source.title, titled_by = source.titled_by, items = source.items, tokens = source.tokens,"
@@ -79,25 +81,24 @@ COPY_THREAD_ROW = (
     " waiting_for = source.waiting_for, metadata = source.metadata, tags = source.tags, tool = source.tool, key_id = source.key_id,"
     " forked_from = source.id, epoch = source.epoch,"
     " next_item = source.next_item, next_value = source.next_value, next_word = source.next_word,"
-    " next_namespace = source.next_namespace, generation = thread.generation + 1, updated_at = :now, active_at = :now / 60000"
+    " next_namespace = source.next_namespace, generation = thread.generation + 1, updated_at = :now, active_at = :minute"
     " FROM (SELECT * FROM thread WHERE number = :source) AS source WHERE thread.number = :target"
 )
+# `checks.moved`
+_CRC: Final = "((2147483648 + crc + :apart) & 4294967295) - 2147483648"
 COPY_ROWS: Final = (
-    "INSERT INTO item (key, message_id, role, name, text, tool_call_id, seconds, tokens, rest, shape, crc)"
-    " SELECT key + :shift, message_id, role, name, text, tool_call_id, seconds, tokens, rest, shape, crc + :apart"
-    " FROM item WHERE key >= :low AND key < :high",
-    "INSERT INTO value (key, body, crc) SELECT key + :shift, body, crc + :apart FROM value WHERE key >= :low AND key < :high",
-    "INSERT INTO namespace (thread, number, name, crc) SELECT :target, number, name, crc + :apart FROM namespace WHERE thread = :source",
-    "INSERT INTO word (thread, number, body, crc) SELECT :target, number, body, crc + :apart FROM word WHERE thread = :source",
+    f"INSERT INTO item ({PLACE}, message_id, role, name, text, tool_call_id, seconds, tokens, rest, shape, crc)"
+    f" SELECT {COPIED_PLACE}, message_id, role, name, text, tool_call_id, seconds, tokens, rest, shape, {_CRC} FROM item WHERE {OF_THREAD}",
+    f"INSERT INTO value ({PLACE}, body, crc) SELECT {COPIED_PLACE}, body, {_CRC} FROM value WHERE {OF_THREAD}",
+    f"INSERT INTO namespace (thread, number, name, crc) SELECT :target, number, name, {_CRC} FROM namespace WHERE thread = :thread",
+    f"INSERT INTO word (thread, number, body, crc) SELECT :target, number, body, {_CRC} FROM word WHERE thread = :thread",
     "INSERT INTO checkpoint (thread, namespace, id, parent, step, label, shape, pattern, body, crc)"
-    " SELECT :target, namespace, id, parent, step, label, shape, pattern, body, crc + :apart FROM checkpoint WHERE thread = :source",
+    f" SELECT :target, namespace, id, parent, step, label, shape, pattern, body, {_CRC} FROM checkpoint WHERE thread = :thread",
     "INSERT INTO pending_write (thread, namespace, checkpoint, task, shape, body, crc)"
-    " SELECT :target, namespace, checkpoint, task, shape, body, crc + :apart FROM pending_write WHERE thread = :source",
+    f" SELECT :target, namespace, checkpoint, task, shape, body, {_CRC} FROM pending_write WHERE thread = :thread",
 )
-# Metadata that says which thread it is of, as the agent server's does.
-SELECT_LABELS_OF = (
-    "SELECT number, body, crc, CAST(json_set(CAST(body AS TEXT), '$.thread_id', :target_id) AS BLOB) FROM word"
-    " WHERE thread = :target AND number IN (SELECT label FROM checkpoint WHERE thread = :target)"
-    " AND CASE WHEN json_valid(CAST(body AS TEXT)) THEN json_extract(CAST(body AS TEXT), '$.thread_id') = :source_id END"
+SELECT_LABELS = (
+    "SELECT number, body, crc FROM word WHERE thread = :thread AND number IN (SELECT label FROM checkpoint WHERE thread = :thread)"
+    f" AND {INSTR}(body, :part) > 0"
 )
 RENAME_LABEL = "UPDATE word SET body = :body, crc = :crc WHERE thread = :thread AND number = :number"

@@ -7,6 +7,7 @@ from langmem_ext.messages.manifest import Runs, ranges_of
 from langmem_ext.storage import statements as sql
 from langmem_ext.storage.checkpoint_ops import header_of
 from langmem_ext.storage.copy_ops import copy_thread
+from langmem_ext.storage.dialect import NUMBER
 from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Op, fetch, fetch_one, operation
 from langmem_ext.storage.forget_ops import cut_thread
 from langmem_ext.storage.header import longest_runs
@@ -92,8 +93,8 @@ def _newest_tool(index: ThreadIndex, runs: Runs, codec: Codec) -> Op[str | None]
 
 def _step_of(thread_id: str, number: int, message: str, meaning: Meaning) -> Op[bytes]:
     """The last checkpoint whose conversation ends with a message; the first that has it, where it came together with later ones."""
-    low, high = sql.row_key(number, 0), sql.row_key(number + 1, 0)
-    found = {key - low for (key,) in (yield from fetch(sql.FIND_ITEM, low=low, high=high, message_id=encode_id(message)))}
+    items = yield from fetch(sql.FIND_ITEM_OF_THREAD, thread=number, message_id=encode_id(message))
+    found = {key & NUMBER for (key,) in items}
     reach = Reach(number, meaning)
     yield from reach.read()
     first: bytes | None = None

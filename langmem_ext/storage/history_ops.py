@@ -14,6 +14,7 @@ from langmem_ext.messages.identity import fields_of
 from langmem_ext.messages.manifest import Runs, length_of, numbers_of, ranges_of, runs_of, tail_of
 from langmem_ext.storage import statements as sql
 from langmem_ext.storage.checkpoint_ops import open_writer
+from langmem_ext.storage.dialect import NUMBER
 from langmem_ext.storage.edit_ops import Edit, find_head, follow
 from langmem_ext.storage.effects import Op, fetch, operation
 from langmem_ext.storage.header import Header, ValueRef
@@ -74,8 +75,7 @@ def _read(key: ThreadKey, channel: str, indexes: Indexes, codec: Codec, *, dated
 def _times_of(index: ThreadIndex, runs: Runs, epoch: int) -> Op[list[int]]:
     times: list[int] = []
     for first, end in ranges_of(runs):
-        low = sql.row_key(index.number, first)
-        times += [time for (time,) in (yield from fetch(sql.SELECT_ITEM_TIMES, low=low, high=low + end - first))]
+        times += [time for (time,) in (yield from fetch(sql.SELECT_ITEM_TIMES, thread=index.number, low=first, high=end))]
     if len(times) != length_of(runs) or not all(type(time) is int for time in times):
         raise DamagedRow(f"messages of thread number {index.number} are missing: restore the thread from a copy, or delete it")
     return [epoch + time for time in times]
@@ -291,9 +291,8 @@ def _places_of(writer: Writer, ref: ValueRef, names: Collection[bytes]) -> Op[di
         statement = sql.FIND_ITEMS.format(ids=", ".join(f":{name}" for name in params))
         passed = 0
         for first, end in ranges_of(ref.runs):
-            low = sql.row_key(writer.thread.number, first)
-            for key, name in (yield from fetch(statement, low=low, high=low + end - first, **params)):
-                position = passed + key - low
+            for key, name in (yield from fetch(statement, thread=writer.thread.number, low=first, high=end, **params)):
+                position = passed + (key & NUMBER) - first
                 if position not in ref.nameless:
                     places.setdefault(bytes(name), position)
             passed += end - first

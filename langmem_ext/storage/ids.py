@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from functools import lru_cache
+from hashlib import blake2b
 
 from langmem_ext.errors import DamagedRow, InvalidInput
 
@@ -66,6 +67,12 @@ def readable(raw: object) -> str:
     with suppress(ValueError):
         return decode_id(raw)
     return raw.hex()
+
+
+@lru_cache(maxsize=4096)
+def thread_number(thread_id: str) -> int:
+    """A thread's number where it follows from its id: 63 bits, alike in every database."""
+    return int.from_bytes(blake2b(thread_id.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big") >> 1
 
 
 def _spelled(raw: bytes) -> str:

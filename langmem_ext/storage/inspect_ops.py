@@ -21,14 +21,14 @@ from langmem_ext.messages.manifest import NUMBERS, Runs, checked, length_of, ran
 from langmem_ext.storage import checks
 from langmem_ext.storage import inspect_statements as sql
 from langmem_ext.storage.checkpoint_ops import header_of, read_writes
-from langmem_ext.storage.compression import expand, expand_text, require
+from langmem_ext.storage.compression import MARK, expand, expand_text, require
+from langmem_ext.storage.dialect import NUMBER
 from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Op, Operation, Row, fetch, fetch_one, operation, operation_once
 from langmem_ext.storage.findings import Findings
 from langmem_ext.storage.header import Header, ValueRef, require_plain
 from langmem_ext.storage.ids import decode_id, encode_id, readable
 from langmem_ext.storage.index import ThreadIndex
 from langmem_ext.storage.lookup_ops import read_value, read_word
-from langmem_ext.storage.statements import row_key
 from langmem_ext.types import Codec, Snapshot
 
 NEXT_STEP: Final = "fork from an earlier checkpoint, restore the thread from a copy, or delete it"
@@ -74,8 +74,8 @@ class Contents(Protocol):
     def codec(self) -> Codec:
         """Reads messages that this package's own serializer wrote; builds nothing that they name."""
 
-    def read_item(self, row: Row, keys: bytes | None) -> Reading:
-        """An item, from its row and the word that its shape names."""
+    def read_item(self, thread: int, row: Row, keys: bytes | None) -> Reading:
+        """An item, from its thread's number, its row and the word that its shape names."""
 
     def read_value(self, body: bytes) -> int:
         """How many messages a value refers to."""
@@ -108,7 +108,7 @@ class Examined:
         values: How many messages each value refers to that is there and decodes, by its number.
         broken: Rows that are there and do not, as table and number.
         digests: Number of an item, by a digest of its bytes.
-        repairs: Keys of items whose columns are to be derived again.
+        repairs: Numbers of items whose columns are to be derived again.
         unread: Tables whose rows of the thread could not all be read.
     """
 
@@ -129,13 +129,9 @@ class Examined:
     repairs: list[int] = field(default_factory=list)
     unread: set[str] = field(default_factory=set)
 
-    def number_of(self, key: int) -> int:
-        """The number of an item or value, from its key."""
-        return key - row_key(self.number, 0)
-
-    def range(self, at: Cursor) -> dict[str, int]:
+    def behind(self, at: Cursor) -> dict[str, int]:
         """Where the thread's items and values stand that follow one."""
-        return {"after": at[0], "high": row_key(self.number + 1, 0)}
+        return {"thread": self.number, "after": at[0]}
 
     def rows(self, at: Cursor) -> dict[str, Any]:
         """Where the thread's rows stand that follow one, in the other tables."""
@@ -156,7 +152,7 @@ def require_zstd() -> Op[None]:
     try:
         require()
     except MissingExtra:
-        if (yield from fetch_one(sql.HAS_COMPRESSED)) == (1,):
+        if (yield from fetch_one(sql.HAS_COMPRESSED, mark=MARK)) == (1,):
             raise
 
 
@@ -257,9 +253,9 @@ def read_words(thread: Examined, contents: Contents, at: Cursor, limit: int) -> 
 
 def read_values(thread: Examined, contents: Contents, at: Cursor, limit: int) -> Op[Cursor | None]:
     """Look at a page of values."""
-    rows = yield from fetch(sql.SELECT_VALUE_PAGE, **thread.range(at), limit=limit)
+    rows = yield from fetch(sql.SELECT_VALUE_PAGE, **thread.behind(at), limit=limit)
     for count, (key, body, check) in enumerate(rows, start=1):
-        number = thread.number_of(key)
+        number = key & NUMBER
         try:
             checks.verify(check, thread.number, number, body)
             thread.values[number] = contents.read_value(expand(body))
@@ -269,14 +265,14 @@ def read_values(thread: Examined, contents: Contents, at: Cursor, limit: int) ->
             thread.damaged("value", f"value {thread.number}:{number}", error, affected(thread, value=number))
         if count % PAUSE_EVERY == 0:
             yield PAUSE
-    return rows[-1][:1] if len(rows) == limit else None
+    return (rows[-1][0] & NUMBER,) if len(rows) == limit else None
 
 
 def read_items(thread: Examined, contents: Contents, at: Cursor, limit: int) -> Op[Cursor | None]:
     """Look at a page of items."""
-    rows = yield from fetch(sql.SELECT_ITEM_PAGE, **thread.range(at), limit=limit)
+    rows = yield from fetch(sql.SELECT_ITEM_PAGE, **thread.behind(at), limit=limit)
     for count, row in enumerate(rows, start=1):
-        number = thread.number_of(row[0])
+        number = row[0] & NUMBER
         place = f"item {thread.number}:{number}"
         try:
             reading = yield from read_item(thread.index, contents, row)
@@ -294,13 +290,13 @@ def read_items(thread: Examined, contents: Contents, at: Cursor, limit: int) -> 
                 thread.findings.add("double", "note", place, f"is the same message as item {first}, and costs its bytes twice")
         if count % PAUSE_EVERY == 0:
             yield PAUSE
-    return rows[-1][:1] if len(rows) == limit else None
+    return (rows[-1][0] & NUMBER,) if len(rows) == limit else None
 
 
 def read_item(index: ThreadIndex, contents: Contents, row: Row) -> Op[Reading]:
     """An item, from its row and its token count (`inspect_statements.SELECT_ITEM`)."""
     keys = None if row[8] is None else (yield from read_word(index, row[8]))
-    return contents.read_item(row[:-1], keys)
+    return contents.read_item(index.number, row[:-1], keys)
 
 
 def _compare(thread: Examined, row: Row, reading: Reading, place: str) -> None:
@@ -312,7 +308,7 @@ def _compare(thread: Examined, row: Row, reading: Reading, place: str) -> None:
         if (stored[column] != value or type(stored[column]) is not type(value)) and (thread.counted or column != "tokens")
     ]
     if wrong:
-        thread.repairs.append(row[0])
+        thread.repairs.append(row[0] & NUMBER)
         thread.findings.add("column", "wrong", place, f"{' and '.join(wrong)} is not what the message says", fixable=True)
 
 
@@ -365,26 +361,26 @@ class Table:
 
     def start(self, thread: Examined) -> Cursor:
         """A key before the thread's first."""
-        if self.name in ("item", "value"):
-            return (row_key(thread.number, 0) - 1,)
-        return (-NUMBERS, b"", b"")[: self.parts]
+        return (-1,) if self.name in ("item", "value") else (-NUMBERS, b"", b"")[: self.parts]
 
     @operation
     def key(self, thread: Examined, at: Cursor) -> Op[Cursor | None]:
         """The key behind a key, read without the rest of its row."""
-        where = thread.range(at) if self.name in ("item", "value") else thread.rows(at)
-        return (yield from fetch_one(self.next_key, **where))
+        if self.name not in ("item", "value"):
+            return (yield from fetch_one(self.next_key, **thread.rows(at)))
+        row = yield from fetch_one(self.next_key, **thread.behind(at))
+        return None if row is None else (row[0] & NUMBER,)
 
     def affected(self, thread: Examined, key: Cursor) -> Iterable[str]:
         """Ids of the checkpoints that need a row."""
         if self.name in ("item", "value"):
-            return affected(thread, **{self.name: thread.number_of(key[0])})
+            return affected(thread, **{self.name: key[0]})
         return (readable(key[1]),) if self.name in ("checkpoint", "pending_write") else ()
 
     def place(self, thread: Examined, key: Cursor) -> str:
         """A row's place, for people."""
         if self.name in ("item", "value"):
-            return f"{self.name} {thread.number}:{thread.number_of(key[0])}"
+            return f"{self.name} {thread.number}:{key[0]}"
         return f"{self.name} {thread.number}/{'/'.join(readable(part) if isinstance(part, bytes) else str(part) for part in key)}"
 
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
+from langmem_ext.storage.dialect import AT, BEHIND, FROM_THREAD, INTEGRITY, KEY, LAST_THREAD, LOST_THREAD, OF_THREAD, ROW_THREAD
 from langmem_ext.storage.statements import CHECKPOINT_COLUMNS, ITEM_COLUMNS, TOKENS, WRITE_COLUMNS
 
-INTEGRITY_CHECK = "PRAGMA integrity_check(100)"
+INTEGRITY_CHECK = INTEGRITY
 SELECT_COUNTER_NAME = "SELECT value FROM setting WHERE name = 'token_counter'"
 COUNT_THREADS = "SELECT count(*) FROM thread"
 HAS_COMPRESSED = (
-    "SELECT EXISTS (SELECT 1 FROM item WHERE typeof(text) = 'blob' OR substr(rest, 1, 1) = x'C1')"
-    " OR EXISTS (SELECT 1 FROM value WHERE substr(body, 1, 1) = x'C1')"
+    "SELECT EXISTS (SELECT 1 FROM item WHERE text <> CAST(text AS TEXT) OR substr(rest, 1, 1) = :mark)"
+    " OR EXISTS (SELECT 1 FROM value WHERE substr(body, 1, 1) = :mark)"
 )
 SELECT_THREAD_PAGE = "SELECT number FROM thread WHERE number > :after ORDER BY number LIMIT :limit"
 THREAD_COLUMNS: Final = (
@@ -47,18 +48,18 @@ REPAIR_THREAD = (
 ADOPT_THREAD = (
     "INSERT INTO thread"
     " (number, id, status, created_at, updated_at, active_at, epoch, next_item, next_value, next_word, next_namespace, items, tokens)"
-    " VALUES (:thread, :id, 'active', :now, :now, :now / 60000, :now / 1000, 0, 0, 0, 1, 0, 0) ON CONFLICT DO NOTHING"
+    f" VALUES ({LOST_THREAD}, :id, 'active', :now, :now, :minute, :second, 0, 0, 0, 1, 0, 0) ON CONFLICT DO NOTHING RETURNING number"
 )
 
 # -- what a thread has -------------------------------------------------------------------------------------------------------------------
 
 # What is compared stands after what decodes an item.
-SELECT_ITEM_PAGE = f"SELECT {ITEM_COLUMNS}, {TOKENS} FROM item WHERE key > :after AND key < :high ORDER BY key LIMIT :limit"
-SELECT_ITEM = f"SELECT {ITEM_COLUMNS}, {TOKENS} FROM item WHERE key = :key"
-REPAIR_ITEM = "UPDATE item SET name = :name, text = :text, tool_call_id = :tool_call_id, tokens = :tokens, crc = :crc WHERE key = :key"
-NEXT_ITEM = "SELECT key FROM item WHERE key > :after AND key < :high ORDER BY key LIMIT 1"
-SELECT_VALUE_PAGE = "SELECT key, body, crc FROM value WHERE key > :after AND key < :high ORDER BY key LIMIT :limit"
-NEXT_VALUE = "SELECT key FROM value WHERE key > :after AND key < :high ORDER BY key LIMIT 1"
+SELECT_ITEM_PAGE = f"SELECT {ITEM_COLUMNS}, {TOKENS} FROM item WHERE {BEHIND} ORDER BY {KEY} LIMIT :limit"
+SELECT_ITEM = f"SELECT {ITEM_COLUMNS}, {TOKENS} FROM item WHERE {AT}"
+REPAIR_ITEM = f"UPDATE item SET name = :name, text = :text, tool_call_id = :tool_call_id, tokens = :tokens, crc = :crc WHERE {AT}"
+NEXT_ITEM = f"SELECT {KEY} FROM item WHERE {BEHIND} ORDER BY {KEY} LIMIT 1"
+SELECT_VALUE_PAGE = f"SELECT {KEY}, body, crc FROM value WHERE {BEHIND} ORDER BY {KEY} LIMIT :limit"
+NEXT_VALUE = f"SELECT {KEY} FROM value WHERE {BEHIND} ORDER BY {KEY} LIMIT 1"
 SELECT_WORD_PAGE = "SELECT number, body, crc FROM word WHERE thread = :thread AND number > :first ORDER BY number LIMIT :limit"
 NEXT_WORD = "SELECT number FROM word WHERE thread = :thread AND number > :first ORDER BY number LIMIT 1"
 SELECT_NAMESPACE_PAGE = "SELECT number, name, crc FROM namespace WHERE thread = :thread AND number > :first ORDER BY number LIMIT :limit"
@@ -71,18 +72,18 @@ SELECT_WRITE_PAGE = f"SELECT {WRITE_COLUMNS} FROM pending_write WHERE {_AFTER_WR
 NEXT_WRITE = f"SELECT namespace, checkpoint, task FROM pending_write WHERE {_AFTER_WRITE} LIMIT 1"
 SELECT_ITEM_TOTALS = (
     "SELECT count(CASE WHEN role IS NOT NULL OR rest IS NOT NULL THEN 1 END),"
-    f" coalesce(sum(CASE WHEN role IS NOT NULL OR rest IS NOT NULL THEN {TOKENS} END), 0), max(key)"
-    " FROM item WHERE key >= :low AND key < :high"
+    f" coalesce(sum(CASE WHEN role IS NOT NULL OR rest IS NOT NULL THEN {TOKENS} END), 0), max({KEY}) FROM item WHERE {OF_THREAD}"
 )
-SELECT_LAST_VALUE = "SELECT max(key) FROM value WHERE key >= :low AND key < :high"
+SELECT_LAST_VALUE = f"SELECT max({KEY}) FROM value WHERE {OF_THREAD}"
 SELECT_LAST_WORD = "SELECT max(number) FROM word WHERE thread = :thread"
 SELECT_LAST_NAMESPACE = "SELECT max(number) FROM namespace WHERE thread = :thread"
 
 # -- rows of no thread -------------------------------------------------------------------------------------------------------------------
 
+SELECT_LAST_NUMBER = f"SELECT {LAST_THREAD}"
 NEXT_OWNERS: Final = {
-    "item": "SELECT key >> 32 FROM item WHERE key >= :low ORDER BY key LIMIT 1",
-    "value": "SELECT key >> 32 FROM value WHERE key >= :low ORDER BY key LIMIT 1",
+    "item": f"SELECT {ROW_THREAD} FROM item WHERE {FROM_THREAD} LIMIT 1",
+    "value": f"SELECT {ROW_THREAD} FROM value WHERE {FROM_THREAD} LIMIT 1",
     "word": "SELECT thread FROM word WHERE thread >= :first ORDER BY thread LIMIT 1",
     "namespace": "SELECT thread FROM namespace WHERE thread >= :first ORDER BY thread LIMIT 1",
     "checkpoint": "SELECT thread FROM checkpoint WHERE thread >= :first ORDER BY thread LIMIT 1",

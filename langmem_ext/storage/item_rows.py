@@ -8,8 +8,8 @@ from langmem_ext.errors import DamagedRow, LangmemExtError, cause, told
 from langmem_ext.interruption import pass_on
 from langmem_ext.messages.skeleton import join_keys
 from langmem_ext.storage import checks
-from langmem_ext.storage import statements as sql
 from langmem_ext.storage.compression import MARK, expand, expand_text
+from langmem_ext.storage.dialect import NUMBER
 from langmem_ext.storage.effects import Row
 from langmem_ext.storage.ids import decode_id
 from langmem_ext.types import Codec, ItemRow, Snapshot
@@ -17,20 +17,21 @@ from langmem_ext.types import Codec, ItemRow, Snapshot
 _TEXTS: Final = frozenset({str, type(None)})
 
 
-def require_item(row: Row) -> None:
-    """See that an item's row is as it was written.
+def require_item(thread: int, row: Row) -> None:
+    """See that the row of an item of a thread is as it was written.
 
     Raises:
         DamagedRow: It is not.
     """
-    if row[9] != checks.item_check(row):
-        raise damaged_item(row, checks.CHANGED)
+    if row[9] != checks.item_check(thread, row):
+        raise damaged_item(thread, row, checks.CHANGED)
 
 
-def decode_item(row: Row, keys: bytes | None, codec: Codec) -> tuple[Snapshot, str | None]:
+def decode_item(thread: int, row: Row, keys: bytes | None, codec: Codec) -> tuple[Snapshot, str | None]:
     """The exact bytes and the id of an item, from its row, which matches its check.
 
     Args:
+        thread: Its thread's number.
         row: Its row (`statements.ITEM_COLUMNS`).
         keys: The word that its shape names.
         codec: Makes the bytes.
@@ -48,14 +49,13 @@ def decode_item(row: Row, keys: bytes | None, codec: Codec) -> tuple[Snapshot, s
         raise
     except Exception as error:
         pass_on(error)
-        raise damaged_item(row, error) from cause(error)
+        raise damaged_item(thread, row, error) from cause(error)
 
 
-def damaged_item(row: Row, why: object) -> DamagedRow:
+def damaged_item(thread: int, row: Row, why: object) -> DamagedRow:
     """The error that names an item."""
-    number = row[0] & (1 << sql.KEY_BITS) - 1
     return DamagedRow(
-        f"message {number} of thread number {row[0] >> sql.KEY_BITS} is damaged ({told(why)}): other threads stay readable;"
+        f"message {row[0] & NUMBER} of thread number {thread} is damaged ({told(why)}): other threads stay readable;"
         " restore this one from a copy, or delete it"
     )
 

@@ -131,14 +131,14 @@ def _where(conditions: Sequence[str]) -> str:
     return f" WHERE {' AND '.join(conditions)}" if conditions else ""
 
 
-def read_info(key: ThreadKey) -> Op[ThreadInfo]:
-    """A thread's row.
+def read_info(key: ThreadKey, *, lock: bool = False) -> Op[ThreadInfo]:
+    """A thread's row. `lock`: nobody else writes to it until the operation has ended.
 
     Raises:
         ThreadNotFound: There is none, or it is another owner's.
         DamagedRow: It says what cannot be.
     """
-    row = yield from fetch_one(sql.SELECT_LISTED, id=key.id, owner=key.owner)
+    row = yield from fetch_one(sql.LOCK_LISTED if lock else sql.SELECT_LISTED, id=key.id, owner=key.owner)
     if row is None:
         raise ThreadNotFound(f"there is no thread {key.id!r}: list those that there are")
     try:
@@ -159,7 +159,7 @@ def describe_thread(key: ThreadKey, changes: Mapping[str, Any]) -> Op[ThreadInfo
         ThreadNotFound: There is none, or it is another owner's.
         InvalidInput: Its metadata would be too large; nothing is changed.
     """
-    info = yield from read_info(key)
+    info = yield from read_info(key, lock=True)
     if "title" in changes:
         yield from fetch(sql.SET_TITLE, thread=info.number, title=changes["title"])
     if "status" in changes:

@@ -55,7 +55,7 @@ def read_body(index: ThreadIndex, number: int) -> Op[bytes]:
         DamagedRow: It is missing, not as it was written, or does not decompress.
         MissingExtra: It is compressed, and there is no zstd.
     """
-    row = yield from fetch_one(sql.SELECT_VALUE, key=sql.row_key(index.number, number))
+    row = yield from fetch_one(sql.SELECT_VALUE, thread=index.number, number=number)
     if row is None or not isinstance(row[0], bytes):
         raise DamagedRow(f"value {number} of thread number {index.number} is missing: restore the thread from a copy, or delete it")
     body, check = row

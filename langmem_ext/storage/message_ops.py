@@ -21,6 +21,7 @@ from langmem_ext.messages.tokens import implied_tokens
 from langmem_ext.storage import checks
 from langmem_ext.storage import statements as sql
 from langmem_ext.storage.compression import shrink, shrink_text
+from langmem_ext.storage.dialect import NUMBER
 from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Batch, Op, Row, fetch, fetch_one
 from langmem_ext.storage.header import Header
 from langmem_ext.storage.ids import encode_id
@@ -34,15 +35,13 @@ CATCH_UP: Final = 1024
 """How many of the newest unseen rows are read before a write: what another process or an earlier run of this one stored lately. A message
 that is older than these and in no list that was read is stored again, at worst."""
 
-
 SPLIT_BYTES: Final = 24
 """Bytes of a message's rest from which on its keys are worth a word."""
 
 MAX_WORDS: Final = 512
 """Words of a thread from which on patterns are no longer interned: some applications have task paths that name data."""
 
-
-_CHECKED: Final = itemgetter("key", "message_id", "role", "name", "text", "tool_call_id", "seconds", "rest", "shape")
+_CHECKED: Final = itemgetter("number", "message_id", "role", "name", "text", "tool_call_id", "seconds", "rest", "shape")
 """The columns of an item that its check covers."""
 
 
@@ -115,8 +114,8 @@ class Writer:
         row = yield from self._item(number)
         if row is None or row[1] is not None:
             return False
-        check = checks.item_check((row[0], encoded, *row[2:]))
-        if not (yield from fetch(sql.NAME_ITEM, key=row[0], message_id=encoded, crc=check)):
+        check = checks.item_check(self.thread.number, (number, encoded, *row[2:]))
+        if not (yield from fetch(sql.NAME_ITEM, thread=self.thread.number, number=number, message_id=encoded, crc=check)):
             return False
         self.index.learn_item(number, packed, message_id)
         self.named.append(number)
@@ -129,9 +128,9 @@ class Writer:
     def _item(self, number: int) -> Op[Row | None]:
         """An item's row, which is about to be changed: what is damaged must not get a check that says otherwise."""
         yield from self.flush()
-        row = yield from fetch_one(sql.SELECT_ITEM, key=sql.row_key(self.thread.number, number))
+        row = yield from fetch_one(sql.SELECT_ITEM, thread=self.thread.number, number=number)
         if row is not None:
-            require_item(row)
+            require_item(self.thread.number, row)
         return row
 
     def _learn(self, number: int, packed: Snapshot, tokens: int) -> None:
@@ -146,7 +145,8 @@ class Writer:
         rest, shape = self._split(row)
         self.tool = row.tool or self.tool
         return {
-            "key": sql.row_key(self.thread.number, number),
+            "thread": self.thread.number,
+            "number": number,
             "message_id": None if row.message_id is None else encode_id(row.message_id),
             "role": row.role,
             "name": row.name,
@@ -188,7 +188,7 @@ class Writer:
         self.thread.next_value = number + 1
         stored = shrink(body) if self.compress else body
         check = checks.check_of(self.thread.number, number, stored)
-        self.values.append({"key": sql.row_key(self.thread.number, number), "body": stored, "crc": check})
+        self.values.append({"thread": self.thread.number, "number": number, "body": stored, "crc": check})
         return number
 
     def caught(self, bare: Snapshot, number: int) -> None:
@@ -223,7 +223,7 @@ def _sealed(columns: dict[str, Any]) -> dict[str, Any]:
     """An item's columns with their check, and without what they imply."""
     if columns["tokens"] == implied_tokens(columns["role"], columns["text"]):
         columns["tokens"] = None
-    columns["crc"] = checks.item_check(_CHECKED(columns))
+    columns["crc"] = checks.item_check(columns["thread"], _CHECKED(columns))
     return columns
 
 
@@ -254,23 +254,22 @@ def load_items(index: ThreadIndex, codec: Codec, first: int, end: int, *, damage
     Raises:
         DamagedRow: A row is damaged, and must not be.
     """
-    start = sql.row_key(index.number, 0)
-    rows = yield from fetch(sql.SELECT_ITEMS, low=start + first, high=start + end)
+    thread = index.number
+    rows = yield from fetch(sql.SELECT_ITEMS, thread=thread, low=first, high=end)
     words = index.bodies
-    changed = checks.changed_items(rows, index.number)
+    changed = checks.changed_items(rows, thread)
     for count, row in enumerate(rows, start=1):
-        number = row[0] - start
         shape = row[8]
         try:
             if row[0] in changed:
-                raise damaged_item(row, checks.CHANGED)
+                raise damaged_item(thread, row, checks.CHANGED)
             keys = None if shape is None else words.get(shape) or (yield from read_word(index, shape))
-            packed, message_id = decode_item(row, keys, codec)
+            packed, message_id = decode_item(thread, row, keys, codec)
         except DamagedRow:
             if not damaged:
                 raise
             continue
-        index.learn_item(number, packed, message_id)
+        index.learn_item(row[0] & NUMBER, packed, message_id)
         if count % PAUSE_EVERY == 0:
             yield PAUSE
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from langmem_ext.errors import NotADatabase, SchemaTooNew, StorageError, StorageUnavailable
+from langmem_ext.storage.dialect import SQLITE
 from langmem_ext.storage.schema import APPLICATION_ID, MIGRATION_TABLE, MIGRATIONS, Migration
 
 SMALLEST_PAGE: Final = 512
@@ -38,7 +39,7 @@ def migrate(connection: sqlite3.Connection, again: Again) -> None:
         for migration in pending(connection):
             connection.execute(MIGRATION_TABLE)
             for statement in migration.sqlite:
-                connection.execute(statement)
+                connection.execute(SQLITE.render(statement))
             connection.execute("INSERT INTO langmem_migration (name, applied_at) VALUES (?, ?)", (migration.name, int(time.time())))
         if read_rows(connection, "PRAGMA application_id") == [(0,)]:
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")

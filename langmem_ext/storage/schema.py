@@ -15,6 +15,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from langmem_ext.storage import postgres_schema
+from langmem_ext.storage.dialect import RUN
+
 APPLICATION_ID: Final = 0x6C6D6578
 """SQLite's `application_id` of our databases: "lmex"."""
 
@@ -25,23 +28,21 @@ class Migration:
 
     Attributes:
         name: Recorded in the database when it is applied.
-        sqlite: Its statements, in order.
+        sqlite: Its statements on SQLite, in order; with markers (`storage.dialect`), as all statements.
+        postgres: The same on PostgreSQL.
     """
 
     name: str
     sqlite: tuple[str, ...]
+    postgres: tuple[str, ...]
 
 
 MIGRATION_TABLE: Final = "CREATE TABLE IF NOT EXISTS langmem_migration (name TEXT PRIMARY KEY, applied_at INTEGER NOT NULL) WITHOUT ROWID"
 
-RUN_OF_WORD: Final = (
-    "CASE WHEN substr(body, 1, 1) = x'7B' AND json_valid(CAST(body AS TEXT)) THEN json_extract(CAST(body AS TEXT), '$.run_id') END"
-)
-"""The run that a label is of; NULL for a label of no run, and for every other word."""
-
 _M001_TABLES = (
-    # One row per conversation. The number keys every other table; AUTOINCREMENT never gives one away twice, so nothing remembered of a
-    # deleted thread can match a later one. titled_by: the item that gave the title; NULL for a title that somebody gave.
+    # One row per conversation. The number keys every other table (items and values: `dialect.KEY`); AUTOINCREMENT never gives one away
+    # twice, so nothing remembered of a deleted thread can match a later one. titled_by: the item that gave the title; NULL for a title that
+    # somebody gave.
     """CREATE TABLE thread (
         number INTEGER PRIMARY KEY AUTOINCREMENT,
         id TEXT NOT NULL UNIQUE,
@@ -85,7 +86,7 @@ _M001_TABLES = (
         thread INTEGER NOT NULL, number INTEGER NOT NULL, body BLOB NOT NULL, crc INTEGER NOT NULL, PRIMARY KEY (thread, number)
     ) WITHOUT ROWID""",
     # Which labels are of a run: only these are in it.
-    f"CREATE INDEX word_by_run ON word ({RUN_OF_WORD}) WHERE {RUN_OF_WORD} IS NOT NULL",
+    f"CREATE INDEX word_by_run ON word ({RUN}) WHERE {RUN} IS NOT NULL",
     # A message. role: position in messages.identity.CLASSES; NULL for a message kept whole in rest. seconds: from the thread's
     # epoch, which is in Unix seconds: small numbers are short.
     # tokens: NULL where it is what role and length of the text say (messages.tokens.implied_tokens).
@@ -162,4 +163,6 @@ _M001_TABLES = (
         ORDER BY item.key""",
 )
 
-MIGRATIONS: Final[tuple[Migration, ...]] = (Migration("m001_threads_items_checkpoints", _M001_TABLES),)
+MIGRATIONS: Final[tuple[Migration, ...]] = (
+    Migration("m001_threads_items_checkpoints", sqlite=_M001_TABLES, postgres=postgres_schema.M001_TABLES),
+)

@@ -9,10 +9,11 @@ from langmem_ext.errors import DamagedRow, StorageError
 from langmem_ext.messages.words import list_words
 from langmem_ext.storage import fill_ops, inspect_statements, search_ops
 from langmem_ext.storage import search_statements as sql
+from langmem_ext.storage.dialect import NUMBER
 from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Op, Row, fetch, fetch_one, operation, operation_once
 from langmem_ext.storage.findings import Finding, Findings
 from langmem_ext.storage.inspect_ops import Examined
-from langmem_ext.storage.statements import KEY_BITS, row_key
+from langmem_ext.storage.search_statements import row_key
 from langmem_ext.storage.steps import Steps
 from langmem_ext.types import Codec
 
@@ -20,7 +21,6 @@ PAGE: Final = 256
 """Items that one step compares."""
 
 KIND: Final = "search"
-_NUMBER: Final = (1 << KEY_BITS) - 1
 
 
 # -- the index as a whole ----------------------------------------------------------------------------------------------------------------
@@ -66,7 +66,7 @@ def _look(findings: Findings, fix: bool) -> Steps[None]:
 
 def examine_words(thread: Examined, codec: Codec) -> Steps[None]:
     """Compare what is found of a thread with what may be shown of it."""
-    after: int | None = row_key(thread.number, 0) - 1
+    after: int | None = -1
     while after is not None:
         try:
             after = yield _compare_page(thread, codec, after), False
@@ -99,23 +99,23 @@ def _compare_page(thread: Examined, codec: Codec, after: int) -> Op[int | None]:
             _tell(thread, f"thread {thread.number}", "it is not in the search index")
         return None
     first = int(below) if filling == str(thread.number) else 0
-    end = row_key(thread.number + 1, 0)
-    items = yield from fetch(inspect_statements.SELECT_ITEM_PAGE, after=after, high=end, limit=PAGE)
-    last = items[-1][0] if len(items) == PAGE else None
-    words: dict[int, str] = dict((yield from fetch(sql.SELECT_WORDS, low=after + 1, high=end if last is None else last + 1)))
+    items = yield from fetch(inspect_statements.SELECT_ITEM_PAGE, thread=thread.number, after=after, limit=PAGE)
+    last = items[-1][0] & NUMBER if len(items) == PAGE else None
+    end = row_key(thread.number + 1, 0) if last is None else row_key(thread.number, last) + 1
+    words: dict[int, str] = dict((yield from fetch(sql.SELECT_WORDS, low=row_key(thread.number, after + 1), high=end)))
     for count, item in enumerate(items, start=1):
-        found = words.pop(item[0], "")
-        if item[0] & _NUMBER >= first:
+        found = words.pop(row_key(thread.number, item[0] & NUMBER), "")
+        if item[0] & NUMBER >= first:
             yield from _compare(thread, codec, item[:-1], found, row[1])
         if count % PAUSE_EVERY == 0:
             yield PAUSE
     for key in words:
-        _tell(thread, f"search {thread.number}:{key & _NUMBER}", "there are words of a message that is not there")
+        _tell(thread, f"search {thread.number}:{key & NUMBER}", "there are words of a message that is not there")
     return last
 
 
 def _compare(thread: Examined, codec: Codec, item: Row, found: str, indexed: int) -> Op[None]:
-    number = item[0] & _NUMBER
+    number = item[0] & NUMBER
     try:
         shown = codec.shown_of((yield from search_ops.read_packed_item(thread.index, item, codec)))
     except DamagedRow:
@@ -138,6 +138,6 @@ def _newest(thread: int, number: int, message_id: Any) -> Op[int | None]:
     row = None if message_id is None else (yield from fetch_one(sql.SELECT_NEWEST, thread=thread, id=message_id))
     if row is None:
         return None
-    if row[0] != number and not (yield from fetch(sql.HAS_MESSAGE, key=row_key(thread, row[0]), id=message_id)):
+    if row[0] != number and not (yield from fetch(sql.HAS_MESSAGE, thread=thread, number=row[0], id=message_id)):
         return None
     return int(row[0])

@@ -19,6 +19,7 @@ from langmem_ext.errors import DamagedRow
 from langmem_ext.messages.identity import is_text
 from langmem_ext.messages.words import list_words
 from langmem_ext.storage import search_statements as sql
+from langmem_ext.storage.dialect import KEY_BITS, NUMBER
 from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Batch, Op, Row, Rows, fetch, fetch_one, operation
 from langmem_ext.storage.ids import encode_id
 from langmem_ext.storage.index import ThreadIndex
@@ -26,7 +27,7 @@ from langmem_ext.storage.item_rows import decode_item, require_item
 from langmem_ext.storage.lookup_ops import read_word
 from langmem_ext.storage.message_ops import Writer, load_items
 from langmem_ext.storage.rest import has_item
-from langmem_ext.storage.statements import KEY_BITS, row_key
+from langmem_ext.storage.search_statements import row_key
 from langmem_ext.types import Codec, Shown, Snapshot
 
 FORMAT: Final = "1"
@@ -34,9 +35,6 @@ FORMAT: Final = "1"
 
 PAGES_AT_ONCE: Final = 250
 """Pages of the index that one step writes anew."""
-
-NUMBER: Final = (1 << KEY_BITS) - 1
-"""Takes an item's number out of its key."""
 
 
 # -- with a write ------------------------------------------------------------------------------------------------------------------------
@@ -86,8 +84,8 @@ def _held(writer: Writer, numbers: Iterable[int]) -> Op[int | None]:
     if shown is None or not shown.open:
         return None
     # A text that had been passed by and is a message now: others may have come after it.
-    low, high = row_key(thread.number, last) + 1, row_key(thread.number, thread.indexed)
-    return last if low >= high or not (yield from fetch(sql.HAS_MESSAGES, low=low, high=high)) else None
+    low, high = last + 1, thread.indexed
+    return last if low >= high or not (yield from fetch(sql.HAS_MESSAGES, thread=thread.number, low=low, high=high)) else None
 
 
 def _id_of(codec: Codec, packed: Snapshot) -> bytes | None:
@@ -194,9 +192,9 @@ def read_packed_item(index: ThreadIndex, row: Row, codec: Codec) -> Op[Snapshot]
     Raises:
         DamagedRow: It is not as it was written.
     """
-    require_item(row)
+    require_item(index.number, row)
     keys = None if row[8] is None else (yield from read_word(index, row[8]))
-    return decode_item(row, keys, codec)[0]
+    return decode_item(index.number, row, keys, codec)[0]
 
 
 # -- copies, and what is forgotten -------------------------------------------------------------------------------------------------------

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
+from langmem_ext.storage.dialect import AT, KEY, KEY_BITS, WITHIN
 from langmem_ext.storage.statements import ITEM_COLUMNS
+
+
+def row_key(thread: int, number: int) -> int:
+    """The key of an item, which is its rowid in the index."""
+    return thread << KEY_BITS | number
+
 
 SHADOWS: Final = ("search_message", "search_data", "search_idx", "search_content", "search_config")
 """The tables that hold it."""
@@ -51,13 +58,13 @@ DELETE_WORDS = "DELETE FROM search WHERE rowid = :key"
 SELECT_UNINDEXED = "SELECT number, next_item FROM thread WHERE number > :after AND indexed IS NULL ORDER BY number LIMIT 1"
 SET_INDEXED = "UPDATE thread SET indexed = :indexed WHERE number = :thread"
 SELECT_INDEXED = "SELECT indexed FROM thread WHERE number = :thread"
-SELECT_ITEMS_DOWN = f"SELECT {ITEM_COLUMNS} FROM item WHERE key >= :low AND key < :high ORDER BY key DESC LIMIT :limit"
-HAS_MESSAGES = "SELECT 1 FROM item WHERE key >= :low AND key < :high AND (role IS NOT NULL OR rest IS NOT NULL) LIMIT 1"
-SELECT_LAST_MESSAGE = "SELECT max(key) FROM item WHERE key >= :low AND key < :high AND (role IS NOT NULL OR rest IS NOT NULL)"
+SELECT_ITEMS_DOWN = f"SELECT {ITEM_COLUMNS} FROM item WHERE {WITHIN} ORDER BY {KEY} DESC LIMIT :limit"
+HAS_MESSAGES = f"SELECT 1 FROM item WHERE {WITHIN} AND (role IS NOT NULL OR rest IS NOT NULL) LIMIT 1"
+SELECT_LAST_MESSAGE = f"SELECT max({KEY}) FROM item WHERE {WITHIN} AND (role IS NOT NULL OR rest IS NOT NULL)"
 # Their newest item has gone, and one of these is now the newest of its id.
 SELECT_ITEMS_LEFT = (
-    f"SELECT {ITEM_COLUMNS} FROM item WHERE key >= :low AND key < :high AND message_id IS NOT NULL"
-    " AND NOT EXISTS (SELECT 1 FROM search_message WHERE thread = :thread AND id = item.message_id) ORDER BY key DESC"
+    f"SELECT {ITEM_COLUMNS} FROM item WHERE {WITHIN} AND message_id IS NOT NULL"
+    f" AND NOT EXISTS (SELECT 1 FROM search_message WHERE thread = :thread AND id = item.message_id) ORDER BY {KEY} DESC"
 )
 COPY: Final = (
     "INSERT INTO search (rowid, words) SELECT rowid + :shift, words FROM search WHERE rowid >= :low AND rowid < :high",
@@ -77,7 +84,7 @@ NEXT_THREAD = (
 )
 SELECT_PROGRESS = "SELECT next_item, indexed FROM thread WHERE number = :thread"
 SELECT_WORDS = "SELECT rowid, words FROM search WHERE rowid >= :low AND rowid < :high"
-HAS_MESSAGE = "SELECT 1 FROM item WHERE key = :key AND message_id = :id"
+HAS_MESSAGE = f"SELECT 1 FROM item WHERE {AT} AND message_id = :id"
 
 # -- forgetting --------------------------------------------------------------------------------------------------------------------------
 

@@ -33,6 +33,7 @@ from langmem_ext.storage.connection import (
     path_of,
     storage_error,
 )
+from langmem_ext.storage.dialect import SQLITE
 from langmem_ext.storage.effects import Batch, Effect, Operation, Rows, Statement
 from langmem_ext.storage.group import Job, Queue, settle
 from langmem_ext.storage.lease import FileLeases, Leases
@@ -41,6 +42,8 @@ from langmem_ext.storage.migrate import migrate, pending, read_rows, refuse_othe
 T = TypeVar("T")
 
 Synchronous = Literal["full", "normal"]
+
+_render = SQLITE.render
 
 PAUSE_S = 0.002
 """How long an operation works before it gives way, in seconds."""
@@ -246,9 +249,9 @@ class SqliteDriver:
     def execute(self, effect: Effect) -> Rows:
         """Carry out one effect inside the open transaction."""
         if isinstance(effect, Statement):
-            return self._cursor.execute(effect.sql, effect.params).fetchall()
+            return self._cursor.execute(_render(effect.sql), effect.params).fetchall()
         if isinstance(effect, Batch):
-            self._cursor.executemany(effect.sql, effect.params)
+            self._cursor.executemany(_render(effect.sql), effect.params)
         else:
             self._pause()
         return ()

@@ -1,7 +1,7 @@
 """Every SQL statement, by name.
 
-Written once, in the SQL that SQLite and PostgreSQL share, with named parameters. `thread` is a thread's number. Items and values are keyed
-by one integer, `thread << 32 | number`: a thread's rows are one range of the table, and no second index is needed.
+Written once, in the SQL that SQLite and PostgreSQL share, with named parameters, and markers (`storage.dialect`) where the two differ.
+`thread` is a thread's number.
 """
 
 from __future__ import annotations
@@ -9,29 +9,38 @@ from __future__ import annotations
 from typing import Final
 
 from langmem_ext.messages.tokens import ROLE_LENGTHS
-
-KEY_BITS: Final = 32
-
-
-def row_key(thread: int, number: int) -> int:
-    """The key of a thread's item or value row."""
-    return thread << KEY_BITS | number
-
+from langmem_ext.storage.dialect import (
+    AT,
+    FOR_UPDATE,
+    KEY,
+    NEW_THREAD,
+    NEW_THREAD_VALUES,
+    OF_ID,
+    OF_THREAD,
+    ONWARD,
+    PLACE,
+    PLACE_VALUES,
+    UNINDEXED,
+    UP_TO,
+    WITHIN,
+)
 
 # -- threads -----------------------------------------------------------------------------------------------------------------------------
 
 _COUNTERS: Final = (
-    "number, owner, generation, next_item, next_value, next_word, next_namespace, active_at, title IS NULL, epoch,"
-    " CASE WHEN titled_by BETWEEN 0 AND 4294967294 THEN titled_by + 1 ELSE 0 END, indexed"
+    "number, owner, generation, next_item, next_value, next_word, next_namespace, active_at,"
+    " CASE WHEN title IS NULL THEN 1 ELSE 0 END, epoch, CASE WHEN titled_by BETWEEN 0 AND 4294967294 THEN titled_by + 1 ELSE 0 END, indexed"
 )
-SELECT_THREAD = f"SELECT {_COUNTERS} FROM thread WHERE id = :id"
-SELECT_OWN_THREAD = f"{SELECT_THREAD} AND owner IS coalesce(:owner, owner)"
+OWNED: Final = "(owner = :owner OR :owner IS NULL)"
+SELECT_THREAD = f"SELECT {_COUNTERS} FROM thread WHERE {OF_ID} {FOR_UPDATE}"
+SELECT_OWN_THREAD = f"SELECT {_COUNTERS} FROM thread WHERE {OF_ID} AND {OWNED}"
+LOCK_OWN_THREAD = f"{SELECT_OWN_THREAD} {FOR_UPDATE}"
 INSERT_THREAD = (
     "INSERT INTO thread"
-    " (id, owner, status, created_at, updated_at, active_at, epoch, next_item, next_value, next_word, next_namespace, items, tokens,"
-    " indexed)"
-    f" VALUES (:id, :owner, 'active', :now, :now, :now / 60000, :now / 1000, 0, 0, 0, 1, 0, 0,"
-    f" (SELECT 0 FROM setting WHERE name = 'search')) RETURNING {_COUNTERS}"
+    f" ({NEW_THREAD}, owner, status, created_at, updated_at, active_at, epoch, next_item, next_value, next_word, next_namespace,"
+    " items, tokens, indexed)"
+    f" VALUES ({NEW_THREAD_VALUES}, :owner, 'active', :now, :now, :minute, :second, 0, 0, 0, 1, 0, 0,"
+    f" (SELECT 0 FROM setting WHERE name = 'search')) ON CONFLICT DO NOTHING RETURNING {_COUNTERS}"
 )
 UPDATE_THREAD = (
     "UPDATE thread SET updated_at = :now, generation = :generation, next_item = :next_item, next_value = :next_value,"
@@ -51,8 +60,8 @@ DESCRIBE_THREAD = (
 RETITLE = "UPDATE thread SET title = :title, titled_by = :titled_by WHERE number = :thread AND titled_by = :before"
 SELECT_WAITING = "SELECT waiting_for FROM thread WHERE number = :thread"
 DELETE_THREAD = (
-    "DELETE FROM item WHERE key >= :low AND key < :high",
-    "DELETE FROM value WHERE key >= :low AND key < :high",
+    f"DELETE FROM item WHERE {OF_THREAD}",
+    f"DELETE FROM value WHERE {OF_THREAD}",
     "DELETE FROM checkpoint WHERE thread = :thread",
     "DELETE FROM pending_write WHERE thread = :thread",
     "DELETE FROM word WHERE thread = :thread",
@@ -77,31 +86,33 @@ TOKENS: Final = (
     + " END + 3) / 4 + 3)"
 )
 """An item's token count, also where its row does not say it."""
-ITEM_COLUMNS = "key, message_id, role, name, text, tool_call_id, seconds, rest, shape, crc"
-SELECT_ITEMS = f"SELECT {ITEM_COLUMNS} FROM item WHERE key >= :low AND key < :high ORDER BY key"
-SELECT_ITEM = f"SELECT {ITEM_COLUMNS} FROM item WHERE key = :key"
-SELECT_ITEM_TIMES = "SELECT seconds FROM item WHERE key >= :low AND key < :high ORDER BY key"
+ITEM_COLUMNS = f"{KEY}, message_id, role, name, text, tool_call_id, seconds, rest, shape, crc"
+SELECT_ITEMS = f"SELECT {ITEM_COLUMNS} FROM item WHERE {WITHIN} ORDER BY {KEY}"
+SELECT_ITEM = f"SELECT {ITEM_COLUMNS} FROM item WHERE {AT}"
+SELECT_ITEM_TIMES = f"SELECT seconds FROM item WHERE {WITHIN} ORDER BY {KEY}"
 INSERT_ITEM = (
-    "INSERT INTO item (key, message_id, role, name, text, tool_call_id, seconds, tokens, rest, shape, crc)"
-    " VALUES (:key, :message_id, :role, :name, :text, :tool_call_id, :seconds, :tokens, :rest, :shape, :crc)"
+    f"INSERT INTO item ({PLACE}, message_id, role, name, text, tool_call_id, seconds, tokens, rest, shape, crc)"
+    f" VALUES ({PLACE_VALUES}, :message_id, :role, :name, :text, :tool_call_id, :seconds, :tokens, :rest, :shape, :crc)"
 )
 COMPLETE_ITEM = (
     "UPDATE item SET message_id = :message_id, role = :role, name = :name, tool_call_id = :tool_call_id, tokens = :tokens, rest = :rest,"
     " shape = :shape, crc = :crc"
-    " WHERE key = :key AND role IS NULL AND rest IS NULL RETURNING key"
+    f" WHERE {AT} AND role IS NULL AND rest IS NULL RETURNING {KEY}"
 )
-FIND_ITEM = "SELECT key FROM item WHERE key >= :low AND key < :high AND message_id = :message_id"
-FIND_ITEMS = "SELECT key, message_id FROM item WHERE key >= :low AND key < :high AND message_id IN ({ids}) ORDER BY key"
-NAME_ITEM = "UPDATE item SET message_id = :message_id, crc = :crc WHERE key = :key AND message_id IS NULL RETURNING key"
-INSERT_VALUE = "INSERT INTO value (key, body, crc) VALUES (:key, :body, :crc)"
-SELECT_VALUE = "SELECT body, crc FROM value WHERE key = :key"
+FIND_ITEM = f"SELECT {KEY} FROM item WHERE {WITHIN} AND message_id = :message_id"
+FIND_ITEM_OF_THREAD = f"SELECT {KEY} FROM item WHERE {OF_THREAD} AND message_id = :message_id"
+FIND_ITEMS = f"SELECT {KEY}, message_id FROM item WHERE {WITHIN} AND message_id IN ({{ids}}) ORDER BY {KEY}"
+NAME_ITEM = f"UPDATE item SET message_id = :message_id, crc = :crc WHERE {AT} AND message_id IS NULL RETURNING {KEY}"
+INSERT_VALUE = f"INSERT INTO value ({PLACE}, body, crc) VALUES ({PLACE_VALUES}, :body, :crc)"
+SELECT_VALUE = f"SELECT body, crc FROM value WHERE {AT}"
 
 # -- checkpoints and pending writes ------------------------------------------------------------------------------------------------------
 
 PARENT = (
     "CASE WHEN length(checkpoint.parent) = 0 THEN"
-    " (SELECT max(earlier.id) FROM checkpoint AS earlier WHERE earlier.thread = checkpoint.thread"
-    " AND earlier.namespace = checkpoint.namespace AND earlier.id < checkpoint.id) ELSE checkpoint.parent END"
+    " (SELECT earlier.id FROM checkpoint AS earlier WHERE earlier.thread = checkpoint.thread"
+    " AND earlier.namespace = checkpoint.namespace AND earlier.id < checkpoint.id ORDER BY earlier.id DESC LIMIT 1)"
+    " ELSE checkpoint.parent END"
 )
 """A checkpoint's parent. An empty one is the row before it, by id, in its namespace."""
 CHECKPOINT_COLUMNS = f"id, {PARENT}, step, label, shape, pattern, body, crc"
@@ -118,30 +129,34 @@ REPLACE_CHECKPOINT = (
 # Before a row is put in between, or deleted: the row after it has a parent that must be named.
 NAME_PRECEDING = (
     f"UPDATE checkpoint SET parent = {PARENT} WHERE thread = :thread AND namespace = :namespace AND length(parent) = 0 AND id ="
-    " (SELECT min(later.id) FROM checkpoint AS later WHERE later.thread = :thread AND later.namespace = :namespace AND later.id > :id)"
+    " (SELECT later.id FROM checkpoint AS later WHERE later.thread = :thread AND later.namespace = :namespace AND later.id > :id"
+    " ORDER BY later.id LIMIT 1)"
 )
 SELECT_CHECKPOINT = f"SELECT {CHECKPOINT_COLUMNS} FROM checkpoint WHERE thread = :thread AND namespace = :namespace AND id = :id"
 SELECT_BESIDE_CHECKPOINT = (
     f"SELECT * FROM (SELECT {CHECKPOINT_COLUMNS} FROM checkpoint WHERE thread = :thread AND namespace = :namespace AND id < :id"
-    " ORDER BY id DESC LIMIT 1)"
+    " ORDER BY id DESC LIMIT 1) AS before"
     f" UNION ALL SELECT * FROM (SELECT {CHECKPOINT_COLUMNS} FROM checkpoint WHERE thread = :thread AND namespace = :namespace AND id > :id"
-    " ORDER BY id LIMIT 1)"
+    " ORDER BY id LIMIT 1) AS behind"
 )
 SELECT_LATEST_CHECKPOINT = (
     f"SELECT {CHECKPOINT_COLUMNS} FROM checkpoint WHERE thread = :thread AND namespace = :namespace ORDER BY id DESC LIMIT 1"
 )
-SELECT_LATEST_ID = "SELECT max(id) FROM checkpoint WHERE thread = :thread AND namespace = :namespace"
+SELECT_LATEST_ID = (
+    "SELECT (SELECT id FROM checkpoint WHERE thread = :thread AND namespace = :namespace ORDER BY id DESC LIMIT 1)"  # or NULL
+)
 WRITE_COLUMNS = "namespace, checkpoint, task, shape, body, crc"
 # Found from both sides, with what stands around them (`lookup_ops.find_writes`); and without any search, in the order of the file.
 SELECT_WRITES = (
-    f"SELECT * FROM (SELECT 0, thread, {WRITE_COLUMNS} FROM pending_write"
-    " WHERE (thread, namespace, checkpoint) <= (:thread, :namespace, :checkpoint)"
-    " ORDER BY thread DESC, namespace DESC, checkpoint DESC, task DESC LIMIT :limit) UNION ALL"
-    f" SELECT * FROM (SELECT 1, thread, {WRITE_COLUMNS} FROM pending_write"
-    " WHERE (thread, namespace, checkpoint) >= (:thread, :namespace, :checkpoint)"
-    " ORDER BY thread, namespace, checkpoint, task LIMIT :limit)"
+    f"SELECT * FROM (SELECT 0, thread, {WRITE_COLUMNS} FROM pending_write WHERE {UP_TO}"
+    " ORDER BY thread DESC, namespace DESC, checkpoint DESC, task DESC LIMIT :limit) AS before UNION ALL"
+    f" SELECT * FROM (SELECT 1, thread, {WRITE_COLUMNS} FROM pending_write WHERE {ONWARD}"
+    " ORDER BY thread, namespace, checkpoint, task LIMIT :limit) AS behind"
 )
-SCAN_WRITES = f"SELECT {WRITE_COLUMNS} FROM pending_write WHERE +thread = :thread AND +namespace = :namespace AND +checkpoint = :checkpoint"
+SCAN_WRITES = (
+    f"SELECT {WRITE_COLUMNS} FROM pending_write"
+    f" WHERE {UNINDEXED}thread = :thread AND {UNINDEXED}namespace = :namespace AND {UNINDEXED}checkpoint = :checkpoint"
+)
 HAS_CHECKPOINT = "SELECT 1 FROM checkpoint WHERE thread = :thread AND namespace = :namespace AND id = :checkpoint"
 INSERT_WRITES = (
     "INSERT INTO pending_write (thread, namespace, checkpoint, task, shape, body, crc)"
@@ -164,7 +179,7 @@ SELECT_CHECKPOINT_PAGE = (
     " ORDER BY checkpoint.id DESC, checkpoint.thread, checkpoint.namespace LIMIT :limit"
 )
 PAGE_CONDITIONS: Final = {
-    "thread": "thread.id = :thread",
+    "id": f"checkpoint.thread = (SELECT number FROM thread WHERE {OF_ID})",
     "owner": "thread.owner = :owner",
     "namespace": "checkpoint.namespace = (SELECT number FROM namespace WHERE thread = checkpoint.thread AND name = :namespace)",
     "checkpoint_id": "checkpoint.id = :checkpoint_id",

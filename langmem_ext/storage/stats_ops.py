@@ -19,12 +19,12 @@ from langmem_ext.interruption import pass_on
 from langmem_ext.messages.manifest import ranges_of
 from langmem_ext.storage import stats_statements as sql
 from langmem_ext.storage.checkpoint_ops import header_of, read_writes
-from langmem_ext.storage.compression import original_length
+from langmem_ext.storage.compression import MARK, original_length
+from langmem_ext.storage.dialect import NUMBER
 from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Op, fetch, fetch_one, operation, operation_once
 from langmem_ext.storage.header import Header, ValueRef, Versions
 from langmem_ext.storage.index import ThreadIndex
 from langmem_ext.storage.lookup_ops import read_value, read_word
-from langmem_ext.storage.statements import row_key
 
 Place: TypeAlias = tuple[int, bytes, bytes]
 """Namespace, checkpoint and task of a row of pending writes."""
@@ -116,26 +116,26 @@ def count_rows() -> Op[tuple[int, int, int, int, int]]:
 
 @operation_once
 def measure_items(thread: Measured, after: int, limit: int) -> Op[int | None]:
-    """Measure a page of items; the last one's key, or None where no more follow."""
-    rows = yield from fetch(sql.SELECT_ITEM_SIZES, after=after, high=row_key(thread.number + 1, 0), limit=limit)
+    """Measure a page of items; the last one's number, or None where no more follow."""
+    rows = yield from fetch(sql.SELECT_ITEM_SIZES, thread=thread.number, after=after, mark=MARK, limit=limit)
     for key, role, text, rest, names, bare, text_head, rest_head in rows:
-        thread.numbers.append(key - row_key(thread.number, 0))
+        thread.numbers.append(key & NUMBER)
         thread.sizes.append(_whole(text, text_head) + _whole(rest, rest_head) + names + UUID_TEXT + thread.weights.get(role, 0))
         thread.bytes += text + rest + names + ROW
         thread.text, thread.rest = thread.text + text, thread.rest + rest
         thread.messages += not bare
         thread.human += role in (0, 6)
-    return rows[-1][0] if len(rows) == limit else None
+    return rows[-1][0] & NUMBER if len(rows) == limit else None
 
 
 @operation_once
 def measure_values(thread: Measured, after: int, limit: int) -> Op[int | None]:
-    """Measure a page of values; the last one's key, or None where no more follow."""
-    rows = yield from fetch(sql.SELECT_VALUE_SIZES, after=after, high=row_key(thread.number + 1, 0), limit=limit)
+    """Measure a page of values; the last one's number, or None where no more follow."""
+    rows = yield from fetch(sql.SELECT_VALUE_SIZES, thread=thread.number, after=after, mark=MARK, limit=limit)
     for key, length, head in rows:
-        thread.values[key - row_key(thread.number, 0)] = _whole(length, head)
+        thread.values[key & NUMBER] = _whole(length, head)
         thread.bytes += length + ROW
-    return rows[-1][0] if len(rows) == limit else None
+    return rows[-1][0] & NUMBER if len(rows) == limit else None
 
 
 def _whole(length: int, head: bytes | None) -> int:

@@ -8,6 +8,7 @@ from typing import Final, TypeVar
 from langmem_ext.errors import ThreadNotFound
 from langmem_ext.storage import checks
 from langmem_ext.storage import statements as sql
+from langmem_ext.storage.dialect import BEHIND, ITEM_OF_THREAD, KEY, NUMBER
 from langmem_ext.storage.effects import PAUSE, Op, fetch, operation
 from langmem_ext.storage.index import Indexes
 from langmem_ext.storage.item_rows import damaged_item, decode_item
@@ -21,21 +22,18 @@ PAGE: Final = 64
 """Messages that are decoded between two pauses."""
 
 COUNT_THREADS = (
-    "SELECT status, tool, waiting_for IS NOT NULL, count(*), sum(items), sum(tokens) FROM thread"
-    " WHERE owner IS coalesce(:owner, owner) GROUP BY 1, 2, 3"
+    "SELECT status, tool, waiting_for IS NOT NULL, count(*), CAST(sum(items) AS BIGINT), CAST(sum(tokens) AS BIGINT)"
+    f" FROM thread WHERE {sql.OWNED} GROUP BY 1, 2, 3"
 )
 
 # A user's message: `messages.identity.CLASSES`.
 COUNT_TURNS = "SELECT count(*) FROM item WHERE role IN (0, 6)"
-COUNT_TURNS_OF = (
-    "SELECT count(*) FROM thread JOIN item ON item.key >= thread.number << 32 AND item.key < (thread.number + 1) << 32"
-    " WHERE thread.owner = :owner AND item.role IN (0, 6)"
-)
+COUNT_TURNS_OF = f"SELECT count(*) FROM thread JOIN item ON {ITEM_OF_THREAD} WHERE thread.owner = :owner AND item.role IN (0, 6)"
 
 # A model's message, or one that is kept whole.
 SELECT_ANSWERS = (
-    f"SELECT {sql.ITEM_COLUMNS} FROM item WHERE key > :after AND key < :high"
-    " AND (role IN (1, 7) OR (role IS NULL AND rest IS NOT NULL)) ORDER BY key LIMIT :limit"
+    f"SELECT {sql.ITEM_COLUMNS} FROM item WHERE {BEHIND}"
+    f" AND (role IN (1, 7) OR (role IS NULL AND rest IS NOT NULL)) ORDER BY {KEY} LIMIT :limit"
 )
 
 
@@ -71,16 +69,16 @@ def read_answers(key: ThreadKey, pick: Callable[[Snapshot], T | None], *, indexe
     if thread is None:
         raise ThreadNotFound(f"there is no thread {key.id!r}: list those that there are")
     index = indexes.of(thread.number, thread.generation, codec)
-    after, high = sql.row_key(thread.number, 0) - 1, sql.row_key(thread.number + 1, 0)
+    after = -1
     found: list[T] = []
-    while rows := (yield from fetch(SELECT_ANSWERS, after=after, high=high, limit=PAGE)):
-        after = rows[-1][0]
+    while rows := (yield from fetch(SELECT_ANSWERS, thread=thread.number, after=after, limit=PAGE)):
+        after = rows[-1][0] & NUMBER
         changed = checks.changed_items(rows, thread.number)
         for row in rows:
             if row[0] in changed:
-                raise damaged_item(row, checks.CHANGED)
+                raise damaged_item(thread.number, row, checks.CHANGED)
             keys = None if row[8] is None else (yield from read_word(index, row[8]))
-            packed, _ = decode_item(row, keys, codec)
+            packed, _ = decode_item(thread.number, row, keys, codec)
             picked = pick(packed)
             if picked is not None:
                 found.append(picked)

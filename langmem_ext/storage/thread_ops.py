@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from langmem_ext.errors import DamagedRow, ThreadNotFound
+from langmem_ext.errors import DamagedRow, StorageError, ThreadNotFound
 from langmem_ext.messages.manifest import NUMBERS
 from langmem_ext.storage import statements as sql
-from langmem_ext.storage.effects import Op, Row, fetch, fetch_one
+from langmem_ext.storage.clock import MINUTE_MS
+from langmem_ext.storage.effects import Op, Row, fetch_one
 from langmem_ext.types import ThreadKey
 
 
@@ -49,15 +50,15 @@ def _thread_of(row: Row, key: ThreadKey) -> ThreadRow:
     return ThreadRow(*row)
 
 
-def find_thread(key: ThreadKey) -> Op[ThreadRow | None]:
-    """The thread; None where there is none, or it is not the caller's."""
-    row = yield from fetch_one(sql.SELECT_OWN_THREAD, id=key.id, owner=key.owner)
+def find_thread(key: ThreadKey, *, lock: bool = False) -> Op[ThreadRow | None]:
+    """The thread; None where there is none, or it is not the caller's. `lock`: nobody else writes to it until the operation has ended."""
+    row = yield from fetch_one(sql.LOCK_OWN_THREAD if lock else sql.SELECT_OWN_THREAD, id=key.id, owner=key.owner)
     return None if row is None else _thread_of(row, key)
 
 
-def find_number(key: ThreadKey) -> Op[int | None]:
-    """A thread's number, also where the rest of its row is damaged; None where there is none, or it is not the caller's."""
-    row = yield from fetch_one(sql.SELECT_OWN_THREAD, id=key.id, owner=key.owner)
+def find_number(key: ThreadKey, *, lock: bool = False) -> Op[int | None]:
+    """`find_thread` for the number alone, also where the rest of the thread's row is damaged."""
+    row = yield from fetch_one(sql.LOCK_OWN_THREAD if lock else sql.SELECT_OWN_THREAD, id=key.id, owner=key.owner)
     return None if row is None else int(row[0])
 
 
@@ -66,10 +67,22 @@ def ensure_thread(key: ThreadKey, *, now: int) -> Op[ThreadRow]:
 
     Raises:
         ThreadNotFound: It belongs to another owner.
+        StorageError: Another thread has its number.
     """
     row = yield from fetch_one(sql.SELECT_THREAD, id=key.id)
     if row is None:
-        [row] = yield from fetch(sql.INSERT_THREAD, id=key.id, owner=key.owner, now=now)
-    elif key.owner is not None and row[1] != key.owner:
+        times = {"now": now, "minute": now // MINUTE_MS, "second": now // 1000}
+        row = yield from fetch_one(sql.INSERT_THREAD, id=key.id, owner=key.owner, **times)
+    if row is None:
+        # Another process has made it meanwhile.
+        row = yield from fetch_one(sql.SELECT_THREAD, id=key.id)
+    if row is None:
+        raise number_taken(key.id)
+    if key.owner is not None and row[1] != key.owner:
         raise ThreadNotFound(f"there is no thread {key.id!r} for this owner: use an id of the owner's own")
     return _thread_of(row, key)
+
+
+def number_taken(thread_id: str) -> StorageError:
+    """The error that a thread's number, where it follows from its id, is another thread's already."""
+    return StorageError(f"the thread {thread_id!r} cannot be made, because another thread's id gives the same number: use another id")

@@ -5,15 +5,21 @@ from __future__ import annotations
 from typing import Final
 
 from langmem_ext.storage.clock import FIRST_MS, LAST_MS
+from langmem_ext.storage.dialect import FOR_UPDATE, INSTR, LIKE, OF_ID, UNINDEXED
+from langmem_ext.storage.statements import OWNED
 
 LISTED: Final = (
     "number, id, owner, title, status, created_at, updated_at, head_messages, items, tokens, waiting_for, tool, tags, metadata, forked_from"
 )
-SELECT_LISTED = f"SELECT {LISTED} FROM thread WHERE id = :id AND owner IS coalesce(:owner, owner)"
+SELECT_LISTED = f"SELECT {LISTED} FROM thread WHERE {OF_ID} AND {OWNED}"
+LOCK_LISTED = f"{SELECT_LISTED} {FOR_UPDATE}"
 # A damaged row may say a time that is none: lists go on without it, and the doctor names it.
-SOUND: Final = f"created_at BETWEEN {FIRST_MS} AND {LAST_MS} AND updated_at BETWEEN {FIRST_MS} AND {LAST_MS} AND typeof(tags) <> 'blob'"
+SOUND: Final = (
+    f"created_at BETWEEN {FIRST_MS} AND {LAST_MS} AND updated_at BETWEEN {FIRST_MS} AND {LAST_MS}"
+    " AND (tags IS NULL OR tags = CAST(tags AS TEXT))"
+)
 STATUS: Final = "status = :status"
-STATUS_OF_FEW: Final = "+status = :status"
+STATUS_OF_FEW: Final = f"{UNINDEXED}status = :status"
 """The same, where another condition leaves fewer threads: not by the index of this one."""
 NEWEST_FIRST: Final = "active_at DESC, number DESC"
 """By the minute, as the indexes are, and in it by the number."""
@@ -31,11 +37,11 @@ CONDITIONS: Final = {
     "waiting": "waiting_for IS NOT NULL",
     "resting": "waiting_for IS NULL",
     "tool": "tool = :tool",
-    "tag": "instr(tags, :tag) > 0",
-    "since": "active_at >= :since / 60000 AND updated_at >= :since",
-    "until": "active_at <= :until / 60000 AND updated_at < :until",
+    "tag": f"{INSTR}(tags, :tag) > 0",
+    "since": "updated_at >= :since AND active_at >= :since / 60000",
+    "until": "updated_at < :until AND active_at <= :until / 60000",
     "begins": "substr(id, 1, length(:begins)) = :begins",
-    "title": "title LIKE :title ESCAPE '!'",
+    "title": f"title {LIKE} :title ESCAPE '!'",
 }
 SET_TITLE = "UPDATE thread SET title = :title, titled_by = NULL WHERE number = :thread"
 SET_WRITTEN_TITLE = "UPDATE thread SET title = :title WHERE number = :thread AND titled_by = :titled_by"

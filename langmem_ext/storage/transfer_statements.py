@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from langmem_ext.storage import dialect
 from langmem_ext.storage.statements import WRITE_COLUMNS
 
 # -- the source, which is only read ------------------------------------------------------------------------------------------------------
@@ -24,4 +25,4 @@ WRITES = (
 
 STORED_CHECKPOINTS = "SELECT namespace, id FROM checkpoint WHERE thread = :thread"
 STORED_WRITES = f"SELECT {WRITE_COLUMNS} FROM pending_write WHERE thread = :thread"
-SIZE = "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()"
+SIZE = dialect.SIZE

@@ -7,7 +7,7 @@ larger than the memory.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from langmem_ext.errors import ThreadNotFound
@@ -22,13 +22,17 @@ from langmem_ext.storage.effects import PAUSE, Batch, Op, Row, Rows, fetch, fetc
 from langmem_ext.storage.header import longest_runs
 from langmem_ext.storage.index import ThreadIndex
 from langmem_ext.storage.listing_ops import ThreadFilter
-from langmem_ext.storage.statements import DELETE_THREAD, KEY_BITS, SELECT_LATEST_CHECKPOINT, row_key
+from langmem_ext.storage.statements import DELETE_THREAD, SELECT_LATEST_CHECKPOINT
+from langmem_ext.storage.thread_ops import number_taken
 from langmem_ext.storage.thread_statements import STATUS
 from langmem_ext.storage.transit_statements import ITEM, TABLES, VALUE, Table
 from langmem_ext.types import Codec, ThreadKey
 
 PAGE: Final = 64
 """Rows that are held at once: some are large."""
+
+SMALL: Final = (1 << 31) - 1
+"""The highest number that a thread can have in every database."""
 
 IDS: Final = 256
 """Threads whose ids are held at once."""
@@ -41,19 +45,19 @@ def list_ids(wanted: ThreadFilter, after: int) -> Op[Rows]:
     if wanted.status is not None:
         conditions.append(STATUS)
         params["status"] = wanted.status
-    where = f" WHERE {' AND '.join([*conditions, sql.BEHIND])}"
+    where = f" WHERE {' AND '.join([*conditions, sql.AFTER])}"
     return (yield from fetch(sql.SELECT_IDS.format(where=where), **params, after=after, limit=IDS))
 
 
 @operation
 def read_page(number: int, table: Table, after: Row | None) -> Op[Rows]:
     """A page of a thread's rows, behind one."""
-    return (yield from fetch(table.page(), **table.place(number, after), limit=PAGE))
+    return (yield from fetch(table.page(), **table.position(number, after), limit=PAGE))
 
 
 @operation_once
 def copy_out(key: ThreadKey, take: Callable[[Table, Rows], None]) -> Op[dict[str, Any] | None]:
-    """Read all of a thread; its own row by column, or None where there is no such thread.
+    """Read all of a thread; its own row by column, or None where there is no such thread. Its number is one that SQLite can hold.
 
     Args:
         key: The thread.
@@ -62,14 +66,15 @@ def copy_out(key: ThreadKey, take: Callable[[Table, Rows], None]) -> Op[dict[str
     row = yield from fetch_one(sql.SELECT_THREAD, id=key.id, owner=key.owner)
     if row is None:
         return None
-    number = row[0]
+    number: int = row[0]
+    fitting = number if number <= SMALL else 1
     for table in TABLES:
         after: Row | None = None
         while rows := (yield from read_page(number, table, after)):
-            take(table, rows)
+            take(table, rows if fitting == number else moved(table, rows, number, fitting))
             after = rows[-1]
             yield PAUSE
-    return dict(zip(("number", *sql.THREAD_COLUMNS), row, strict=True))
+    return dict(zip(("number", *sql.THREAD_COLUMNS), (fitting, *row[1:]), strict=True))
 
 
 @operation
@@ -87,9 +92,8 @@ def store_thread(thread: Mapping[str, Any]) -> Op[None]:
 @operation
 def drop(number: int) -> Op[None]:
     """Delete what there is of a thread."""
-    bounds = {"low": row_key(number, 0), "high": row_key(number + 1, 0)}
     for statement in DELETE_THREAD:
-        yield from fetch(statement, **(bounds if ":low" in statement else {"thread": number}))
+        yield from fetch(statement, thread=number)
 
 
 @operation
@@ -147,9 +151,13 @@ def copy_in(
     if (yield from find(key)):
         return False
     columns = {name: thread[name] for name in sql.THREAD_COLUMNS}
-    [(own,)] = yield from fetch(sql.INSERT_THREAD, **{**columns, "id": key.id})
+    made = yield from fetch_one(sql.INSERT_THREAD, **{**columns, "id": key.id})
+    if made is None:
+        raise number_taken(key.id)
+    [own] = made
     for table, rows in pages():
-        yield from store_rows(table, [_moved(table, row, thread["number"], own, compress) for row in rows])
+        arriving = moved(table, rows, thread["number"], own)
+        yield from store_rows(table, [_compressed(table, row) for row in arriving] if compress else arriving)
         yield PAUSE
     if source != key.id:
         yield from rename_labels(own, source, key.id)
@@ -158,22 +166,22 @@ def copy_in(
     return True
 
 
-def _moved(table: Table, row: Sequence[Any], source: int, target: int, compress: bool) -> Row:
-    """A row as it stands under another thread's number."""
-    apart = target - source
-    if table.keys:
-        return (target, *row[1:-1], row[-1] + apart)
-    key = row[0] + (apart << KEY_BITS)
+def moved(table: Table, rows: Rows, source: int, target: int) -> Rows:
+    """Rows as they stand under another thread's number."""
+    at, apart = table.columns.index("crc"), target - source
+    return [(target, *row[1:at], checks.moved(row[at], apart), *row[at + 1 :]) for row in rows]
+
+
+def _compressed(table: Table, row: Row) -> Row:
+    """A row with its texts and bytes compressed, where that saves enough."""
     if table is ITEM:
-        _, message_id, role, name, text, tool_call_id, seconds, rest, shape, check, tokens = row
+        thread, number, message_id, role, name, text, tool_call_id, seconds, rest, shape, _, tokens = row
         tokens = implied_tokens(role, text) if tokens is None else tokens
-        if compress:
-            text, rest = text if text is None else shrink_text(text), rest if rest is None else shrink(rest)
-        moved = (key, message_id, role, name, text, tool_call_id, seconds, rest, shape)
-        tokens = None if tokens == implied_tokens(role, text) else tokens
-        return (*moved, checks.item_check((*moved, None)) if compress else check + apart, tokens)
-    assert table is VALUE
-    if not compress:
-        return (key, row[1], row[2] + apart)
-    body = shrink(row[1])
-    return (key, body, checks.check_of(target, key - row_key(target, 0), body))
+        text, rest = text if text is None else shrink_text(text), rest if rest is None else shrink(rest)
+        stored = (number, message_id, role, name, text, tool_call_id, seconds, rest, shape)
+        return (thread, *stored, checks.item_check(thread, stored), None if tokens == implied_tokens(role, text) else tokens)
+    if table is VALUE:
+        thread, number, body, _ = row
+        body = shrink(body)
+        return thread, number, body, checks.check_of(thread, number, body)
+    return row

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from langmem_ext.storage.statements import ITEM_COLUMNS, row_key
+from langmem_ext.storage.dialect import BEHIND, KEY, NEW_THREAD, NEW_THREAD_VALUES, OF_ID, PLACE, PLACE_VALUES, ROW_PLACE
+from langmem_ext.storage.statements import ITEM_COLUMNS, OWNED
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,42 +15,47 @@ class Table:
 
     Attributes:
         name: Its name.
-        columns: All of its columns, the key's first.
-        keys: How many of them, behind the thread's number, are its key; 0: thread and number are one column.
+        columns: All of its columns, the thread's number and the rest of the key first.
+        keys: How many of them, behind the thread's number, are the rest of the key.
+        placed: Whether thread and number may be one column (`dialect.KEY`).
     """
 
     name: str
     columns: tuple[str, ...]
-    keys: int
+    keys: int = 1
+    placed: bool = False
 
     def insert(self) -> str:
         """The statement that adds a row."""
-        return f"INSERT INTO {self.name} ({', '.join(self.columns)}) VALUES (:{', :'.join(self.columns)})"
+        first, second, *others = self.columns
+        place, values = (PLACE, PLACE_VALUES) if self.placed else (f"{first}, {second}", f":{first}, :{second}")
+        return f"INSERT INTO {self.name} ({place}, {', '.join(others)}) VALUES ({values}, :{', :'.join(others)})"
 
     def page(self) -> str:
         """The statement that reads the rows behind one, in the order of their keys."""
-        key = self.columns[1 : 1 + self.keys] if self.keys else ("key",)
+        if self.placed:
+            return f"SELECT {ROW_PLACE}, {', '.join(self.columns[2:])} FROM {self.name} WHERE {BEHIND} ORDER BY {KEY} LIMIT :limit"
+        key = self.columns[1 : 1 + self.keys]
         where = f"({', '.join(key)}) > ({', '.join(f':{name}' for name in key)})"
-        of_thread = "thread = :thread" if self.keys else "key < :high"
-        return f"SELECT {', '.join(self.columns)} FROM {self.name} WHERE {of_thread} AND {where} ORDER BY {', '.join(key)} LIMIT :limit"
+        return (
+            f"SELECT {', '.join(self.columns)} FROM {self.name} WHERE thread = :thread AND {where} ORDER BY {', '.join(key)} LIMIT :limit"
+        )
 
-    def place(self, thread: int, after: tuple[Any, ...] | None) -> dict[str, Any]:
+    def position(self, thread: int, after: tuple[Any, ...] | None) -> dict[str, Any]:
         """The parameters of `page`.
 
         Args:
             thread: The thread's number.
             after: The row to go on behind; None: from the first one on.
         """
-        if not self.keys:
-            return {"key": row_key(thread, 0) - 1 if after is None else after[0], "high": row_key(thread + 1, 0)}
         key = (-1, b"", b"")[: self.keys] if after is None else after[1 : 1 + self.keys]
-        return {"thread": thread} | dict(zip(self.columns[1:], key, strict=False))
+        return {"thread": thread} | dict(zip(("after",) if self.placed else self.columns[1:], key, strict=False))
 
 
-ITEM: Final = Table("item", (*ITEM_COLUMNS.split(", "), "tokens"), 0)
-VALUE: Final = Table("value", ("key", "body", "crc"), 0)
-NAMESPACE: Final = Table("namespace", ("thread", "number", "name", "crc"), 1)
-WORD: Final = Table("word", ("thread", "number", "body", "crc"), 1)
+ITEM: Final = Table("item", ("thread", "number", *ITEM_COLUMNS.split(", ")[1:], "tokens"), placed=True)
+VALUE: Final = Table("value", ("thread", "number", "body", "crc"), placed=True)
+NAMESPACE: Final = Table("namespace", ("thread", "number", "name", "crc"))
+WORD: Final = Table("word", ("thread", "number", "body", "crc"))
 CHECKPOINT: Final = Table("checkpoint", ("thread", "namespace", "id", "parent", "step", "label", "shape", "pattern", "body", "crc"), 2)
 WRITE: Final = Table("pending_write", ("thread", "namespace", "checkpoint", "task", "shape", "body", "crc"), 3)
 
@@ -81,9 +87,12 @@ THREAD_COLUMNS: Final = (
 )
 """What a thread's own row says, but for its number, and for what counts in one database alone."""
 
-SELECT_THREAD = f"SELECT number, {', '.join(THREAD_COLUMNS)} FROM thread WHERE id = :id AND owner IS coalesce(:owner, owner)"
-SELECT_OWNER = "SELECT owner FROM thread WHERE id = :id"
-INSERT_THREAD = f"INSERT INTO thread ({', '.join(THREAD_COLUMNS)}) VALUES (:{', :'.join(THREAD_COLUMNS)}) RETURNING number"
+SELECT_THREAD = f"SELECT number, {', '.join(THREAD_COLUMNS)} FROM thread WHERE {OF_ID} AND {OWNED}"
+SELECT_OWNER = f"SELECT owner FROM thread WHERE {OF_ID}"
+INSERT_THREAD = (
+    f"INSERT INTO thread ({NEW_THREAD}, {', '.join(THREAD_COLUMNS[1:])}) VALUES ({NEW_THREAD_VALUES}, :{', :'.join(THREAD_COLUMNS[1:])})"
+    " ON CONFLICT DO NOTHING RETURNING number"
+)
 INSERT_COPY = f"INSERT INTO thread (number, {', '.join(THREAD_COLUMNS)}) VALUES (:number, :{', :'.join(THREAD_COLUMNS)})"
 SELECT_IDS = "SELECT number, id FROM thread{where} ORDER BY number LIMIT :limit"
-BEHIND: Final = "number > :after"
+AFTER: Final = "number > :after"

@@ -16,6 +16,7 @@ from langmem_ext.messages.manifest import Runs, length_of, numbers_of, ranges_of
 from langmem_ext.messages.pairing import call_ids_in
 from langmem_ext.storage import statements as sql
 from langmem_ext.storage.compression import MARK
+from langmem_ext.storage.dialect import INSTR, KEY, NUMBER, WITHIN
 from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Op, fetch, operation
 from langmem_ext.storage.header import ValueRef
 from langmem_ext.storage.history_ops import list_of_conversation
@@ -34,13 +35,11 @@ FRAGMENTS: Final = 256
 """Ranges of a list from which on it is read whole: each would be asked for by itself."""
 
 # `messages.identity.CLASSES`: a user's message, a system message, a tool's result.
-SELECT_MARKS = (
-    "SELECT key, role, tool_call_id FROM item WHERE key >= :low AND key < :high AND role IN (0, 6, 3, 9) ORDER BY key DESC LIMIT :limit"
-)
-SELECT_APART = "SELECT key, role FROM item WHERE key >= :low AND key < :high AND (role IS NULL OR role IN (2, 8)) ORDER BY key"
+SELECT_MARKS = f"SELECT {KEY}, role, tool_call_id FROM item WHERE {WITHIN} AND role IN (0, 6, 3, 9) ORDER BY {KEY} DESC LIMIT :limit"
+SELECT_APART = f"SELECT {KEY}, role FROM item WHERE {WITHIN} AND (role IS NULL OR role IN (2, 8)) ORDER BY {KEY}"
 SELECT_NAMING = (
-    "SELECT key FROM item WHERE key >= :low AND key < :high AND rest IS NOT NULL"
-    " AND (role IS NULL OR instr(rest, CAST(:part AS BLOB)) OR instr(substr(rest, 1, 2), :mark)) ORDER BY key"
+    f"SELECT {KEY} FROM item WHERE {WITHIN} AND rest IS NOT NULL"
+    f" AND (role IS NULL OR {INSTR}(rest, :part) > 0 OR {INSTR}(substr(rest, 1, 2), :mark) > 0) ORDER BY {KEY}"
 )
 _USERS: Final = (0, 6)
 _MODELS: Final = ("ai", "AIMessageChunk")
@@ -108,9 +107,9 @@ def read_naming(key: ThreadKey, parts: Collection[str], *, before: int | None = 
     for part in parts:
         passed = 0
         for first, end in ranges_of(ref.runs):
-            low = sql.row_key(index.number, first)
-            rows = yield from fetch(SELECT_NAMING, low=low, high=low + end - first, part=part, mark=MARK)
-            found.update(passed + row - low for (row,) in rows)
+            params = {"low": first, "high": end, "part": part.encode("utf-8", "surrogatepass"), "mark": MARK}
+            rows = yield from fetch(SELECT_NAMING, thread=index.number, **params)
+            found.update(passed + (key & NUMBER) - first for (key,) in rows)
             passed += end - first
     messages = yield from _read(index, codec, ref, sorted(at for at in found if before is None or at < before))
     indexes.account(index)
@@ -121,8 +120,7 @@ def has_message(key: ThreadKey, message_id: str, *, indexes: Indexes, codec: Cod
     """Whether a message of this id is in a thread's conversation."""
     index, ref = yield from list_of_conversation(key, indexes=indexes, codec=codec)
     for first, end in ranges_of(ref.runs):
-        low = sql.row_key(index.number, first)
-        if (yield from fetch(sql.FIND_ITEM, low=low, high=low + end - first, message_id=encode_id(message_id))):
+        if (yield from fetch(sql.FIND_ITEM, thread=index.number, low=first, high=end, message_id=encode_id(message_id))):
             return True
     return False
 
@@ -132,11 +130,10 @@ def _apart(index: ThreadIndex, runs: Runs) -> Op[list[int] | None]:
     found = []
     passed = 0
     for first, end in ranges_of(runs):
-        low = sql.row_key(index.number, first)
-        for key, role in (yield from fetch(SELECT_APART, low=low, high=low + end - first)):
+        for key, role in (yield from fetch(SELECT_APART, thread=index.number, low=first, high=end)):
             if role is None:
                 return None
-            found.append(passed + key - low)
+            found.append(passed + (key & NUMBER) - first)
         passed += end - first
     return found
 
@@ -214,10 +211,9 @@ class _Turns:
             passed += end - first
         left = PAGE
         for before, first, end in reversed([one for one in ranges if one[1] < one[2]]):
-            low = sql.row_key(self.index.number, first)
-            rows = yield from fetch(SELECT_MARKS, low=low, high=low + end - first, limit=left)
+            rows = yield from fetch(SELECT_MARKS, thread=self.index.number, low=first, high=end, limit=left)
             for key, role, call in rows:
-                at = before + key - low
+                at = before + (key & NUMBER) - first
                 self.known[at] = role in _USERS
                 if self.known[at]:
                     self.users.append(at)
@@ -226,7 +222,7 @@ class _Turns:
                     self.results.append((at, call))
             left -= len(rows)
             if not left:
-                self._low = before + rows[-1][0] - low
+                self._low = before + (rows[-1][0] & NUMBER) - first
                 yield PAUSE
                 return
         self.ended = True

@@ -11,6 +11,7 @@ from typing import Any
 from forgotten import rows
 
 from langmem_ext import DeltaSaver, Threads
+from langmem_ext.storage.checks import moved
 from langmem_ext.storage.transit_statements import TABLES, THREAD_COLUMNS
 
 
@@ -19,12 +20,13 @@ def rows_of(saver: DeltaSaver, thread: str) -> dict[str, list[tuple[Any, ...]]]:
     [(number, *own)] = rows(saver, f"SELECT number, {', '.join(THREAD_COLUMNS)} FROM thread WHERE id = '{thread}'")
     found: dict[str, list[tuple[Any, ...]]] = {"thread": [tuple(own)]}
     for table in TABLES:
-        where = f"thread = {number}" if table.keys else f"key >> 32 = {number}"
+        where = f"key >> 32 = {number}" if table.placed else f"thread = {number}"
         crc = table.columns.index("crc")
-        keyed = ", ".join(table.columns[1 : 1 + table.keys] or ("key",))
+        key = ("key",) if table.placed else table.columns[1 : 1 + table.keys]
+        columns = ", ".join(("key & 4294967295", *table.columns[2:]) if table.placed else table.columns[1:])
         found[table.name] = [
-            (*(row[1:crc] if table.keys else (row[0] & 0xFFFFFFFF, *row[1:crc])), row[crc] - number, *row[crc + 1 :])
-            for row in rows(saver, f"SELECT {', '.join(table.columns)} FROM {table.name} WHERE {where} ORDER BY {keyed}")
+            (*row[: crc - 1], moved(row[crc - 1], -number), *row[crc:])
+            for row in rows(saver, f"SELECT {columns} FROM {table.name} WHERE {where} ORDER BY {', '.join(key)}")
         ]
     return found
 

@@ -261,9 +261,10 @@ def test_a_thread_that_has_lost_every_run_is_empty_and_still_its_owners(saver: D
 
 
 def test_the_checkpoints_of_a_run_are_found_by_an_index(saver: DeltaSaver) -> None:
+    from langmem_ext.storage.dialect import SQLITE  # noqa: PLC0415
     from langmem_ext.storage.forget_statements import SELECT_THREADS_OF_RUN  # noqa: PLC0415
 
-    plan = rows(saver, f"EXPLAIN QUERY PLAN {SELECT_THREADS_OF_RUN.replace(':run', repr('run-1'))}")
+    plan = rows(saver, f"EXPLAIN QUERY PLAN {SQLITE.render(SELECT_THREADS_OF_RUN).replace(':run', repr('run-1'))}")
     assert any("word_by_run" in step[-1] for step in plan), plan
 
 

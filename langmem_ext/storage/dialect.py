@@ -1,0 +1,284 @@
+"""What SQLite and PostgreSQL say differently, each by a name: all other SQL is one text for both.
+
+A statement holds a marker in square brackets wherever the two differ; a dialect puts its own words there. A marker may have an argument
+behind a colon, which takes the place of the question mark in them.
+
+On SQLite a thread's items and values are one range of rowids, `key = thread << 32 | number`, so they need no second index. On PostgreSQL
+thread and number are columns of their own. So a row's first column (`KEY`) is a key or a number: whoever reads it takes the number out of
+it (`NUMBER`), and has the thread from the context.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from functools import cache, lru_cache
+from typing import Final
+
+from langmem_ext.errors import InvalidInput
+
+KEY_BITS: Final = 32
+"""Bits of a key that are the number."""
+
+NUMBER: Final = (1 << KEY_BITS) - 1
+"""Takes the number out of a key; a number stays as it is."""
+
+# -- rows of `item` and `value` ----------------------------------------------------------------------------------------------------------
+
+KEY: Final = "[key]"
+"""What tells a row from others of its thread, and orders them."""
+
+PLACE: Final = "[place]"
+PLACE_VALUES: Final = "[:place]"
+"""The columns that say where a new row stands, and their values, from `:thread` and `:number`."""
+
+ROW_PLACE: Final = "[row place]"
+"""Thread and number of a row, as two columns."""
+
+COPIED_PLACE: Final = "[copied place]"
+"""The place of a row's copy in the thread `:target`."""
+
+AT: Final = "[at]"
+"""The row `:thread`, `:number`."""
+
+WITHIN: Final = "[within]"
+"""Rows of `:thread` from `:low` to before `:high`."""
+
+OF_THREAD: Final = "[of thread]"
+"""All rows of `:thread`."""
+
+BEHIND: Final = "[behind]"
+"""Rows of `:thread` behind `:after`."""
+
+ITEM_OF_THREAD: Final = "[item of thread]"
+"""Joins `item` to `thread`."""
+
+ROW_THREAD: Final = "[row thread]"
+FROM_THREAD: Final = "[from thread]"
+"""A row's thread; rows of the threads from `:first` on, in order."""
+
+# -- threads -----------------------------------------------------------------------------------------------------------------------------
+
+OF_ID: Final = "[of id]"
+"""The thread `:id`. PostgreSQL's driver adds `:id_number` (`ids.thread_number`)."""
+
+NEW_THREAD: Final = "[new thread]"
+NEW_THREAD_VALUES: Final = "[:new thread]"
+"""The first columns of a new thread, and their values, from `:id`: a number that comes again with a deleted thread's id brings along a
+generation that nobody remembers."""
+
+FOR_UPDATE: Final = "[for update]"
+"""At the end of a SELECT: nobody else writes to the thread until the operation has ended."""
+
+LOST_THREAD: Final = "[lost thread]"
+"""The number of the thread `:id` that is made for rows of the number `:thread`, which have lost theirs."""
+
+LAST_THREAD: Final = "[last thread]"
+"""The highest number that a thread can have."""
+
+# -- pending writes ----------------------------------------------------------------------------------------------------------------------
+
+UP_TO: Final = "[up to]"
+ONWARD: Final = "[onward]"
+"""Rows of pending writes up to a checkpoint's, and from them on, in the order of their keys. SQLite looks into other threads too, where a
+flipped bit may have taken a row; PostgreSQL keeps to one thread, which may stand on a machine of its own."""
+
+# -- functions and operators -------------------------------------------------------------------------------------------------------------
+
+UNINDEXED: Final = "[+]"
+"""Before a column: not by its index. PostgreSQL's planner counts, and is left alone."""
+
+INSTR: Final = "[instr]"
+"""A function that says where in the first of two texts, or two blobs, the second begins, or 0."""
+
+LIKE: Final = "[like]"
+"""LIKE, whatever the case of letters."""
+
+RUN: Final = "[run]"
+"""The run that a word's body is the label of; NULL for every other word."""
+
+
+def label(at: int) -> str:
+    """A scalar of the label `word.body`, by its name `:name…`; NULL where there is none."""
+    return f"[label:{at}]"
+
+
+def scalar(at: int) -> str:
+    """What `label` is compared with: the JSON text `:value…`."""
+    return f"[scalar:{at}]"
+
+
+def bytes_of(column: str) -> str:
+    """How many bytes a text has, or a blob."""
+    return f"[bytes:{column}]"
+
+
+SCHEMA: Final = "[schema]"
+"""PostgreSQL's schema in which the tables stand."""
+
+# -- whole statements --------------------------------------------------------------------------------------------------------------------
+
+INTEGRITY: Final = "[integrity]"
+"""The database's own check of itself: `ok`, or what is wrong."""
+
+PAGES: Final = "[pages]"
+"""Size of a page, how many there are, and how many of them are free."""
+
+HAS_SIZES: Final = "[has sizes]"
+SIZES: Final = "[sizes]"
+"""Whether the database can tell the bytes of each table and index; and these."""
+
+SIZE: Final = "[size]"
+"""Bytes of the whole database."""
+
+# -- dialects ----------------------------------------------------------------------------------------------------------------------------
+
+STATEMENTS: Final = 1024
+"""Statements that a dialect remembers."""
+
+_MARKER: Final = re.compile(r"\[(:?[a-z+][a-z ]*)(?::(\w+))?\]")
+
+
+class Dialect:
+    """One database's SQL.
+
+    Args:
+        name: Its name.
+        fragments: What stands for each marker.
+        finish: What else becomes of a statement.
+
+    Attributes:
+        render: Makes the dialect's SQL of a statement; it remembers what it has made.
+    """
+
+    def __init__(self, name: str, fragments: Mapping[str, str], finish: Callable[[str], str] = str) -> None:
+        self.name = name
+        self._fragments = fragments
+        self._finish = finish
+        self.render: Callable[[str], str] = lru_cache(maxsize=STATEMENTS)(self._render)
+
+    def _render(self, sql: str) -> str:
+        return self._finish(_MARKER.sub(self._fragment, sql))
+
+    def _fragment(self, marker: re.Match[str]) -> str:
+        return self._fragments[marker[1]].replace("?", marker[2] or "")
+
+
+SQLITE: Final = Dialect(
+    "sqlite",
+    {
+        "key": "key",
+        "place": "key",
+        ":place": "(:thread << 32) + :number",
+        "row place": "key >> 32, key & 4294967295",
+        "copied place": "(:target << 32) + (key & 4294967295)",
+        "at": "key = (:thread << 32) + :number",
+        "within": "key >= (:thread << 32) + :low AND key < (:thread << 32) + :high",
+        "of thread": "key BETWEEN :thread << 32 AND :thread << 32 | 4294967295",
+        "behind": "key > (:thread << 32) + :after AND key <= :thread << 32 | 4294967295",
+        "item of thread": "item.key BETWEEN thread.number << 32 AND thread.number << 32 | 4294967295",
+        "row thread": "key >> 32",
+        "from thread": "key >= max(:first, -2147483648) << 32 ORDER BY key",
+        "of id": "id = :id",
+        "new thread": "id",
+        ":new thread": ":id",
+        "for update": "",
+        "lost thread": ":thread",
+        "last thread": "2147483647",
+        "up to": "(thread, namespace, checkpoint) <= (:thread, :namespace, :checkpoint)",
+        "onward": "(thread, namespace, checkpoint) >= (:thread, :namespace, :checkpoint)",
+        "+": "+",
+        "instr": "instr",
+        "like": "LIKE",
+        "run": (
+            "CASE WHEN substr(body, 1, 1) = x'7B' AND json_valid(CAST(body AS TEXT)) THEN json_extract(CAST(body AS TEXT), '$.run_id') END"
+        ),
+        "label": "json_extract(CAST(word.body AS TEXT), '$.\"' || :name? || '\"')",
+        "scalar": "json_extract(:value?, '$')",
+        "bytes": "length(CAST(? AS BLOB))",
+        "integrity": "PRAGMA integrity_check(100)",
+        "pages": (
+            "SELECT (SELECT page_size FROM pragma_page_size), page_count, freelist_count FROM pragma_page_count, pragma_freelist_count"
+        ),
+        "has sizes": "SELECT 1 FROM pragma_module_list WHERE name = 'dbstat'",
+        "sizes": "SELECT name, sum(pgsize) FROM dbstat WHERE aggregate = TRUE GROUP BY name",
+        "size": "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()",
+    },
+)
+
+DEFAULT_SCHEMA: Final = "langmem_ext"
+"""The schema of PostgreSQL in which the tables stand."""
+
+TABLES: Final = (
+    "thread",
+    "namespace",
+    "word",
+    "item",
+    "value",
+    "checkpoint",
+    "pending_write",
+    "setting",
+    "langmem_migration",
+    "conversation",
+)
+"""The tables and the view that statements name."""
+
+_TABLE: Final = re.compile(rf"\b(FROM|JOIN|INTO|UPDATE|TABLE|VIEW|EXISTS|ON) ({'|'.join(TABLES)})\b(?!\.)")
+_PARAMETER: Final = re.compile(r"(?<!:):([a-z_]\w*)")
+_SCHEMA_NAME: Final = re.compile(r"[a-z_][a-z0-9_]{0,62}")
+
+
+@cache
+def postgres(schema: str = DEFAULT_SCHEMA) -> Dialect:
+    """PostgreSQL's SQL, with the tables in a schema of their own and parameters as psycopg takes them.
+
+    Raises:
+        InvalidInput: The schema's name is none.
+    """
+    if not _SCHEMA_NAME.fullmatch(schema):
+        raise InvalidInput(f"a schema's name has small letters, digits and _ and begins with no digit, unlike {schema!r}")
+
+    def finish(sql: str) -> str:
+        return _PARAMETER.sub(r"%(\1)s", _TABLE.sub(rf'\1 "{schema}".\2', sql).replace("%", "%%"))
+
+    owned = f"FROM pg_class WHERE relnamespace = '{schema}'::regnamespace AND relkind"
+    tables = f"{owned} = 'r'"
+    fragments = {
+        "key": "number",
+        "place": "thread, number",
+        ":place": ":thread, :number",
+        "row place": "thread, number",
+        "copied place": ":target, number",
+        "at": "thread = :thread AND number = :number",
+        "within": "thread = :thread AND number >= :low AND number < :high",
+        "of thread": "thread = :thread",
+        "behind": "thread = :thread AND number > :after",
+        "item of thread": "item.thread = thread.number",
+        "row thread": "thread",
+        "from thread": "thread >= :first ORDER BY thread",
+        "of id": "number = :id_number AND id = :id",
+        "new thread": "number, id, generation",
+        ":new thread": ":id_number, :id, floor(random() * 2147483648)::bigint",
+        "for update": "FOR UPDATE",
+        "lost thread": ":id_number",
+        "last thread": "9223372036854775807",
+        "up to": "thread = :thread AND (namespace, checkpoint) <= (:namespace, :checkpoint)",
+        "onward": "thread = :thread AND (namespace, checkpoint) >= (:namespace, :checkpoint)",
+        "+": "",
+        "instr": "pg_catalog.position",
+        "like": "ILIKE",
+        "schema": f'"{schema}"',
+        "run": f"(\"{schema}\".label(body, 'run_id') #>> '{{}}')",
+        "label": f'"{schema}".label(word.body, :name?)',
+        "scalar": "CAST(:value? AS jsonb)",
+        "bytes": "octet_length(?)",
+        "integrity": "SELECT 'ok'",
+        "pages": f"SELECT 1, coalesce(sum(pg_total_relation_size(oid)), 0)::bigint, 0 {tables}",
+        "has sizes": "SELECT 1",
+        "sizes": f"SELECT relname, pg_table_size(oid) {tables} UNION ALL SELECT relname, pg_relation_size(oid) {owned} = 'i'",
+        "size": f"SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint {tables}",
+    }
+    return Dialect("postgres", fragments, finish)
+
+
+POSTGRES: Final = postgres()

@@ -1,0 +1,56 @@
+"""What the tests of dialects know: every statement that the package makes."""
+
+from __future__ import annotations
+
+import pkgutil
+import re
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from typing import Any, Final
+
+from langmem_ext import storage
+from langmem_ext.storage import statements as sql
+from langmem_ext.storage import thread_statements as threads
+from langmem_ext.storage.dialect import label, scalar
+from langmem_ext.storage.transit_statements import AFTER, SELECT_IDS, TABLES
+
+SQLITE_ALONE: Final = re.compile(r"\b(PRAGMA|pragma_\w+|sqlite_\w+|checkpoints|writes|search_message|search|fts5|total_changes)\b(?!')")
+"""What only SQLite is asked: the files of other checkpointers, the index of a search, and SQLite's own pages."""
+
+_BEGINNING: Final = re.compile(r"(SELECT|INSERT|UPDATE|DELETE|\[(integrity|pages|has sizes|sizes|size)\])")
+_PATTERN: Final = re.compile(r"\{\w+\}")
+
+
+def statements() -> Iterator[tuple[str, str]]:
+    """Names and texts of all of them, but for those that make tables."""
+    for module in pkgutil.iter_modules(storage.__path__):
+        for name, value in vars(import_module(f"{storage.__name__}.{module.name}")).items():
+            if name.isupper() and not name.startswith("_"):
+                for at, text in enumerate(_texts(value)):
+                    if _BEGINNING.match(text) and not _PATTERN.search(text):
+                        yield f"{module.name}.{name}.{at}", text
+    yield from _composed()
+
+
+def _texts(value: Any) -> list[str]:
+    if isinstance(value, Mapping):
+        value = tuple(value.values())
+    if isinstance(value, str):
+        value = (value,)
+    return [one for one in value if isinstance(one, str)] if isinstance(value, tuple) else []
+
+
+def _composed() -> Iterator[tuple[str, str]]:
+    """Those that are put together, each part of them once."""
+    for table in TABLES:
+        yield f"insert {table.name}", table.insert()
+        yield f"page of {table.name}", table.page()
+    yield "items by id", sql.FIND_ITEMS.format(ids=":id0, :id1")
+    labels = {"label": f"{label(0)} = {scalar(0)}", "no label": f"{label(1)} IS NULL", "after": sql.PAGE_AFTER}
+    for name, condition in (sql.PAGE_CONDITIONS | labels).items():
+        yield f"checkpoints by {name}", sql.SELECT_CHECKPOINT_PAGE.format(where=f" WHERE {condition}")
+    further = {name: getattr(threads, name) for name in ("SOUND", "STATUS", "STATUS_OF_FEW", "WITHIN", "BEFORE", "EARLIER")}
+    for name, condition in (threads.CONDITIONS | further).items():
+        yield f"threads by {name}", threads.SELECT_PAGE.format(where=f" WHERE {condition}")
+        yield f"number of threads by {name}", threads.COUNT_PAGE.format(where=f" WHERE {condition}")
+        yield f"ids of threads by {name}", SELECT_IDS.format(where=f" WHERE {condition} AND {AFTER}")

@@ -1,0 +1,84 @@
+"""Every statement of the package is one text for both databases: each dialect fills in its markers, and SQLite takes what comes out."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+from stated import SQLITE_ALONE, statements
+
+from langmem_ext.errors import InvalidInput
+from langmem_ext.storage import dialect
+from langmem_ext.storage.dialect import POSTGRES, SQLITE, bytes_of, label, postgres
+from langmem_ext.storage.ids import thread_number
+from langmem_ext.storage.schema import MIGRATIONS
+
+STATEMENTS = dict(statements())
+TEXT = re.compile(r"'(?:[^']|'')*'")
+"""A text in SQL."""
+
+
+@pytest.fixture(scope="module")
+def connection() -> Iterator[sqlite3.Connection]:
+    with closing(sqlite3.connect(":memory:")) as opened:
+        for migration in MIGRATIONS:
+            for statement in migration.sqlite:
+                opened.execute(SQLITE.render(statement))
+        yield opened
+
+
+@pytest.mark.parametrize("name", STATEMENTS)
+def test_no_marker_is_left_and_no_text_holds_a_parameter(name: str) -> None:
+    statement = STATEMENTS[name]
+    for one in (SQLITE, POSTGRES):
+        rendered = one.render(statement)
+        assert "[" not in rendered, rendered
+        assert not any(re.search(r":[a-z_]", text) for text in TEXT.findall(rendered)), rendered
+    assert not re.search(r"(?<!:):[a-z_]", POSTGRES.render(statement))
+
+
+@pytest.mark.parametrize("name", [name for name in STATEMENTS if not SQLITE_ALONE.search(STATEMENTS[name])])
+def test_sqlite_takes_every_statement(name: str, connection: sqlite3.Connection) -> None:
+    rendered = SQLITE.render(STATEMENTS[name])
+    parameters = dict.fromkeys(re.findall(r":([a-z_]\w*)", rendered))
+    if not rendered.startswith("PRAGMA") and "dbstat" not in rendered:  # which not every SQLite has
+        connection.execute(f"EXPLAIN {rendered}", parameters)
+
+
+def test_each_dialect_knows_every_marker() -> None:
+    markers = {value for name, value in vars(dialect).items() if name.isupper() and isinstance(value, str) and value.startswith("[")}
+    for marker in {*markers, label(0), dialect.scalar(0), bytes_of("text")} - {dialect.SCHEMA}:
+        assert "[" not in SQLITE.render(marker) + POSTGRES.render(marker)
+
+
+def test_an_unknown_marker_is_an_error() -> None:
+    with pytest.raises(KeyError, match="no such"):
+        SQLITE.render("SELECT [no such]")
+
+
+def test_postgres_names_the_schema_and_takes_parameters_by_name() -> None:
+    rendered = postgres("mine").render(f"UPDATE thread SET title = :title FROM (SELECT 7 % 4 AS x) AS one WHERE {dialect.OF_ID}")
+    assert rendered == (
+        'UPDATE "mine".thread SET title = %(title)s FROM (SELECT 7 %% 4 AS x) AS one WHERE number = %(id_number)s AND id = %(id)s'
+    )
+    rendered = POSTGRES.render("INSERT INTO setting (value) VALUES (:value::text) ON CONFLICT (name) DO UPDATE SET value = excluded.value")
+    assert rendered == (
+        'INSERT INTO "langmem_ext".setting (value) VALUES (%(value)s::text) ON CONFLICT (name) DO UPDATE SET value = excluded.value'
+    )
+
+
+@pytest.mark.parametrize("schema", ["", "Mine", "my schema", 'a"b', "1st", "a" * 64])
+def test_a_schemas_name_is_plain(schema: str) -> None:
+    with pytest.raises(InvalidInput, match="schema"):
+        postgres(schema)
+
+
+def test_a_threads_number_follows_from_its_id_and_fits_into_eight_bytes() -> None:
+    assert thread_number("t") == thread_number("t") != thread_number("u")
+    numbers = [thread_number(f"thread {at}") for at in range(1000)]
+    assert len(set(numbers)) == len(numbers)
+    assert all(0 <= number < 1 << 63 for number in numbers)
+    assert max(numbers) > 1 << 62
