@@ -41,7 +41,7 @@ from langmem_ext.packing import (
 )
 from langmem_ext.retention import Retention
 from langmem_ext.serde import DataSerializer
-from langmem_ext.storage import checkpoint_ops, read_ops
+from langmem_ext.storage import checkpoint_ops, read_ops, write_ops
 from langmem_ext.storage.clock import now_ms
 from langmem_ext.storage.effects import Operation
 from langmem_ext.storage.header import MINOR_DIGITS, next_version
@@ -213,7 +213,7 @@ class DeltaSaver(ForgettingSaver):
             PackedWrite(WRITES_IDX_MAP.get(channel, index), channel, self.codec.pack_value(value, texts=texts_of(channel)))
             for index, (channel, value) in enumerate(writes)
         ]
-        return checkpoint_ops.put_writes(
+        return write_ops.put_writes(
             key,
             configurable.get("checkpoint_ns", ""),
             configurable["checkpoint_id"],

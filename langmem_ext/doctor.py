@@ -49,6 +49,7 @@ def examine(
     try:
         return Running(log.driver, _examination(source, serde).steps(fix=fix, progress=progress)).finish()
     finally:
+        log.indexes.forget_expected()
         if isinstance(source, str):
             log.close()
 
@@ -65,6 +66,7 @@ async def aexamine(
     try:
         return await Running(log.driver, _examination(source, serde).steps(fix=fix, progress=progress)).afinish()
     finally:
+        log.indexes.forget_expected()
         if isinstance(source, str):
             await log.aclose()
 

@@ -52,7 +52,7 @@ class MessageLog:
         if compress:
             compression.require()
         self.driver = driver
-        self.indexes = Indexes(cache_bytes // 2, compress=compress)
+        self.indexes = Indexes(cache_bytes // 2, compress=compress, speculates=driver.speculates)
         self.templates = TemplateCache(cache_bytes // 2)
         driver.on_rollback(self.indexes.forget)
         self.indexes.on_drop(self.templates.forget)

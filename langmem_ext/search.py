@@ -109,7 +109,7 @@ class SearchedThreads(LimitedThreads):
         found: Found | None = yield find_ops.find_messages(search, self._codec), False
         if found is None or not found.complete:
             try:
-                yield from fill_ops.build_steps(self._codec)
+                yield from self._fill()
             except StorageUnavailable as error:
                 if found is None:
                     raise SearchUnavailable(
@@ -122,12 +122,18 @@ class SearchedThreads(LimitedThreads):
 
     def _build(self) -> Steps[None]:
         self._require_shown()
-        yield from fill_ops.build_steps(self._codec)
+        yield from self._fill()
 
     def _rebuild(self) -> Steps[None]:
         self._require_shown()
         yield search_ops.drop_index(), True
-        yield from fill_ops.build_steps(self._codec)
+        yield from self._fill()
+
+    def _fill(self) -> Steps[None]:
+        try:
+            yield from fill_ops.build_steps(self._codec)
+        finally:
+            self.log.indexes.forget_expected()  # threads say now that they are in the index
 
     def _require_shown(self) -> None:
         if isinstance(self._codec, ForeignCodec):

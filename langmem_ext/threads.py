@@ -172,10 +172,10 @@ class Threads(SearchedThreads):
         return await self._achange(thread_id, {"status": "active"})
 
     def _change(self, thread_id: ThreadId, changes: Mapping[str, Any]) -> ThreadInfo:
-        return self.log.run(listing_ops.describe_thread(self._source.key(thread_id), changes), write=True)
+        return self.log.run(listing_ops.describe_thread(self._source.key(thread_id), changes, indexes=self.log.indexes), write=True)
 
     async def _achange(self, thread_id: ThreadId, changes: Mapping[str, Any]) -> ThreadInfo:
-        return await self.log.arun(listing_ops.describe_thread(self._source.key(thread_id), changes), write=True)
+        return await self.log.arun(listing_ops.describe_thread(self._source.key(thread_id), changes, indexes=self.log.indexes), write=True)
 
     # -- clearing ------------------------------------------------------------------------------------------------------------------------
 

@@ -43,7 +43,7 @@ class ChannelsRead:
 @operation
 def read_channels(key: ThreadKey, channels: Collection[str], *, pending: bool = False, indexes: Indexes, codec: Codec) -> Op[ChannelsRead]:
     """The values of some channels in the newest checkpoint, with `pending` also what is written to it; empty where there is none."""
-    thread = yield from find_thread(key)
+    thread = yield from find_thread(key, indexes)
     if thread is None:
         return ChannelsRead()
     reader = Reader(key.id, indexes.of(thread.number, thread.generation, codec), codec)
@@ -87,7 +87,7 @@ def change_channels(
     Raises:
         ThreadNotFound: The thread belongs to another owner.
     """
-    if (yield from find_thread(key)) is None and not change({}):
+    if (yield from find_thread(key, indexes)) is None and not change({}):
         return
     writer = yield from open_writer(key, now=edit.now, indexes=indexes, codec=codec)
     head = yield from find_head(writer.index)

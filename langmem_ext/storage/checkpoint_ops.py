@@ -1,4 +1,4 @@
-"""Operations that write checkpoints and pending writes.
+"""Operations that write checkpoints.
 
 A checkpoint is its header: what is unchanged since its parent is the parent's reference, what is new is stored and referred to. Values are
 found by reference only, never by channel and version: versions collide across forks.
@@ -6,8 +6,8 @@ found by reference only, never by channel and version: versions collide across f
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from langmem_ext.errors import DamagedRow, HeadConflict, cause, told
@@ -18,21 +18,26 @@ from langmem_ext.storage import checks
 from langmem_ext.storage import statements as sql
 from langmem_ext.storage.clock import MINUTE_MS
 from langmem_ext.storage.compounds import Compound, apply_delta, plan_base, plan_delta
-from langmem_ext.storage.effects import Batch, Op, Row, fetch, fetch_one, operation
-from langmem_ext.storage.header import Header, ValueRef, decode_header, decode_values, encode_header, encode_values, longest_list
+from langmem_ext.storage.effects import Batch, Op, Row, execute, fetch, fetch_one, operation
+from langmem_ext.storage.expectations import NONE, STORED
+from langmem_ext.storage.header import Header, ValueRef, decode_header, encode_header, longest_list
 from langmem_ext.storage.ids import decode_id, encode_id, readable
 from langmem_ext.storage.index import Indexes, ThreadIndex
-from langmem_ext.storage.lookup_ops import find_namespace, read_body, read_word
+from langmem_ext.storage.lookup_ops import find_namespace, find_newest_id, read_body, read_word
 from langmem_ext.storage.manifests import decode_runs, encode_runs, plan_row
-from langmem_ext.storage.message_ops import Writer, catch_up, resolve
+from langmem_ext.storage.message_ops import catch_up, resolve
 from langmem_ext.storage.rest import is_at_rest
 from langmem_ext.storage.search_ops import keep_indexed
 from langmem_ext.storage.thread_ops import ThreadRow, ensure_thread
 from langmem_ext.storage.title_ops import keep_title
-from langmem_ext.types import Codec, PackedCheckpoint, PackedValue, PackedWrite, ThreadKey
+from langmem_ext.storage.writer import Writer
+from langmem_ext.types import Codec, PackedCheckpoint, PackedValue, ThreadKey
 
 INLINE_BYTES: Final = 64
 """A value's body up to this size stands in the row that refers to it; a larger one has a row of its own, written once."""
+
+_CHECKPOINT: Final = ("id", "parent", "step", "label", "shape", "pattern", "body", "crc")
+"""The columns of a checkpoint's row, as it is read (`statements.CHECKPOINT_COLUMNS`)."""
 
 PRECEDING: Final = b""
 """Stands in a row for a parent that is the row before it, by id."""
@@ -98,117 +103,37 @@ def store_header(
     }
     columns["crc"] = checks.check_of(thread, *columns.values())
     yield from writer.flush()
-    [(newest,)] = yield from fetch(sql.SELECT_LATEST_ID, thread=thread, namespace=space)
+    newest = yield from find_newest_id(writer.index, space)
     ahead = newest is None or newest < checkpoint
     if not ahead and newest != checkpoint:
-        yield from fetch(sql.NAME_PRECEDING, thread=thread, namespace=space, id=checkpoint)
+        yield from execute(sql.NAME_PRECEDING, thread=thread, namespace=space, id=checkpoint)
     # A parent that is the preceding row is not written out: it mostly is.
     written = PRECEDING if ahead and parent == newest and parent is not None else parent
-    if not (yield from fetch(sql.INSERT_CHECKPOINT, thread=thread, **(columns | {"parent": written}))):
-        yield from fetch(sql.REPLACE_CHECKPOINT, thread=thread, **columns)
+    expected = STORED if ahead else NONE if (space, checkpoint) in writer.index.headers else None
+    new = yield from fetch(sql.INSERT_CHECKPOINT, expected, thread=thread, **(columns | {"parent": written}))
+    if not new:
+        yield from execute(sql.REPLACE_CHECKPOINT, thread=thread, **columns)
         writer.thread.generation = writer.index.generation = writer.thread.generation + 1
     writer.index.learn_header(space, checkpoint, header)
+    if writer.index.expected is not None:
+        _expect_checkpoint(writer, space, columns, new=bool(new), newest=ahead or newest == checkpoint)
     return ahead or newest == checkpoint
 
 
-@operation
-def put_writes(
-    key: ThreadKey,
-    namespace: str,
-    checkpoint_id: str,
-    task_id: str,
-    path: str,
-    writes: Sequence[PackedWrite],
-    *,
-    now: int,
-    indexes: Indexes,
-    codec: Codec,
-) -> Op[None]:
-    """Store a task's pending writes for a checkpoint, all in one row.
-
-    A write that the task has stored at the same index already stands, unless the index is one of LangGraph's special ones (negative): those
-    are replaced.
-
-    Raises:
-        ThreadNotFound: The thread belongs to another owner.
-    """
-    writer = yield from open_writer(key, checkpoint_id, now=now, indexes=indexes, codec=codec)
-    space = yield from ensure_namespace(writer, namespace)
-    entries: list[WriteEntry] = []
-    for write in writes:
-        ref = yield from store_value(writer, write.value, (space, write.channel), whole=False)
-        entries.append(WriteEntry(path, write.index, write.channel, ref))
-    where = {"thread": writer.thread.number, "namespace": space, "checkpoint": encode_id(checkpoint_id), "task": encode_id(task_id)}
-    columns = _encode_writes(writer, where, _merge_writes((), entries))
-    yield from writer.flush()
-    if not (yield from fetch(sql.INSERT_WRITES, **columns)):
-        [earlier] = yield from fetch(sql.SELECT_TASK_WRITES, **where)
-        merged = _merge_writes((yield from read_writes(writer.index, earlier)), entries)
-        columns = _encode_writes(writer, where, merged)
-        yield from writer.flush()
-        yield from fetch(sql.UPDATE_WRITES, **columns)
-    yield from close_writer(writer, None)
-    indexes.account(writer.index)
-
-
-@dataclass(frozen=True, slots=True)
-class WriteEntry:
-    """One write of a task: the path that the task had when it was stored, its place, its channel, and where its value stands."""
-
-    path: str
-    index: int
-    channel: str
-    value: ValueRef
-
-
-def _merge_writes(earlier: Sequence[WriteEntry], later: Sequence[WriteEntry]) -> list[WriteEntry]:
-    merged = {entry.index: entry for entry in earlier}
-    for entry in later:
-        if entry.index < 0 or entry.index not in merged:
-            merged[entry.index] = entry
-    return list(merged.values())
-
-
-def _encode_writes(writer: Writer, where: Mapping[str, Any], entries: Sequence[WriteEntry]) -> dict[str, Any]:
-    """A row: its key, its shape (paths, indexes and channels, which repeat from turn to turn) as a word, if it may be one, and its body."""
-    shape = pack([[entry.path, entry.index, entry.channel] for entry in entries])
-    values = encode_values(entry.value for entry in entries)
-    word = writer.intern_pattern(shape)
-    columns = {**where, "shape": word, "body": pack(values if word is not None else [shape, *values])}
-    return {**columns, "crc": checks.check_of(*columns.values())}
-
-
-def decode_writes(shape: bytes | None, body: bytes) -> list[WriteEntry]:
-    """A pending-write row's entries.
-
-    Args:
-        shape: The word that its column names; None where the shape stands in the body.
-        body: The row's body.
-    """
-    values = unpack(body)
-    if shape is None:
-        shape, *values = values
-    places: list[tuple[str, int, str]] = unpack(shape)
-    entries = [WriteEntry(path, index, channel, ref) for (path, index, channel), ref in zip(places, decode_values(values), strict=True)]
-    if not all(isinstance(entry.path, str) and isinstance(entry.index, int) and isinstance(entry.channel, str) for entry in entries):
-        raise ValueError("an entry has no place")
-    return entries
-
-
-def read_writes(index: ThreadIndex, row: Row) -> Op[list[WriteEntry]]:
-    """The entries that a pending-write row (`WRITE_COLUMNS`) holds.
-
-    Raises:
-        ValueError: It is not as it was written, or does not decode (also other errors: the caller names the row).
-    """
-    *columns, shape, body, check = row
-    checks.verify(check, index.number, *columns, shape, body)
-    return decode_writes(None if shape is None else (yield from read_word(index, shape)), body)
+def _expect_checkpoint(writer: Writer, space: int, columns: Mapping[str, Any], *, new: bool, newest: bool) -> None:
+    """Expect a checkpoint to be there as it has been stored."""
+    expected = writer.index.expected
+    assert expected is not None
+    expected.generation = writer.thread.generation
+    if new:
+        expected.begin_writes(space, columns["id"])
+    if newest:
+        expected.learn_newest(space, tuple(columns[name] for name in _CHECKPOINT))
 
 
 def _require_head(key: ThreadKey, writer: Writer, packed: PackedCheckpoint) -> Op[None]:
     """Refuse a checkpoint if the root's newest one is not the expected one; the same again is its own."""
-    [(newest,)] = yield from fetch(sql.SELECT_LATEST_ID, thread=writer.thread.number, namespace=0)
+    newest = yield from find_newest_id(writer.index, 0)
     found = None if newest is None else decode_id(newest)
     if found not in (packed.expected_head, packed.id):
         raise HeadConflict(key.id, packed.expected_head, found)
@@ -219,11 +144,11 @@ def _require_head(key: ThreadKey, writer: Writer, packed: PackedCheckpoint) -> O
 
 def open_writer(key: ThreadKey, *steps: str, now: int, indexes: Indexes, codec: Codec) -> Op[Writer]:
     """What a write needs; `steps` are the checkpoints whose following step it is a part of (`Writer.late`)."""
-    thread = yield from ensure_thread(key, now=now)
+    thread = yield from ensure_thread(key, now=now, indexes=indexes)
     index = indexes.of(thread.number, thread.generation, codec)
     yield from catch_up(index, thread, codec)
     late = tuple(index.late_of(encode_id(step)) for step in steps)
-    return Writer(thread=thread, index=index, codec=codec, now=now, late=late, compress=indexes.compress)
+    return Writer(thread=thread, thread_id=key.id, index=index, indexes=indexes, codec=codec, now=now, late=late, compress=indexes.compress)
 
 
 def close_writer(writer: Writer, head: tuple[int | None, str | None] | None) -> Op[None]:
@@ -236,7 +161,10 @@ def close_writer(writer: Writer, head: tuple[int | None, str | None] | None) -> 
     thread = writer.thread
     minute = writer.now // MINUTE_MS
     if minute != thread.active_at or writer.title is not None or writer.tool is not None:
-        yield from fetch(sql.DESCRIBE_THREAD, thread=thread.number, active_at=minute, **writer.description())
+        yield from execute(sql.DESCRIBE_THREAD, thread=thread.number, active_at=minute, **writer.description())
+        thread.active_at = minute
+        if thread.untitled:
+            thread.untitled, thread.titled = int(writer.title is None), 0 if writer.titled_by is None else writer.titled_by + 1
     if thread.indexed is not None:
         yield from keep_indexed(writer)
     counters = {
@@ -252,22 +180,28 @@ def close_writer(writer: Writer, head: tuple[int | None, str | None] | None) -> 
         "tokens": writer.added_tokens,
     }
     if head is not None:
-        yield from fetch(sql.UPDATE_THREAD_HEAD, **counters, head_messages=head[0], waiting_for=head[1])
-        return
-    yield from fetch(sql.UPDATE_THREAD, **counters)
+        yield from execute(sql.UPDATE_THREAD_HEAD, **counters, head_messages=head[0], waiting_for=head[1])
+    else:
+        yield from execute(sql.UPDATE_THREAD, **counters)
+    if writer.indexes.speculates:
+        writer.indexes.keep_row(writer.thread_id, thread.row())
+    if head is not None and writer.index.expected is not None:
+        writer.index.expected.waiting = (head[1],)
 
 
 def ensure_namespace(writer: Writer, name: str) -> Op[int]:
     """A namespace's number within its thread, given at its first write."""
-    known = yield from find_namespace(writer.index, name)
+    thread = writer.thread
+    known = yield from find_namespace(writer.index, name, end=thread.next_namespace)
     if known is not None:
         return known
-    thread = writer.thread
     number = thread.next_namespace
     thread.next_namespace = number + 1
     check = checks.check_of(thread.number, number, name)
     yield Batch(sql.INSERT_NAMESPACE, ({"thread": thread.number, "number": number, "name": name, "crc": check},))
     writer.index.learn_namespace(name, number)
+    if writer.index.expected is not None:
+        writer.index.expected.learn_newest(number, None)
     return number
 
 

@@ -11,16 +11,16 @@ from typing import Final
 
 from langmem_ext.errors import ThreadNotFound
 from langmem_ext.messages.manifest import Runs, length_of, numbers_of, runs_of
-from langmem_ext.storage import statements as sql
 from langmem_ext.storage.checkpoint_ops import ensure_namespace, header_of, open_writer, store_header, store_value
 from langmem_ext.storage.edit_ops import EDIT, Edit, find_head, follow
-from langmem_ext.storage.effects import Op, fetch_one, operation
+from langmem_ext.storage.effects import Op, operation
 from langmem_ext.storage.header import Header, ValueRef, next_version
 from langmem_ext.storage.history_ops import list_of, list_ref
 from langmem_ext.storage.ids import encode_id, following_id
 from langmem_ext.storage.index import Indexes
-from langmem_ext.storage.message_ops import Writer
+from langmem_ext.storage.lookup_ops import find_newest
 from langmem_ext.storage.thread_ops import find_thread
+from langmem_ext.storage.writer import Writer
 from langmem_ext.types import Codec, PackedValue, ThreadKey
 
 ASIDE: Final = "langmem_ext:cleared"
@@ -46,7 +46,7 @@ def clear_view(
         ThreadNotFound: There is no such thread.
         InvalidInput: The channel holds no list of messages.
     """
-    if (yield from find_thread(key)) is None:
+    if (yield from find_thread(key, indexes)) is None:
         raise ThreadNotFound(f"there is no thread {key.id!r}: list those that there are")
     writer = yield from open_writer(key, now=edit.now, indexes=indexes, codec=codec)
     head = yield from find_head(writer.index)
@@ -66,7 +66,7 @@ def clear_view(
 def _set_aside(writer: Writer, channel: str, ref: ValueRef, aside: Edit) -> Op[None]:
     """Store a checkpoint that refers to what was set aside before, and to what is set aside now."""
     space = yield from ensure_namespace(writer, ASIDE)
-    row = yield from fetch_one(sql.SELECT_LATEST_CHECKPOINT, thread=writer.thread.number, namespace=space)
+    row = yield from find_newest(writer.index, space)
     checkpoint, parent, step = encode_id(aside.checkpoint_id), None, -1
     header = Header(aside.v, aside.ts, {}, {}, None, details=aside.details)
     earlier = ValueRef()

@@ -35,10 +35,10 @@ def copy_thread(source: ThreadKey, target: str, *, now: int, indexes: Indexes) -
     """
     if source.id == target:
         raise InvalidInput(f"the thread {target!r} cannot be copied onto itself: give the copy another id")
-    thread = yield from find_thread(source, lock=True)
+    thread = yield from find_thread(source, indexes, lock=True)
     if thread is None:
         return False
-    copy = yield from ensure_thread(ThreadKey(target, thread.owner if source.owner is None else source.owner), now=now)
+    copy = yield from ensure_thread(ThreadKey(target, thread.owner if source.owner is None else source.owner), now=now, indexes=indexes)
     [(taken,)] = yield from fetch(sql.HAS_ROWS, thread=copy.number)
     if taken:
         raise InvalidInput(f"there is a thread {target!r} already: delete it first, or give the copy another id")

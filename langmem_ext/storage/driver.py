@@ -12,10 +12,16 @@ T = TypeVar("T")
 
 
 class Driver(Protocol):
-    """Runs operations. One operation is one transaction: all of it happens, or nothing."""
+    """Runs operations. One operation is one transaction: all of it happens, or nothing.
+
+    Attributes:
+        speculates: Whether it goes on with what a statement is expected to return, so that expectations are worth their memory.
+    """
+
+    speculates: bool
 
     def run(self, op: Operation[T], *, write: bool) -> T:
-        """Run `op` in the calling thread.
+        """Run `op` in the calling thread; where it comes to nothing for another's sake, perhaps several times.
 
         Args:
             op: The operation.

@@ -10,15 +10,15 @@ from dataclasses import dataclass, replace
 from types import EllipsisType
 from typing import Final
 
-from langmem_ext.storage import statements as sql
 from langmem_ext.storage.checkpoint_ops import close_writer, header_of, store_header
-from langmem_ext.storage.effects import Op, fetch, fetch_one
+from langmem_ext.storage.effects import Op
 from langmem_ext.storage.header import Header, ValueRef, longest_list, next_version
 from langmem_ext.storage.ids import encode_id, following_id
 from langmem_ext.storage.index import ThreadIndex
-from langmem_ext.storage.message_ops import Writer
+from langmem_ext.storage.lookup_ops import find_newest, read_waiting
 from langmem_ext.storage.rest import is_at_rest
 from langmem_ext.storage.title_ops import keep_title
+from langmem_ext.storage.writer import Writer
 
 EDIT: Final = b'{"source":"update"}'
 """The metadata of an edit's checkpoint."""
@@ -61,7 +61,7 @@ class Head:
 
 def find_head(index: ThreadIndex) -> Op[Head | None]:
     """The root's newest checkpoint; None where there is none."""
-    row = yield from fetch_one(sql.SELECT_LATEST_CHECKPOINT, thread=index.number, namespace=0)
+    row = yield from find_newest(index, 0)
     if row is None:
         return None
     return Head(row[0], (yield from header_of(index, 0, row)), row[2])
@@ -96,7 +96,7 @@ def follow(
     parent = head.id if head is not None else None
     yield from store_header(writer, 0, checkpoint, parent, following, step=None if step is None else step + 1, label=EDIT)
     yield from keep_title(writer, following.values, ready=True)
-    [(shown,)] = yield from fetch(sql.SELECT_WAITING, thread=writer.thread.number)
+    shown = yield from read_waiting(writer.index)
     writer.settled, writer.final = True, following if is_at_rest(following, writer.codec) else None
     waits = shown if isinstance(waiting_for, EllipsisType) else waiting_for
     yield from close_writer(writer, (longest_list(following.values), waits))

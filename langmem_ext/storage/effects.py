@@ -29,10 +29,19 @@ Params: TypeAlias = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One SQL statement with named parameters; the operation receives its rows."""
+    """One SQL statement with named parameters; the operation receives its rows.
+
+    Attributes:
+        sql: The statement.
+        params: Its parameters.
+        expected: What it returns unless another process has written meanwhile; None where nobody can know. A runner may give the operation
+            these rows and go on, if it then compares them with what the database says, and has nothing stand that was built on wrong ones:
+            it runs the operation again, and believes no expectation.
+    """
 
     sql: str
     params: Params
+    expected: Rows | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,12 +116,17 @@ def operation_once(function: Callable[P, Op[T]]) -> Callable[P, Operation[T]]:
     return prepared
 
 
-def fetch(sql: str, **params: Any) -> Op[Rows]:
-    """Run one statement; its rows."""
-    return (yield Statement(sql, params))
+def fetch(sql: str, expected: Rows | None = None, /, **params: Any) -> Op[Rows]:
+    """Run one statement; its rows, which may be expected (`Statement.expected`)."""
+    return (yield Statement(sql, params, expected))
 
 
-def fetch_one(sql: str, **params: Any) -> Op[Row | None]:
-    """Run one statement; its first row, if it has one."""
-    rows = yield Statement(sql, params)
+def fetch_one(sql: str, expected: Rows | None = None, /, **params: Any) -> Op[Row | None]:
+    """`fetch` for the first row, if there is one."""
+    rows = yield Statement(sql, params, expected)
     return rows[0] if rows else None
+
+
+def execute(sql: str, /, **params: Any) -> Op[None]:
+    """Run one statement that returns no rows."""
+    yield Statement(sql, params, ())

@@ -51,7 +51,7 @@ def prune_thread(key: ThreadKey, policy: Policy, *, meaning: Meaning, indexes: I
         indexes: What this process knows.
         dry_run: Only say what would be deleted.
     """
-    thread = yield from find_thread(key, lock=not dry_run)
+    thread = yield from find_thread(key, indexes, lock=not dry_run)
     if thread is None:
         return Pruned()
     reach = Reach(thread.number, meaning)
@@ -103,7 +103,7 @@ def delete_runs(runs: Sequence[str], owner: str | None, *, meaning: Meaning, ind
 
 
 def _delete_runs_of(key: ThreadKey, runs: Sequence[str], meaning: Meaning, indexes: Indexes) -> Op[Pruned]:
-    thread = yield from find_thread(key, lock=True)
+    thread = yield from find_thread(key, indexes, lock=True)
     assert thread is not None
     labels: set[int] = set()
     for run in runs:
@@ -125,7 +125,7 @@ def cut_thread(key: ThreadKey, checkpoint: bytes, *, meaning: Meaning, indexes: 
         meaning: What checkpoints mean.
         indexes: What this process knows.
     """
-    thread = yield from find_thread(key, lock=True)
+    thread = yield from find_thread(key, indexes, lock=True)
     if thread is None:
         return Pruned()
     reach = Reach(thread.number, meaning)

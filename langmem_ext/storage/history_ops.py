@@ -20,9 +20,10 @@ from langmem_ext.storage.effects import Op, fetch, operation
 from langmem_ext.storage.header import Header, ValueRef
 from langmem_ext.storage.ids import encode_id
 from langmem_ext.storage.index import Indexes, ThreadIndex
-from langmem_ext.storage.lookup_ops import read_body
-from langmem_ext.storage.message_ops import Writer, read_messages, resolve
+from langmem_ext.storage.lookup_ops import read_body, read_waiting
+from langmem_ext.storage.message_ops import read_messages, resolve
 from langmem_ext.storage.thread_ops import find_thread
+from langmem_ext.storage.writer import Writer
 from langmem_ext.types import Codec, Snapshot, ThreadKey
 
 T = TypeVar("T")
@@ -60,7 +61,7 @@ def read_dated_history(key: ThreadKey, channel: str, *, indexes: Indexes, codec:
 
 
 def _read(key: ThreadKey, channel: str, indexes: Indexes, codec: Codec, *, dated: bool) -> Op[list[tuple[Snapshot, int]]]:
-    thread = yield from find_thread(key)
+    thread = yield from find_thread(key, indexes)
     if thread is None:
         return []
     index = indexes.of(thread.number, thread.generation, codec)
@@ -123,7 +124,7 @@ def read_back(
     Raises:
         InvalidInput: The channel holds something else.
     """
-    thread = yield from find_thread(key)
+    thread = yield from find_thread(key, indexes)
     loaded: list[T] = []
     if thread is None:
         return loaded, True
@@ -152,7 +153,7 @@ def list_of_conversation(key: ThreadKey, *, indexes: Indexes, codec: Codec) -> O
         ThreadNotFound: There is no such thread.
         InvalidInput: Its graph keeps messages in a `DeltaChannel`.
     """
-    thread = yield from find_thread(key)
+    thread = yield from find_thread(key, indexes)
     if thread is None:
         raise ThreadNotFound(f"there is no thread {key.id!r}: list those that there are")
     index = indexes.of(thread.number, thread.generation, codec)
@@ -165,16 +166,18 @@ def list_of_conversation(key: ThreadKey, *, indexes: Indexes, codec: Codec) -> O
 
 def find_risks(key: ThreadKey, channel: str, *, indexes: Indexes, codec: Codec) -> Op[list[str]]:
     """The sensitive parameters whose values may be said while a thread waits, as its question has them; empty where none may be."""
-    thread = yield from find_thread(key)
-    rows = [] if thread is None else (yield from fetch(sql.SELECT_WAITING, thread=thread.number))
-    if thread is None or rows[0][0] is None:
+    thread = yield from find_thread(key, indexes)
+    if thread is None:
         return []
     index = indexes.of(thread.number, thread.generation, codec)
+    waiting = yield from read_waiting(index)
+    if waiting is None:
+        return []
     head = yield from find_head(index)
     ref = (yield from list_of(index, codec, head.header, channel)) if head is not None else ValueRef()
     packed = yield from read_messages(index, codec, tail_of(ref.runs, LATEST), ())
     asked = [found for message in reversed(packed) if (found := asked_in(fields_of(message))) is not None]
-    return next((risks for name, risks in asked if name == rows[0][0]), [])
+    return next((risks for name, risks in asked if name == waiting), [])
 
 
 def add_to_history(
@@ -238,7 +241,7 @@ def narrow_history(
         indexes: What this process knows.
         codec: Reads and writes items.
     """
-    if (yield from find_thread(key)) is None:
+    if (yield from find_thread(key, indexes)) is None:
         return
     writer = yield from open_writer(key, "", now=edit.now, indexes=indexes, codec=codec)
     head = yield from find_head(writer.index)

@@ -9,12 +9,16 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Final
 
 from langmem_ext.messages.identity import is_text
 from langmem_ext.messages.manifest import Runs, begins_with, length_of, numbers_of
+from langmem_ext.storage.claims import Claims
 from langmem_ext.storage.compounds import Compound
+from langmem_ext.storage.effects import Row
+from langmem_ext.storage.expectations import Expectations
 from langmem_ext.storage.header import Header
 from langmem_ext.types import Codec, Snapshot
 
@@ -26,6 +30,9 @@ HEADERS: Final = 128
 
 VALUES: Final = 64
 """How many of the values stored last are remembered."""
+
+BODIES_BYTES: Final = 4 * 1024 * 1024
+"""Bytes of value rows that are remembered of a thread, where reading one costs a trip."""
 
 LISTS: Final = 64
 """How many lists of messages, and how many large values, of a thread are remembered: its channels, and those of its subgraphs."""
@@ -86,6 +93,8 @@ class ThreadIndex:
         passed: The item that gave the thread its title, and those that were looked at lately for one that has taken its place; none has.
         size: Bytes held, about; `accounted` is the part that the bound knows of.
         forgotten: Whether whoever still works with the index is the last to do so.
+        expected: What is expected of those of its rows that change; None where nobody asks for it.
+        held: Bodies of value rows lately stored or read, where there are expectations; `held_bytes` is what they hold.
     """
 
     number: int
@@ -110,6 +119,9 @@ class ThreadIndex:
     size: int = INDEX_BYTES
     accounted: int = 0
     forgotten: bool = False
+    expected: Expectations | None = None
+    held: OrderedDict[int, bytes] = field(default_factory=OrderedDict)
+    held_bytes: int = 0
 
     def learn_item(self, number: int, packed: Snapshot, message_id: str | None) -> None:
         """Remember an item as its row holds it."""
@@ -165,6 +177,18 @@ class ThreadIndex:
         if len(self.values) > VALUES:
             self.values.popitem(last=False)
             self.size -= ENTRY_BYTES
+
+    def learn_body(self, number: int, body: bytes) -> None:
+        """Remember the body of a value row; the ones not used longest go."""
+        if self.expected is None or len(body) > BODIES_BYTES:
+            return
+        before = self.held.pop(number, None)
+        self.held[number] = body
+        added = len(body) + ENTRY_BYTES - (len(before) + ENTRY_BYTES if before is not None else 0)
+        while self.held_bytes + added > BODIES_BYTES + ENTRY_BYTES:
+            added -= len(self.held.popitem(last=False)[1]) + ENTRY_BYTES
+        self.held_bytes += added
+        self.size += added
 
     def learn_word(self, number: int, body: bytes) -> None:
         """Remember a word."""
@@ -239,17 +263,24 @@ def _size_of(header: Header) -> int:
 class Indexes:
     """The indexes of the threads lately used, bounded in number and in bytes; the least lately used goes first.
 
+    A runner that has several operations on their way gives each a token (`claimed`): what one works with is no other's until it has ended.
+
     Args:
         max_bytes: What all of them may hold, about.
         compress: Whether those who write with them compress.
+        speculates: Whether it is worth remembering what is expected of rows (`Statement.expected`).
     """
 
-    def __init__(self, max_bytes: int, *, compress: bool = False) -> None:
+    def __init__(self, max_bytes: int, *, compress: bool = False, speculates: bool = False) -> None:
         self._max_bytes = max_bytes
         self.compress = compress
+        self.speculates = speculates
         self._indexes: OrderedDict[tuple[int, str], ThreadIndex] = OrderedDict()
+        self._expected: OrderedDict[int, Expectations] = OrderedDict()
+        self._numbers: dict[str, int] = {}
         self.size = 0
         self._on_drop: list[Callable[[str], None]] = []
+        self._claims = Claims()
 
     def on_drop(self, forget: Callable[[str], None]) -> None:
         """Have `forget` called with the id of every thread that is deleted."""
@@ -262,13 +293,22 @@ class Indexes:
             forget(thread_id)
 
     def of(self, thread: int, generation: int, codec: Codec) -> ThreadIndex:
-        """The index of a thread, empty at first, and again when rows that it may know were replaced or deleted."""
+        """The index of a thread, empty at first, and again when rows that it may know were replaced or deleted.
+
+        While another operation works with it, an empty one is given that is kept nowhere.
+        """
+        if not self._claims.claim(thread):
+            return ThreadIndex(thread, generation, forgotten=True)
         key = (thread, codec.key)
         index = self._indexes.get(key)
         if index is None or index.generation != generation:
-            self._forget(key)
+            self._drop(key)
             index = self._indexes[key] = ThreadIndex(thread, generation)
         self._indexes.move_to_end(key)
+        if self.speculates:
+            index.expected = self._expected.get(thread)
+            if index.expected is not None and index.expected.generation != generation:
+                index.expected.reset(generation)
         return index
 
     def account(self, index: ThreadIndex) -> None:
@@ -277,21 +317,84 @@ class Indexes:
             return  # while the operation was at work with it
         self.size += index.size - index.accounted
         index.accounted = index.size
+        if (expected := index.expected) is not None and not expected.forgotten:
+            self.size += expected.size - expected.accounted
+            expected.accounted = expected.size
         while self._indexes and (self.size > self._max_bytes or len(self._indexes) > THREADS):
-            self._forget(next(iter(self._indexes)))
+            key = next(iter(self._indexes))
+            self._drop(key)
+            self._forget_expected(key[0])
 
     def forget(self) -> None:
         """Forget everything."""
-        for key in list(self._indexes):
-            self._forget(key)
+        with self._claims.lock:
+            for key in list(self._indexes):
+                self._drop(key)
+            self.forget_expected()
 
     def forget_thread(self, thread: int) -> None:
         """Forget one thread."""
         for key in [key for key in self._indexes if key[0] == thread]:
-            self._forget(key)
+            self._drop(key)
+        self._forget_expected(thread)
 
-    def _forget(self, key: tuple[int, str]) -> None:
+    def _drop(self, key: tuple[int, str]) -> None:
         index = self._indexes.pop(key, None)
         if index is not None:
             self.size -= index.accounted
             index.forgotten = True
+
+    # -- expectations --------------------------------------------------------------------------------------------------------------------
+
+    def row_of(self, thread_id: str) -> Row | None:
+        """A thread's own row as it was last read or written here (`statements.SELECT_THREAD`); None where that is not known."""
+        thread = self._numbers.get(thread_id)
+        if thread is None or not self._claims.claim(thread):
+            return None
+        return self._expected[thread].row
+
+    def keep_row(self, thread_id: str, row: Row, *, new: bool = False) -> None:
+        """Remember a thread's own row as it is now; `new`: it has just been made, and has no checkpoint."""
+        if not self.speculates or not self._claims.claim(row[0]):
+            return
+        number, _, generation, *_ = row
+        expected = self._expected.get(number)
+        if expected is None:
+            expected = self._expected[number] = Expectations(thread_id, number, generation, row)
+            self._numbers[thread_id] = number
+            if len(self._expected) > THREADS:
+                self._forget_expected(next(iter(self._expected)))
+        expected.row = row
+        self._expected.move_to_end(number)
+        if new:
+            expected.learn_newest(0, None)
+
+    def forget_expected(self, thread_id: str | None = None) -> None:
+        """Expect nothing of a thread any more, or of any: an operation that keeps no expectations has changed its rows."""
+        with self._claims.lock:
+            for name in list(self._numbers) if thread_id is None else [thread_id]:
+                self._forget_expected(self._numbers.get(name))
+
+    def _forget_expected(self, thread: int | None) -> None:
+        if thread is not None and (expected := self._expected.pop(thread, None)) is not None:
+            del self._numbers[expected.id]
+            self.size -= expected.accounted
+            expected.forgotten = True
+
+    # -- claims --------------------------------------------------------------------------------------------------------------------------
+
+    def claimed(self, token: object) -> AbstractContextManager[None]:
+        """While this lasts, what is asked for is the operation's of this token, a step of which is taken; nobody else gets in."""
+        return self._claims.claimed(token)
+
+    def release(self, token: object) -> None:
+        """Let others have what an operation has worked with: it has ended, and what it did stands."""
+        with self._claims.lock:
+            for thread in self._claims.release(token):
+                self._forget_expected(thread)  # others have worked on it without what is known here, and may have written
+
+    def forget_claimed(self, token: object) -> None:
+        """Forget all that an operation has worked with, and keep it claimed: what the operation did has come to nothing."""
+        with self._claims.lock:
+            for thread in self._claims.of(token):
+                self.forget_thread(thread)

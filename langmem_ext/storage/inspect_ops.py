@@ -20,7 +20,7 @@ from langmem_ext.interruption import pass_on
 from langmem_ext.messages.manifest import NUMBERS, Runs, checked, length_of, ranges_of
 from langmem_ext.storage import checks
 from langmem_ext.storage import inspect_statements as sql
-from langmem_ext.storage.checkpoint_ops import header_of, read_writes
+from langmem_ext.storage.checkpoint_ops import header_of
 from langmem_ext.storage.compression import MARK, expand, expand_text, require
 from langmem_ext.storage.dialect import NUMBER
 from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Op, Operation, Row, fetch, fetch_one, operation, operation_once
@@ -29,6 +29,7 @@ from langmem_ext.storage.header import Header, ValueRef, require_plain
 from langmem_ext.storage.ids import decode_id, encode_id, readable
 from langmem_ext.storage.index import ThreadIndex
 from langmem_ext.storage.lookup_ops import read_value, read_word
+from langmem_ext.storage.write_ops import read_writes
 from langmem_ext.types import Codec, Snapshot
 
 NEXT_STEP: Final = "fork from an earlier checkpoint, restore the thread from a copy, or delete it"

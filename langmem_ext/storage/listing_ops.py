@@ -12,6 +12,7 @@ from langmem_ext.errors import DamagedRow, InvalidInput, ThreadNotFound, cause, 
 from langmem_ext.storage import thread_statements as sql
 from langmem_ext.storage.clock import MINUTE_MS, moment_of, unix_ms
 from langmem_ext.storage.effects import Op, Row, fetch, fetch_one, operation
+from langmem_ext.storage.index import Indexes
 from langmem_ext.types import ThreadInfo, ThreadKey
 
 MINUTE: Final = 500
@@ -148,12 +149,13 @@ def read_info(key: ThreadKey, *, lock: bool = False) -> Op[ThreadInfo]:
 
 
 @operation
-def describe_thread(key: ThreadKey, changes: Mapping[str, Any]) -> Op[ThreadInfo]:
+def describe_thread(key: ThreadKey, changes: Mapping[str, Any], *, indexes: Indexes) -> Op[ThreadInfo]:
     """Change what a thread's row says of it, apart from what follows from its messages; its row then.
 
     Args:
         key: The thread.
         changes: `title`, `status`, `metadata` (a dict; a value of None takes its key out), `tags` (all of them), `tag` and `untag` (some).
+        indexes: What this process knows.
 
     Raises:
         ThreadNotFound: There is none, or it is another owner's.
@@ -162,6 +164,7 @@ def describe_thread(key: ThreadKey, changes: Mapping[str, Any]) -> Op[ThreadInfo
     info = yield from read_info(key, lock=True)
     if "title" in changes:
         yield from fetch(sql.SET_TITLE, thread=info.number, title=changes["title"])
+        indexes.forget_expected(key.id)
     if "status" in changes:
         yield from fetch(sql.SET_STATUS, thread=info.number, status=changes["status"])
     if "metadata" in changes:

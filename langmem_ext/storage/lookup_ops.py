@@ -6,11 +6,13 @@ from typing import Final
 
 from langmem_ext.errors import DamagedRow, MissingExtra, cause, told
 from langmem_ext.interruption import pass_on
+from langmem_ext.messages.manifest import NUMBERS
 from langmem_ext.storage import checks
 from langmem_ext.storage import statements as sql
 from langmem_ext.storage.compounds import read_compound
 from langmem_ext.storage.compression import expand
 from langmem_ext.storage.effects import Op, Row, Rows, fetch, fetch_one
+from langmem_ext.storage.expectations import NONE
 from langmem_ext.storage.header import ValueRef
 from langmem_ext.storage.ids import readable
 from langmem_ext.storage.index import ThreadIndex
@@ -55,13 +57,17 @@ def read_body(index: ThreadIndex, number: int) -> Op[bytes]:
         DamagedRow: It is missing, not as it was written, or does not decompress.
         MissingExtra: It is compressed, and there is no zstd.
     """
+    held = index.held.get(number)
+    if held is not None:
+        index.held.move_to_end(number)
+        return held
     row = yield from fetch_one(sql.SELECT_VALUE, thread=index.number, number=number)
     if row is None or not isinstance(row[0], bytes):
         raise DamagedRow(f"value {number} of thread number {index.number} is missing: restore the thread from a copy, or delete it")
     body, check = row
     try:
         checks.verify(check, index.number, number, body)
-        return expand(body)
+        whole = expand(body)
     except MissingExtra:
         raise
     except Exception as error:
@@ -70,6 +76,8 @@ def read_body(index: ThreadIndex, number: int) -> Op[bytes]:
             f"value {number} of thread number {index.number} is damaged ({told(error)}): other threads stay readable;"
             " fork from an earlier checkpoint, or delete the thread"
         ) from cause(error)
+    index.learn_body(number, whole)
+    return whole
 
 
 def read_word(index: ThreadIndex, number: int) -> Op[bytes]:
@@ -100,7 +108,8 @@ def find_checkpoint(index: ThreadIndex, space: int, checkpoint: bytes) -> Op[Row
         DamagedRow: It is not found where a damaged row stands, which may be it.
     """
     where = {"thread": index.number, "namespace": space, "id": checkpoint}
-    row = yield from fetch_one(sql.SELECT_CHECKPOINT, **where)
+    known = index.expected and index.expected.checkpoint_row(space, checkpoint)
+    row = yield from fetch_one(sql.SELECT_CHECKPOINT, known, **where)
     if row is None:
         for beside in (yield from fetch(sql.SELECT_BESIDE_CHECKPOINT, **where)):
             if not checks.holds(beside[-1], index.number, space, *beside[:-1]):
@@ -109,6 +118,35 @@ def find_checkpoint(index: ThreadIndex, space: int, checkpoint: bytes) -> Op[Row
                     " damaged: `langmem-ext doctor` names it; fork from another checkpoint, or delete the thread"
                 )
     return row
+
+
+def read_waiting(index: ThreadIndex) -> Op[str | None]:
+    """The parameter that the thread waits for, as its row says."""
+    expected = index.expected
+    known = None if expected is None or expected.waiting is None else (expected.waiting,)
+    row = yield from fetch_one(sql.SELECT_WAITING, known, thread=index.number)
+    waiting: str | None = None if row is None else row[0]
+    if expected is not None:
+        expected.waiting = (waiting,)
+    return waiting
+
+
+def find_newest(index: ThreadIndex, space: int) -> Op[Row | None]:
+    """The row of a namespace's newest checkpoint (`statements.CHECKPOINT_COLUMNS`); None if it has none."""
+    expected = index.expected
+    known = expected and expected.newest_row(space)
+    row = yield from fetch_one(sql.SELECT_LATEST_CHECKPOINT, known, thread=index.number, namespace=space)
+    if expected is not None and known is None:
+        expected.learn_newest(space, row)
+    return row
+
+
+def find_newest_id(index: ThreadIndex, space: int) -> Op[bytes | None]:
+    """Its id alone."""
+    known = index.expected and index.expected.newest_id(space)
+    row = yield from fetch_one(sql.SELECT_LATEST_ID, known, thread=index.number, namespace=space)
+    newest: bytes | None = None if row is None else row[0]
+    return newest
 
 
 def find_writes(index: ThreadIndex, space: int, checkpoint: bytes) -> Op[Rows]:
@@ -122,7 +160,8 @@ def find_writes(index: ThreadIndex, space: int, checkpoint: bytes) -> Op[Rows]:
     """
     place = (index.number, space, checkpoint)
     where = {"thread": index.number, "namespace": space, "checkpoint": checkpoint}
-    limit = AROUND
+    expected = index.expected
+    limit = AROUND if expected is None else max(AROUND, len(expected.written.get((space, checkpoint), ())) + 1)
     while True:
         rows = yield from fetch(sql.SELECT_WRITES, **where, limit=limit)
         own, after = _until_another([row for row in rows if row[0]], place)
@@ -132,6 +171,8 @@ def find_writes(index: ThreadIndex, space: int, checkpoint: bytes) -> Op[Rows]:
         limit *= 16
     astray = [row[1:] for row in (after, before) if row is not None and not checks.holds(row[-1], *row[1:-1])]
     if not astray and own == again[::-1]:
+        if expected is not None and (newest := expected.newest.get(space)) is not None and newest[0] == checkpoint:
+            expected.learn_all_written(space, checkpoint, own)
         return own
     for row in astray:
         if checks.holds(row[-1], *place, *row[3:-1]) or not (yield from _is_of_a_checkpoint(row)):
@@ -158,14 +199,20 @@ def _is_of_a_checkpoint(row: Row) -> Op[bool]:
     return (yield from fetch_one(sql.HAS_CHECKPOINT, thread=thread, namespace=space, checkpoint=checkpoint)) is not None
 
 
-def find_namespace(index: ThreadIndex, name: str) -> Op[int | None]:
+def find_namespace(index: ThreadIndex, name: str, *, end: int = NUMBERS) -> Op[int | None]:
     """A namespace's number within its thread; None if there is none.
+
+    Args:
+        index: The thread's.
+        name: The namespace.
+        end: The number behind the thread's last, if that is known.
 
     Raises:
         DamagedRow: Its row is not as it was written.
     """
     if name not in index.namespaces:
-        row = yield from fetch_one(sql.SELECT_NAMESPACE, thread=index.number, name=name)
+        all_known = index.expected is not None and len(index.namespaces) >= end
+        row = yield from fetch_one(sql.SELECT_NAMESPACE, NONE if all_known else None, thread=index.number, name=name)
         if row is None:
             return None
         learn_namespaces(index, [row])

@@ -8,223 +8,25 @@ first: bytes without an id that equal an unnamed item's *are* that item; bytes w
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from hashlib import blake2b
-from operator import itemgetter
-from typing import Any, Final
+from typing import Final
 
 from langmem_ext.errors import DamagedRow
 from langmem_ext.messages.identity import is_text
 from langmem_ext.messages.manifest import Runs, numbers_of, ranges_of, runs_of
-from langmem_ext.messages.skeleton import split_keys
-from langmem_ext.messages.tokens import implied_tokens
 from langmem_ext.storage import checks
 from langmem_ext.storage import statements as sql
-from langmem_ext.storage.compression import shrink, shrink_text
 from langmem_ext.storage.dialect import NUMBER
-from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Batch, Op, Row, fetch, fetch_one
-from langmem_ext.storage.header import Header
-from langmem_ext.storage.ids import encode_id
+from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Op, fetch, fetch_one
 from langmem_ext.storage.index import KnownList, ThreadIndex
-from langmem_ext.storage.item_rows import damaged_item, decode_item, require_item
+from langmem_ext.storage.item_rows import damaged_item, decode_item
 from langmem_ext.storage.lookup_ops import read_word
 from langmem_ext.storage.thread_ops import ThreadRow
-from langmem_ext.types import Codec, ItemRow, Snapshot
+from langmem_ext.storage.writer import Writer
+from langmem_ext.types import Codec, Snapshot
 
 CATCH_UP: Final = 1024
 """How many of the newest unseen rows are read before a write: what another process or an earlier run of this one stored lately. A message
 that is older than these and in no list that was read is stored again, at worst."""
-
-SPLIT_BYTES: Final = 24
-"""Bytes of a message's rest from which on its keys are worth a word."""
-
-MAX_WORDS: Final = 512
-"""Words of a thread from which on patterns are no longer interned: some applications have task paths that name data."""
-
-_CHECKED: Final = itemgetter("number", "message_id", "role", "name", "text", "tool_call_id", "seconds", "rest", "shape")
-"""The columns of an item that its check covers."""
-
-
-@dataclass(slots=True)
-class Writer:
-    """The rows that one operation adds to a thread; written together by `flush`.
-
-    Attributes:
-        late: Numbers of the step's messages, by their bytes without an id (`ThreadIndex.late`): the step that the write follows, and for a
-            checkpoint, the one that follows it. An input's messages stand in both: in the checkpoint, and in what its task writes.
-        compress: Whether texts, rests and values are compressed where that saves enough.
-        tool: The tool that a new message says its turn is for.
-        title, titled_by: What the thread is to be called, if it has no title, and the item that says so.
-        settled: Whether the new messages stand as they are: a program has set them, and no node of a graph has yet to look at them.
-        final: The root's newest checkpoint, if it was stored with this and leaves its graph nothing to do (`rest`).
-        began: The first number of a new item.
-        named, completed: Items from earlier operations that have got an id, or have become a message.
-    """
-
-    thread: ThreadRow
-    index: ThreadIndex
-    codec: Codec
-    now: int
-    late: tuple[dict[Snapshot, int], ...]
-    compress: bool = False
-    items: list[dict[str, Any]] = field(default_factory=list)
-    values: list[dict[str, Any]] = field(default_factory=list)
-    words: list[dict[str, Any]] = field(default_factory=list)
-    added_items: int = 0
-    added_tokens: int = 0
-    tool: str | None = None
-    title: str | None = None
-    titled_by: int | None = None
-    settled: bool = False
-    final: Header | None = None
-    named: list[int] = field(default_factory=list)
-    completed: list[int] = field(default_factory=list)
-    began: int = field(init=False)
-
-    def __post_init__(self) -> None:
-        """Note where new items begin."""
-        self.began = self.thread.next_item
-
-    def add_item(self, packed: Snapshot) -> int:
-        """Queue a new item; its number."""
-        number = self.thread.next_item
-        self.thread.next_item = self.index.items_end = number + 1
-        columns = self._columns(number, packed)
-        self.items.append(_sealed(self._stored(columns) | {"seconds": self.now // 1000 - self.thread.epoch}))
-        self._learn(number, packed, columns["tokens"])
-        return number
-
-    def complete_item(self, number: int, packed: Snapshot) -> Op[bool]:
-        """Let a bare text become the message that holds it; False if it has become another's meanwhile."""
-        columns = self._columns(number, packed)
-        del columns["text"]
-        row = yield from self._item(number)
-        if row is None or row[2] is not None or row[7] is not None:
-            return False
-        sealed = _sealed(self._stored(columns) | {"text": row[4], "seconds": row[6]})
-        if not (yield from fetch(sql.COMPLETE_ITEM, **sealed)):
-            return False
-        self._learn(number, packed, columns["tokens"])
-        self.completed.append(number)
-        return True
-
-    def name_item(self, number: int, packed: Snapshot, message_id: str) -> Op[bool]:
-        """Let an item without an id have one, with which it is `packed`; False if it has got one meanwhile."""
-        encoded = encode_id(message_id)
-        row = yield from self._item(number)
-        if row is None or row[1] is not None:
-            return False
-        check = checks.item_check(self.thread.number, (number, encoded, *row[2:]))
-        if not (yield from fetch(sql.NAME_ITEM, thread=self.thread.number, number=number, message_id=encoded, crc=check)):
-            return False
-        self.index.learn_item(number, packed, message_id)
-        self.named.append(number)
-        return True
-
-    def description(self) -> dict[str, Any]:
-        """What the thread's row is to say of what was written, beside its counters."""
-        return {"tool": self.tool, "title": self.title, "titled_by": self.titled_by}
-
-    def _item(self, number: int) -> Op[Row | None]:
-        """An item's row, which is about to be changed: what is damaged must not get a check that says otherwise."""
-        yield from self.flush()
-        row = yield from fetch_one(sql.SELECT_ITEM, thread=self.thread.number, number=number)
-        if row is not None:
-            require_item(self.thread.number, row)
-        return row
-
-    def _learn(self, number: int, packed: Snapshot, tokens: int) -> None:
-        """From here on the index knows an item as its row is, and the thread counts it if it is a message."""
-        if not is_text(packed):
-            self.added_items += 1
-            self.added_tokens += tokens
-        self.index.learn_item(number, packed, self.codec.id_of(packed))
-
-    def _columns(self, number: int, packed: Snapshot) -> dict[str, Any]:
-        row = self.codec.item_row(packed)
-        rest, shape = self._split(row)
-        self.tool = row.tool or self.tool
-        return {
-            "thread": self.thread.number,
-            "number": number,
-            "message_id": None if row.message_id is None else encode_id(row.message_id),
-            "role": row.role,
-            "name": row.name,
-            "text": row.text,
-            "tool_call_id": row.tool_call_id,
-            "tokens": self.codec.tokens_of(packed),
-            "rest": rest,
-            "shape": shape,
-        }
-
-    def _stored(self, columns: dict[str, Any]) -> dict[str, Any]:
-        """Columns of an item as its row holds them."""
-        if self.compress:
-            columns |= {"rest": columns["rest"] and shrink(columns["rest"])}
-            if columns.get("text"):
-                columns |= {"text": shrink_text(columns["text"])}
-        return columns
-
-    def _split(self, row: ItemRow) -> tuple[bytes | None, int | None]:
-        """A message's rest as it is stored, and the word that holds its keys, if they have one."""
-        if row.role is None or row.rest is None or len(row.rest) < SPLIT_BYTES:
-            return row.rest, None
-        keys, values = split_keys(row.rest)
-        shape = self.intern_pattern(keys)
-        return (row.rest, None) if shape is None else (values, shape)
-
-    def add_value(self, body: bytes) -> int:
-        """The number of a value's row, queued unless the same value was stored lately."""
-        digest = blake2b(body, digest_size=16).digest()
-        if digest in self.index.values:
-            return self.index.values[digest]
-        number = self.add_row(body)
-        self.index.learn_value(digest, number)
-        return number
-
-    def add_row(self, body: bytes) -> int:
-        """Queue a new value row; its number."""
-        number = self.thread.next_value
-        self.thread.next_value = number + 1
-        stored = shrink(body) if self.compress else body
-        check = checks.check_of(self.thread.number, number, stored)
-        self.values.append({"thread": self.thread.number, "number": number, "body": stored, "crc": check})
-        return number
-
-    def caught(self, bare: Snapshot, number: int) -> None:
-        """Note the item of a message whose copies without an id may still come."""
-        for step in self.late:
-            self.index.learn_late(step, bare, number)
-
-    def intern(self, body: bytes) -> int:
-        """The number of a word, queued if it is new."""
-        number = self.index.words.get(body)
-        if number is None:
-            number = self.thread.next_word
-            self.thread.next_word = self.index.words_end = number + 1
-            check = checks.check_of(self.thread.number, number, body)
-            self.words.append({"thread": self.thread.number, "number": number, "body": body, "crc": check})
-            self.index.learn_word(number, body)
-        return number
-
-    def intern_pattern(self, body: bytes) -> int | None:
-        """`intern` for what repeats in most threads; None, where this thread has so many words that one more is not worth it."""
-        return self.intern(body) if len(self.index.words) < MAX_WORDS or body in self.index.words else None
-
-    def flush(self) -> Op[None]:
-        """Write what is queued."""
-        for statement, queue in ((sql.INSERT_ITEM, self.items), (sql.INSERT_VALUE, self.values), (sql.INSERT_WORD, self.words)):
-            if queue:
-                yield Batch(statement, tuple(queue))
-                queue.clear()
-
-
-def _sealed(columns: dict[str, Any]) -> dict[str, Any]:
-    """An item's columns with their check, and without what they imply."""
-    if columns["tokens"] == implied_tokens(columns["role"], columns["text"]):
-        columns["tokens"] = None
-    columns["crc"] = checks.item_check(columns["thread"], _CHECKED(columns))
-    return columns
 
 
 def catch_up(index: ThreadIndex, thread: ThreadRow, codec: Codec) -> Op[None]:
@@ -256,7 +58,7 @@ def load_items(index: ThreadIndex, codec: Codec, first: int, end: int, *, damage
     """
     thread = index.number
     rows = yield from fetch(sql.SELECT_ITEMS, thread=thread, low=first, high=end)
-    words = index.bodies
+    words, expected = index.bodies, index.expected
     changed = checks.changed_items(rows, thread)
     for count, row in enumerate(rows, start=1):
         shape = row[8]
@@ -269,7 +71,10 @@ def load_items(index: ThreadIndex, codec: Codec, first: int, end: int, *, damage
             if not damaged:
                 raise
             continue
-        index.learn_item(row[0] & NUMBER, packed, message_id)
+        number = row[0] & NUMBER
+        index.learn_item(number, packed, message_id)
+        if expected is not None:
+            expected.learn_item(number, row[1:] if message_id is None else None)
         if count % PAUSE_EVERY == 0:
             yield PAUSE
 
@@ -396,4 +201,7 @@ def _reload_named(index: ThreadIndex, codec: Codec, numbers: list[int], nameless
     """
     for position, number in enumerate(numbers):
         if number in index.unnamed and (position not in nameless or number in index.texts):
-            yield from load_items(index, codec, number, number + 1)
+            known = index.expected and index.expected.item(number)
+            where = {"thread": index.number, "number": number}
+            if known is None or (yield from fetch_one(sql.SELECT_ITEM_BODY, known, **where)) != known[0]:
+                yield from load_items(index, codec, number, number + 1)

@@ -15,12 +15,13 @@ from langmem_ext.errors import DamagedRow, cause, told
 from langmem_ext.interruption import pass_on
 from langmem_ext.messages.manifest import ranges_of
 from langmem_ext.storage import forget_statements as sql
-from langmem_ext.storage.checkpoint_ops import PRECEDING, WriteEntry, header_of, read_writes
+from langmem_ext.storage.checkpoint_ops import PRECEDING, header_of
 from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Op, Row, fetch, fetch_one
 from langmem_ext.storage.header import Header, ValueRef
 from langmem_ext.storage.ids import decode_id, readable
 from langmem_ext.storage.index import ThreadIndex
 from langmem_ext.storage.statements import SELECT_CHECKPOINT
+from langmem_ext.storage.write_ops import WriteEntry, read_writes
 from langmem_ext.types import Codec
 
 Place: TypeAlias = tuple[int, bytes]

@@ -13,15 +13,24 @@ from typing import Any, TypeAlias
 from langmem_ext.errors import DamagedRow, cause, told
 from langmem_ext.interruption import pass_on
 from langmem_ext.storage import statements as sql
-from langmem_ext.storage.checkpoint_ops import WriteEntry, header_of, read_writes
+from langmem_ext.storage.checkpoint_ops import header_of
 from langmem_ext.storage.dialect import label, scalar
-from langmem_ext.storage.effects import Op, Row, fetch, fetch_one, operation
+from langmem_ext.storage.effects import Op, Row, fetch, operation
 from langmem_ext.storage.header import Header, ValueRef
 from langmem_ext.storage.ids import decode_id, encode_id, readable
 from langmem_ext.storage.index import Indexes, ThreadIndex
-from langmem_ext.storage.lookup_ops import find_checkpoint, find_namespace, find_writes, learn_namespaces, read_value, read_word
+from langmem_ext.storage.lookup_ops import (
+    find_checkpoint,
+    find_namespace,
+    find_newest,
+    find_writes,
+    learn_namespaces,
+    read_value,
+    read_word,
+)
 from langmem_ext.storage.message_ops import read_messages
 from langmem_ext.storage.thread_ops import find_thread
+from langmem_ext.storage.write_ops import WriteEntry, read_writes
 from langmem_ext.types import Codec, DeltaHistory, PackedValue, StoredCheckpoint, StoredWrite, ThreadKey
 
 
@@ -54,16 +63,15 @@ def _look_up(
     key: ThreadKey, namespace: str, checkpoint_id: str | None, indexes: Indexes, codec: Codec
 ) -> Op[tuple[Reader, int, Row] | None]:
     """A reader for the thread, the namespace's number, and the row of the checkpoint, or of the newest; None where one is missing."""
-    thread = yield from find_thread(key)
+    thread = yield from find_thread(key, indexes)
     if thread is None:
         return None
     reader = Reader(key.id, indexes.of(thread.number, thread.generation, codec), codec)
-    space = yield from find_namespace(reader.index, namespace)
+    space = yield from find_namespace(reader.index, namespace, end=thread.next_namespace)
     if space is None:
         return None
-    where = {"thread": thread.number, "namespace": space}
     if checkpoint_id is None:
-        row = yield from fetch_one(sql.SELECT_LATEST_CHECKPOINT, **where)
+        row = yield from find_newest(reader.index, space)
     else:
         row = yield from find_checkpoint(reader.index, space, encode_id(checkpoint_id))
     return None if row is None else (reader, space, row)

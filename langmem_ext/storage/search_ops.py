@@ -25,9 +25,10 @@ from langmem_ext.storage.ids import encode_id
 from langmem_ext.storage.index import ThreadIndex
 from langmem_ext.storage.item_rows import decode_item, require_item
 from langmem_ext.storage.lookup_ops import read_word
-from langmem_ext.storage.message_ops import Writer, load_items
+from langmem_ext.storage.message_ops import load_items
 from langmem_ext.storage.rest import has_item
 from langmem_ext.storage.search_statements import row_key
+from langmem_ext.storage.writer import Writer
 from langmem_ext.types import Codec, Shown, Snapshot
 
 FORMAT: Final = "1"

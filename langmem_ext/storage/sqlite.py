@@ -68,6 +68,8 @@ class SqliteDriver:
         ConnectionInUse: The passed connection is inside a transaction.
     """
 
+    speculates = False
+
     def __init__(
         self,
         path: str = "",

@@ -86,9 +86,11 @@ TOKENS: Final = (
     + " END + 3) / 4 + 3)"
 )
 """An item's token count, also where its row does not say it."""
-ITEM_COLUMNS = f"{KEY}, message_id, role, name, text, tool_call_id, seconds, rest, shape, crc"
+ITEM_BODY: Final = "message_id, role, name, text, tool_call_id, seconds, rest, shape, crc"
+ITEM_COLUMNS = f"{KEY}, {ITEM_BODY}"
 SELECT_ITEMS = f"SELECT {ITEM_COLUMNS} FROM item WHERE {WITHIN} ORDER BY {KEY}"
 SELECT_ITEM = f"SELECT {ITEM_COLUMNS} FROM item WHERE {AT}"
+SELECT_ITEM_BODY = f"SELECT {ITEM_BODY} FROM item WHERE {AT}"
 SELECT_ITEM_TIMES = f"SELECT seconds FROM item WHERE {WITHIN} ORDER BY {KEY}"
 INSERT_ITEM = (
     f"INSERT INTO item ({PLACE}, message_id, role, name, text, tool_call_id, seconds, tokens, rest, shape, crc)"
@@ -97,12 +99,12 @@ INSERT_ITEM = (
 COMPLETE_ITEM = (
     "UPDATE item SET message_id = :message_id, role = :role, name = :name, tool_call_id = :tool_call_id, tokens = :tokens, rest = :rest,"
     " shape = :shape, crc = :crc"
-    f" WHERE {AT} AND role IS NULL AND rest IS NULL RETURNING {KEY}"
+    f" WHERE {AT} AND role IS NULL AND rest IS NULL RETURNING 1"
 )
 FIND_ITEM = f"SELECT {KEY} FROM item WHERE {WITHIN} AND message_id = :message_id"
 FIND_ITEM_OF_THREAD = f"SELECT {KEY} FROM item WHERE {OF_THREAD} AND message_id = :message_id"
 FIND_ITEMS = f"SELECT {KEY}, message_id FROM item WHERE {WITHIN} AND message_id IN ({{ids}}) ORDER BY {KEY}"
-NAME_ITEM = f"UPDATE item SET message_id = :message_id, crc = :crc WHERE {AT} AND message_id IS NULL RETURNING {KEY}"
+NAME_ITEM = f"UPDATE item SET message_id = :message_id, crc = :crc WHERE {AT} AND message_id IS NULL RETURNING 1"
 INSERT_VALUE = f"INSERT INTO value ({PLACE}, body, crc) VALUES ({PLACE_VALUES}, :body, :crc)"
 SELECT_VALUE = f"SELECT body, crc FROM value WHERE {AT}"
 

@@ -18,13 +18,14 @@ from langmem_ext.errors import LangmemExtError
 from langmem_ext.interruption import pass_on
 from langmem_ext.messages.manifest import ranges_of
 from langmem_ext.storage import stats_statements as sql
-from langmem_ext.storage.checkpoint_ops import header_of, read_writes
+from langmem_ext.storage.checkpoint_ops import header_of
 from langmem_ext.storage.compression import MARK, original_length
 from langmem_ext.storage.dialect import NUMBER
 from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Op, fetch, fetch_one, operation, operation_once
 from langmem_ext.storage.header import Header, ValueRef, Versions
 from langmem_ext.storage.index import ThreadIndex
 from langmem_ext.storage.lookup_ops import read_value, read_word
+from langmem_ext.storage.write_ops import read_writes
 
 Place: TypeAlias = tuple[int, bytes, bytes]
 """Namespace, checkpoint and task of a row of pending writes."""

@@ -65,7 +65,7 @@ def read_answers(key: ThreadKey, pick: Callable[[Snapshot], T | None], *, indexe
         ThreadNotFound: There is no such thread, or it is another owner's.
         DamagedRow: One of them is damaged.
     """
-    thread = yield from find_thread(key)
+    thread = yield from find_thread(key, indexes)
     if thread is None:
         raise ThreadNotFound(f"there is no thread {key.id!r}: list those that there are")
     index = indexes.of(thread.number, thread.generation, codec)

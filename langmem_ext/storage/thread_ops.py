@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from operator import attrgetter
+from typing import Final
 
 from langmem_ext.errors import DamagedRow, StorageError, ThreadNotFound
 from langmem_ext.messages.manifest import NUMBERS
 from langmem_ext.storage import statements as sql
 from langmem_ext.storage.clock import MINUTE_MS
 from langmem_ext.storage.effects import Op, Row, fetch_one
+from langmem_ext.storage.expectations import NONE
+from langmem_ext.storage.index import Indexes
 from langmem_ext.types import ThreadKey
 
 
@@ -37,6 +41,13 @@ class ThreadRow:
     titled: int
     indexed: int | None
 
+    def row(self) -> Row:
+        """The thread's row as it is read (`statements.SELECT_THREAD`)."""
+        return _COLUMNS(self)
+
+
+_COLUMNS: Final = attrgetter(*(field.name for field in fields(ThreadRow)))
+
 
 def _thread_of(row: Row, key: ThreadKey) -> ThreadRow:
     """The thread that a row describes.
@@ -50,9 +61,19 @@ def _thread_of(row: Row, key: ThreadKey) -> ThreadRow:
     return ThreadRow(*row)
 
 
-def find_thread(key: ThreadKey, *, lock: bool = False) -> Op[ThreadRow | None]:
-    """The thread; None where there is none, or it is not the caller's. `lock`: nobody else writes to it until the operation has ended."""
-    row = yield from fetch_one(sql.LOCK_OWN_THREAD if lock else sql.SELECT_OWN_THREAD, id=key.id, owner=key.owner)
+def find_thread(key: ThreadKey, indexes: Indexes | None = None, *, lock: bool = False) -> Op[ThreadRow | None]:
+    """The thread; None where there is none, or it is not the caller's.
+
+    Args:
+        key: The thread.
+        indexes: Know what is expected of it, and are told what it is.
+        lock: Nobody else is to write to it until the operation has ended.
+    """
+    known = None if indexes is None else indexes.row_of(key.id)
+    expected = None if known is None else (known,) if key.owner is None or key.owner == known[1] else NONE
+    row = yield from fetch_one(sql.LOCK_OWN_THREAD if lock else sql.SELECT_OWN_THREAD, expected, id=key.id, owner=key.owner)
+    if row is not None and indexes is not None:
+        indexes.keep_row(key.id, row)
     return None if row is None else _thread_of(row, key)
 
 
@@ -62,17 +83,20 @@ def find_number(key: ThreadKey, *, lock: bool = False) -> Op[int | None]:
     return None if row is None else int(row[0])
 
 
-def ensure_thread(key: ThreadKey, *, now: int) -> Op[ThreadRow]:
+def ensure_thread(key: ThreadKey, *, now: int, indexes: Indexes) -> Op[ThreadRow]:
     """The thread, made if there is none.
 
     Raises:
         ThreadNotFound: It belongs to another owner.
         StorageError: Another thread has its number.
     """
-    row = yield from fetch_one(sql.SELECT_THREAD, id=key.id)
+    known = indexes.row_of(key.id)
+    row = yield from fetch_one(sql.SELECT_THREAD, None if known is None else (known,), id=key.id)
+    new = False
     if row is None:
         times = {"now": now, "minute": now // MINUTE_MS, "second": now // 1000}
         row = yield from fetch_one(sql.INSERT_THREAD, id=key.id, owner=key.owner, **times)
+        new = row is not None
     if row is None:
         # Another process has made it meanwhile.
         row = yield from fetch_one(sql.SELECT_THREAD, id=key.id)
@@ -80,6 +104,7 @@ def ensure_thread(key: ThreadKey, *, now: int) -> Op[ThreadRow]:
         raise number_taken(key.id)
     if key.owner is not None and row[1] != key.owner:
         raise ThreadNotFound(f"there is no thread {key.id!r} for this owner: use an id of the owner's own")
+    indexes.keep_row(key.id, row, new=new)
     return _thread_of(row, key)
 
 

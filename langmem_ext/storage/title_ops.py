@@ -8,9 +8,10 @@ from typing import Final
 
 from langmem_ext.messages.manifest import Runs, ranges_of
 from langmem_ext.storage import statements as sql
-from langmem_ext.storage.effects import Op, fetch
+from langmem_ext.storage.effects import Op, execute
 from langmem_ext.storage.header import ValueRef, longest_runs
-from langmem_ext.storage.message_ops import Writer, load_items
+from langmem_ext.storage.message_ops import load_items
+from langmem_ext.storage.writer import Writer
 
 FIRST: Final = 16
 """Messages at the beginning of a list among which a thread's first prompt is looked for."""
@@ -63,7 +64,8 @@ def _follow_prompt(writer: Writer, runs: Runs, titled: int) -> Op[None]:
         if packed is not None and codec.id_of(packed) == message_id:
             title = codec.title_of(packed)
             params = {"title": title, "titled_by": None if title is None else number}
-            yield from fetch(sql.RETITLE, thread=writer.thread.number, before=titled, **params)
+            yield from execute(sql.RETITLE, thread=writer.thread.number, before=titled, **params)
+            writer.thread.untitled, writer.thread.titled = int(title is None), 0 if title is None else number + 1
             return
 
 

@@ -9,12 +9,13 @@ from typing import TypeAlias
 
 from langmem_ext.storage import statements
 from langmem_ext.storage import transfer_statements as sql
-from langmem_ext.storage.checkpoint_ops import put_checkpoint, put_writes, read_writes
+from langmem_ext.storage.checkpoint_ops import put_checkpoint
 from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Op, fetch, fetch_one, operation
 from langmem_ext.storage.ids import decode_id
 from langmem_ext.storage.index import Indexes
 from langmem_ext.storage.lookup_ops import learn_namespaces
 from langmem_ext.storage.thread_ops import find_thread
+from langmem_ext.storage.write_ops import put_writes, read_writes
 from langmem_ext.types import Codec, PackedCheckpoint, PackedWrite, ThreadKey
 
 
@@ -79,7 +80,7 @@ def _store_writes(key: ThreadKey, moved: Moved, indexes: Indexes, codec: Codec) 
 @operation
 def stored(key: ThreadKey, *, indexes: Indexes, codec: Codec) -> Op[Places]:
     """The checkpoints of a thread that are there, each with its pending writes."""
-    thread = yield from find_thread(key)
+    thread = yield from find_thread(key, indexes)
     if thread is None:
         return {}
     index = indexes.of(thread.number, thread.generation, codec)
