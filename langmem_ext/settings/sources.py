@@ -25,7 +25,7 @@ FILE: Final = "langmem.yaml"
 SECTION: Final = "memory"
 """The one key that a file may have instead: with all settings below it."""
 
-NOT_SETTINGS: Final = frozenset({f"{PREFIX}{name}" for name in ("EXAMPLES", "SHOP_DB", "SHRINK", "SOAK", "TEST_POSTGRES")})
+NOT_SETTINGS: Final = frozenset({f"{PREFIX}{name}" for name in ("EXAMPLES", "POSTGRES", "SHOP_DB", "SHRINK", "SOAK")})
 """Variables of the example shop and of this project's tests."""
 
 Fields: TypeAlias = Mapping[str, FieldInfo]
