@@ -39,6 +39,7 @@ from benchmarks.proxy import ProxyApart
 from benchmarks.shape import summary
 from benchmarks.text import SHORT, dialogue, humans, replies
 from benchmarks.wire import Counts
+from langmem_ext import DeltaSaver
 
 SERVER = "postgresql://postgres@127.0.0.1:5432/postgres"
 POOL = 10
@@ -89,6 +90,8 @@ def _async_postgres_saver(*, checked: bool = False) -> Callable[[str], AbstractA
 
 
 CONTENDERS = {
+    "DeltaSaver": Contender(DeltaSaver.from_conn_string),
+    "DeltaSaver, async": Contender(DeltaSaver.from_conn_string, on_loop=True),
     "PostgresSaver": Contender(_postgres_saver),
     "AsyncPostgresSaver": Contender(_async_postgres_saver(), on_loop=True),
     "AsyncPostgresSaver, checked": Contender(_async_postgres_saver(checked=True), on_loop=True),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import random
-import re
 import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
@@ -24,7 +23,7 @@ from langgraph.checkpoint.base import (
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from langmem_ext.codec import MessageCodec, codec_of
-from langmem_ext.errors import HeadConflict, InvalidInput, ThreadNotFound
+from langmem_ext.errors import HeadConflict, ThreadNotFound
 from langmem_ext.forgetting import ForgettingSaver
 from langmem_ext.labels import EXPECTED_HEAD
 from langmem_ext.log import MessageLog, owner_key, thread_key
@@ -33,10 +32,12 @@ from langmem_ext.packing import (
     ListedCheckpoint,
     config_of,
     follows_head,
-    is_scalar,
+    is_small,
     load_checkpoint,
     load_history,
+    matches,
     pack_checkpoint,
+    split_filter,
     texts_of,
 )
 from langmem_ext.retention import Retention
@@ -47,12 +48,10 @@ from langmem_ext.storage.effects import Operation
 from langmem_ext.storage.header import MINOR_DIGITS, next_version
 from langmem_ext.storage.sqlite import Synchronous
 from langmem_ext.telemetry import Emitter, Sink
-from langmem_ext.types import PackedWrite, ThreadKey
+from langmem_ext.types import PackedWrite, StoredCheckpoint, ThreadKey
 
 PAGE: Final = 32
 """Checkpoints that a list reads at a time; no lock is held between pages."""
-
-_PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]*")
 
 
 class DeltaSaver(ForgettingSaver):
@@ -233,29 +232,39 @@ class DeltaSaver(ForgettingSaver):
         Raises:
             HeadConflict: The config names an `expected_head`, and another checkpoint is the newest.
         """
-        return self._get_tuple(config)
+        op = self._get(config)
+        return None if op is None else self._load(config, self.log.run(op, write=False))
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """Async twin of `get_tuple`."""
-        return await self.log.driver.acall(lambda: self._get_tuple(config))
+        op = self._get(config)
+        if op is None:
+            return None
+        stored = await self.log.arun(op, write=False)
+        if stored is None or is_small(stored):
+            return self._load(config, stored)
+        return await self.log.driver.acall(lambda: self._load(config, stored))
 
-    def _get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+    def _get(self, config: RunnableConfig) -> Operation[StoredCheckpoint | None] | None:
+        """The operation that reads what the config names; None where it names what nobody may see."""
         key = self._key_to_read(config)
         if key is None:
             return None
         configurable = config["configurable"]
-        checkpoint_id = configurable.get("checkpoint_id")
-        op = read_ops.get_checkpoint(
-            key, configurable.get("checkpoint_ns", ""), checkpoint_id or None, indexes=self.log.indexes, codec=self.codec
-        )
-        stored = self.log.run(op, write=False)
-        if follows_head(config) and not checkpoint_id:
+        namespace, checkpoint_id = configurable.get("checkpoint_ns", ""), configurable.get("checkpoint_id") or None
+        return read_ops.get_checkpoint(key, namespace, checkpoint_id, indexes=self.log.indexes, codec=self.codec)
+
+    def _load(self, config: RunnableConfig, stored: StoredCheckpoint | None) -> CheckpointTuple | None:
+        """The objects of what was read; raises where it is not the head that the config expects."""
+        configurable = config["configurable"]
+        asked = bool(configurable.get("checkpoint_id"))
+        if follows_head(config) and not asked:
             expected, found = configurable[EXPECTED_HEAD] or None, stored.id if stored is not None else None
             if expected != found:
-                raise HeadConflict(key.id, expected, found)
+                raise HeadConflict(thread_key(configurable.get("thread_id")), expected, found)
         if stored is None:
             return None
-        return load_checkpoint(self.codec, stored, configurable["thread_id"], config if checkpoint_id else None)
+        return load_checkpoint(self.codec, stored, configurable["thread_id"], config if asked else None)
 
     def list(
         self,
@@ -283,7 +292,7 @@ class DeltaSaver(ForgettingSaver):
             page, cursor = self.log.run(self._page(query, cursor, left, filter), write=False)
             for stored in page:
                 found = ListedCheckpoint(self.codec, stored, stored.thread)
-                if left > 0 and _matches(found.metadata, filter):
+                if left > 0 and matches(found.metadata, filter):
                     left -= 1
                     yield found
             if cursor is None:
@@ -305,7 +314,7 @@ class DeltaSaver(ForgettingSaver):
             page, cursor = await self.log.arun(self._page(query, cursor, left, filter), write=False)
             for stored in page:
                 found = ListedCheckpoint(self.codec, stored, stored.thread)
-                if left > 0 and _matches(found.metadata, filter):
+                if left > 0 and matches(found.metadata, filter):
                     left -= 1
                     yield found
             if cursor is None:
@@ -319,11 +328,7 @@ class DeltaSaver(ForgettingSaver):
 
     def _query(self, config: RunnableConfig | None, filter: dict[str, Any] | None, before: RunnableConfig | None) -> read_ops.Query | None:
         """What is asked for; None if nothing can be found."""
-        for name in filter or {}:
-            if not isinstance(name, str) or not _PLAIN_NAME.fullmatch(name):
-                raise InvalidInput(f"a metadata filter's key must be a plain name (letters, digits, '_', '-', '.'), not {name!r}")
-        plain = {name: value for name, value in (filter or {}).items() if is_scalar(value)}
-        step = plain.pop("step", None)
+        plain, step = split_filter(filter or {})
         key = ThreadKey("", self.owner) if config is None else self._key_to_read(config)
         if key is None:
             return None
@@ -335,7 +340,7 @@ class DeltaSaver(ForgettingSaver):
             checkpoint_id=configurable.get("checkpoint_id") or None,
             before=before["configurable"].get("checkpoint_id") if before else None,
             labels=plain,
-            step=step if type(step) is int else None,
+            step=step,
         )
 
     def get_delta_channel_history(self, *, config: RunnableConfig, channels: Sequence[str]) -> Mapping[str, DeltaChannelHistory]:
@@ -392,7 +397,3 @@ class DeltaSaver(ForgettingSaver):
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         await self.aclose()
-
-
-def _matches(metadata: CheckpointMetadata, filter: dict[str, Any] | None) -> bool:
-    return not filter or all(metadata.get(name) == value for name, value in filter.items())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import random
 import sqlite3
@@ -14,7 +13,7 @@ from uuid import UUID
 from langgraph.checkpoint.base import LATEST_VERSION
 from langgraph.checkpoint.base.id import uuid6
 
-from langmem_ext.errors import InvalidInput, InvalidThreadId, StorageUnavailable
+from langmem_ext.errors import InvalidInput, InvalidThreadId, MissingExtra, StorageUnavailable
 from langmem_ext.storage import compression
 from langmem_ext.storage.clock import now_ms
 from langmem_ext.storage.driver import Driver
@@ -54,6 +53,7 @@ class MessageLog:
         self.driver = driver
         self.indexes = Indexes(cache_bytes // 2, compress=compress, speculates=driver.speculates)
         self.templates = TemplateCache(cache_bytes // 2)
+        driver.share(self.indexes)
         driver.on_rollback(self.indexes.forget)
         self.indexes.on_drop(self.templates.forget)
 
@@ -71,8 +71,9 @@ class MessageLog:
 
         Args:
             url: A path, `:memory:`, `sqlite:///path` (four slashes for an absolute path; with `?mode=ro` behind it, the database must be
-                there and is only read), or an open `sqlite3` connection.
+                there and is only read), `postgresql://user@host/name` (extra `postgres`), or an open `sqlite3` connection.
             synchronous: `full`: what was acknowledged survives power loss. `normal`: it survives a killed process, and commits cost less.
+                PostgreSQL always does the first.
             cache_bytes: How much of the threads lately used may be held in memory.
             compress: Compress what is written from now on, where that saves a tenth. Each row says by itself whether it is compressed, so
                 the option may change at any time; what is compressed is not readable in the `sqlite3` shell.
@@ -89,6 +90,8 @@ class MessageLog:
             compression.require()  # before there is a file
         if isinstance(url, sqlite3.Connection):
             return cls(SqliteDriver(connection=url, synchronous=synchronous), cache_bytes=cache_bytes, compress=compress)
+        if is_server(url):
+            return cls(_server_driver(url), cache_bytes=cache_bytes, compress=compress)
         path, read_only = sqlite_path(url)
         driver = SqliteDriver(path, synchronous=synchronous, read_only=read_only, own=own)
         return cls(driver, cache_bytes=cache_bytes, compress=compress)
@@ -150,7 +153,9 @@ class MessageLog:
 
     async def aclose(self) -> None:
         """Async twin of `close`."""
-        await asyncio.to_thread(self.close)
+        await self.driver.aclose()
+        self.indexes.forget()
+        self.templates.forget()
 
 
 def _advance(steps: Generator[None, None, T]) -> T | None:
@@ -166,6 +171,19 @@ def _advance(steps: Generator[None, None, T]) -> T | None:
 _READ_ONLY = "?mode=ro"
 
 
+def is_server(url: object) -> bool:
+    """Whether a URL names a PostgreSQL database."""
+    return isinstance(url, str) and url.startswith(("postgresql://", "postgres://"))
+
+
+def _server_driver(url: str) -> Driver:
+    try:
+        from langmem_ext.storage.postgres.driver import PostgresDriver  # noqa: PLC0415 (an extra)
+    except ImportError as error:
+        raise MissingExtra("a PostgreSQL database", "postgres") from error
+    return PostgresDriver(url)
+
+
 def existing(url: str, *, read_only: bool) -> str:
     """The URL of a database that is there.
 
@@ -173,6 +191,8 @@ def existing(url: str, *, read_only: bool) -> str:
         InvalidInput: The URL names no database that this package knows.
         StorageUnavailable: There is no such file.
     """
+    if is_server(url):
+        return f"{url}{'&' if '?' in url else '?'}mode={'ro' if read_only else 'rw'}"
     path, asked = sqlite_path(url)
     if path == ":memory:" or not os.path.exists(path):
         raise StorageUnavailable(f"there is no database {path}: give the path of one")
@@ -191,10 +211,10 @@ def sqlite_path(url: str) -> tuple[str, bool]:
     if url == ":memory:" or "://" not in url:
         return url, False
     scheme, _, rest = url.partition("://")
-    if scheme.startswith("postgres"):
-        raise StorageUnavailable("PostgreSQL is not supported by this release: use a path or 'sqlite:///memory.db'")
     if scheme != "sqlite":
-        raise InvalidInput(f"there is no database of kind {scheme!r}: use a path, ':memory:' or 'sqlite:///memory.db'")
+        raise InvalidInput(
+            f"there is no database of kind {scheme!r} here: use a path, ':memory:', 'sqlite:///memory.db' or a postgresql:// URL"
+        )
     path = rest.removeprefix("/").removesuffix(_READ_ONLY)
     return path or ":memory:", rest.endswith(_READ_ONLY)
 

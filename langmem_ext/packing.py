@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Collection, Iterator
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cached_property, partial
 from typing import Any, Final, TypeVar, cast
 
@@ -20,7 +21,7 @@ from langgraph.checkpoint.base import (
 from langgraph.checkpoint.serde.types import RESUME
 
 from langmem_ext.codec import MessageCodec, Texts
-from langmem_ext.errors import DamagedRow, cause, told
+from langmem_ext.errors import DamagedRow, InvalidInput, cause, told
 from langmem_ext.interruption import pass_on
 from langmem_ext.labels import EXPECTED_HEAD, metadata_of
 from langmem_ext.messages.text import column_text
@@ -36,6 +37,14 @@ INPUT_CHANNEL: Final = "__start__"
 
 MESSAGES_CHANNEL: Final = "messages"
 """The channel of LangGraph's own `MessagesState`: a bare text written to it becomes a message."""
+
+SMALL: Final = 64
+"""Messages of a checkpoint that is loaded on an event loop itself."""
+
+SMALL_BYTES: Final = 32 * 1024
+"""Bytes of its other values."""
+
+_PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]*")
 
 _SCALARS: Final = (str, bool, int)
 
@@ -112,6 +121,31 @@ def texts_of(channel: str) -> Texts:
     if channel == RESUME:
         return "all"
     return "messages" if channel == MESSAGES_CHANNEL else "written"
+
+
+def split_filter(wanted: Mapping[str, Any]) -> tuple[dict[str, Any], int | None]:
+    """The scalars that a list's filter asks for, and the step: what the database compares.
+
+    Raises:
+        InvalidInput: A key is no plain name.
+    """
+    for name in wanted:
+        if not isinstance(name, str) or not _PLAIN_NAME.fullmatch(name):
+            raise InvalidInput(f"a metadata filter's key must be a plain name (letters, digits, '_', '-', '.'), not {name!r}")
+    plain = {name: value for name, value in wanted.items() if is_scalar(value)}
+    step = plain.pop("step", None)
+    return plain, step if type(step) is int else None
+
+
+def matches(metadata: Mapping[str, Any], wanted: Mapping[str, Any] | None) -> bool:
+    """Whether metadata holds all that a list's filter asks for."""
+    return not wanted or all(metadata.get(name) == value for name, value in wanted.items())
+
+
+def is_small(stored: StoredCheckpoint) -> bool:
+    """Whether to load a checkpoint takes no time to speak of, on an event loop."""
+    values = [*stored.values.values(), *(write.value for write in stored.writes)]
+    return sum(len(value.messages) for value in values) <= SMALL and sum(len(value.body or b"") for value in values) <= SMALL_BYTES
 
 
 def load_checkpoint(codec: MessageCodec, stored: StoredCheckpoint, thread_id: Any, config: RunnableConfig | None = None) -> CheckpointTuple:

@@ -17,7 +17,7 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from langmem_ext.codec import ForeignCodec, MessageCodec, codec_of, collector_paused
 from langmem_ext.errors import InvalidInput, ThreadNotFound
-from langmem_ext.log import MessageLog, sqlite_path
+from langmem_ext.log import MessageLog, is_server, sqlite_path
 from langmem_ext.moving import BATCH_BYTES, Moving, Tally
 from langmem_ext.serde import DataSerializer
 from langmem_ext.storage import transfer_ops
@@ -235,9 +235,9 @@ class _Import:
         if self._compress and not isinstance(self._target, str):
             raise InvalidInput("the target is open already, so it is not for the import to compress it: open it with compress=True")
         same = "source and target are the same file: give the target a name of its own"
-        if isinstance(self._target, str) and str(Path(sqlite_path(self._target)[0]).resolve()) == str(file.path):
-            raise InvalidInput(same)
         if isinstance(self._target, str):
+            if not is_server(self._target) and str(Path(sqlite_path(self._target)[0]).resolve()) == str(file.path):
+                raise InvalidInput(same)
             return MessageLog.open(self._target, compress=self._compress, own=self._own)
         log = MessageLog.of(self._target)
         if getattr(log.driver, "path", None) == str(file.path):

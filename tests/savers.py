@@ -18,6 +18,7 @@ from langgraph.checkpoint.base import (
     DeltaChannelHistory,
 )
 from langgraph.checkpoint.memory import InMemorySaver
+from postgres.server import SHARED
 
 from langmem_ext import DeltaSaver
 
@@ -42,9 +43,15 @@ class Backend:
     compress: bool = False
 
 
+def new_schema(folder: Path) -> str:
+    """A database of the test's own on PostgreSQL; skips the test where there is no server."""
+    return f"{SHARED.database().url}?schema={SHARED.new_schema()}"
+
+
 BACKENDS = (
     Backend("memory", survives_close=False, new_url=lambda folder: ":memory:"),
     Backend("file", survives_close=True, new_url=lambda folder: str(folder / f"{uuid4().hex}.db")),
+    Backend("postgres", survives_close=True, new_url=new_schema),
 )
 COMPRESSED = Backend("compressed", survives_close=True, new_url=lambda folder: str(folder / f"{uuid4().hex}.db"), compress=True)
 

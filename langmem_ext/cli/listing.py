@@ -24,7 +24,7 @@ from langmem_ext.cli.outcome import require_yes
 from langmem_ext.cli.terminal import COLOURS
 from langmem_ext.cli.thread import line_of
 from langmem_ext.errors import InvalidInput, StorageUnavailable, ThreadNotFound
-from langmem_ext.log import MessageLog, existing, owner_key, sqlite_path
+from langmem_ext.log import MessageLog, existing, is_server, owner_key, sqlite_path
 from langmem_ext.settings.model import Settings
 from langmem_ext.threads import Threads
 from langmem_ext.types import ThreadInfo
@@ -54,6 +54,8 @@ def there(url: str, *, read_only: bool) -> str:
         StorageUnavailable: There is none.
         InvalidInput: The URL names none.
     """
+    if is_server(url):
+        return existing(url, read_only=read_only)
     path, _ = sqlite_path(url)
     if Path(path).is_dir():
         raise StorageUnavailable(f"{path} is a folder: name a database in it (--db)")

@@ -16,7 +16,7 @@ import typer
 from langmem_ext.cli.control_characters import escaped, json_line, printable
 from langmem_ext.cli.listing import counted, find, opened, settings_for
 from langmem_ext.errors import InvalidInput, LangmemExtError
-from langmem_ext.log import MessageLog, sqlite_path
+from langmem_ext.log import MessageLog, is_server, sqlite_path
 from langmem_ext.places import Place
 from langmem_ext.thread_export import Format
 from langmem_ext.threads import Threads
@@ -93,8 +93,8 @@ def import_with(db: str | None, owner: str | None, source: str, *, keep_ids: boo
     if source != "-" and "://" not in source and not Path(source).is_file():
         raise InvalidInput(f"there is no file {source}: name one that `langmem-ext threads export` wrote")
     settings = settings_for(db, owner)
-    path, _ = sqlite_path(settings.storage_path)
-    there = path == ":memory:" or Path(path).exists()
+    path = "" if is_server(settings.storage_path) else sqlite_path(settings.storage_path)[0]
+    there = path in {"", ":memory:"} or Path(path).exists()
     try:
         log = MessageLog.open(settings.storage_path, synchronous=settings.synchronous, compress=settings.compress, own=True)
         with closing(log):

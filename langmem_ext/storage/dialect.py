@@ -83,6 +83,9 @@ ONWARD: Final = "[onward]"
 """Rows of pending writes up to a checkpoint's, and from them on, in the order of their keys. SQLite looks into other threads too, where a
 flipped bit may have taken a row; PostgreSQL keeps to one thread, which may stand on a machine of its own."""
 
+HAS_SEARCH: Final = "[has search]"
+"""Where a row is found if the database can be searched."""
+
 # -- functions and operators -------------------------------------------------------------------------------------------------------------
 
 UNINDEXED: Final = "[+]"
@@ -178,6 +181,7 @@ SQLITE: Final = Dialect(
         "behind": "key > (:thread << 32) + :after AND key <= :thread << 32 | 4294967295",
         "item of thread": "item.key BETWEEN thread.number << 32 AND thread.number << 32 | 4294967295",
         "row thread": "key >> 32",
+        "has search": "pragma_module_list WHERE name = 'fts5'",
         "from thread": "key >= max(:first, -2147483648) << 32 ORDER BY key",
         "of id": "id = :id",
         "new thread": "id",
@@ -255,6 +259,7 @@ def postgres(schema: str = DEFAULT_SCHEMA) -> Dialect:
         "behind": "thread = :thread AND number > :after",
         "item of thread": "item.thread = thread.number",
         "row thread": "thread",
+        "has search": "(SELECT) AS nothing WHERE FALSE",
         "from thread": "thread >= :first ORDER BY thread",
         "of id": "number = :id_number AND id = :id",
         "new thread": "number, id, generation",

@@ -7,6 +7,7 @@ from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Protocol, TypeVar
 
 from langmem_ext.storage.effects import Operation
+from langmem_ext.storage.index import Indexes
 
 T = TypeVar("T")
 
@@ -36,6 +37,9 @@ class Driver(Protocol):
 
     async def acall(self, function: Callable[[], T]) -> T:
         """Run `function` off the event loop, where `arun` runs operations: an operation and its decoding in one hop."""
+
+    def share(self, indexes: Indexes) -> None:
+        """Have what operations work with known here: where several are on their way at a time, each has threads of its own."""
 
     def on_rollback(self, forget: Callable[[], None]) -> None:
         """Have `forget` called, before anything else runs, whenever an operation has failed."""

@@ -44,13 +44,15 @@ def open_index() -> Op[None]:
     """Make the index if it is not there: empty, and every thread is still to be filled in.
 
     Raises:
-        SearchUnavailable: This SQLite has no FTS5.
+        SearchUnavailable: The database cannot be searched.
     """
     state = yield from read_state()
     if state.get("search") == FORMAT:
         return
     if not (yield from fetch(sql.HAS_FTS5)):
-        raise SearchUnavailable("this SQLite was built without FTS5, which the search needs: use a Python whose sqlite3 has it")
+        raise SearchUnavailable(
+            "this database cannot be searched: SQLite needs FTS5, so use a Python whose sqlite3 has it; PostgreSQL is not searched yet"
+        )
     yield from drop_index()
     for statement in sql.CREATE:
         yield from fetch(statement)

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Any, Final, Generic, TypeVar
 
+from langmem_ext.errors import StorageUnavailable
 from langmem_ext.storage.effects import Operation
 
 T = TypeVar("T")
@@ -81,16 +82,23 @@ def settle(jobs: Iterable[Job[Any]]) -> None:
             waiting.setdefault(job.future.get_loop(), []).append(job)
     for loop, told in waiting.items():
         try:
-            loop.call_soon_threadsafe(_resolve, told)
+            loop.call_soon_threadsafe(resolve, told)
         except RuntimeError:  # its loop is closed: nobody waits any more
             continue
 
 
-def _resolve(jobs: Iterable[Job[Any]]) -> None:
+def resolve(jobs: Iterable[Job[Any]]) -> None:
+    """Tell those of one event loop, on it."""
     for job in jobs:
+        job.done = True
         if job.future is None or job.future.done():  # its task was cancelled
             continue
         if job.error is not None:
             job.future.set_exception(job.error)
         else:
             job.future.set_result(job.result)
+
+
+def interrupted() -> StorageUnavailable:
+    """What the others are told when who carries out their operations is interrupted: that is its own affair."""
+    return StorageUnavailable("the operation was interrupted before it was stored: try again")

@@ -156,4 +156,9 @@ def _byte_of(thread_id: str, kind: int) -> bytes:
 
 def _give_up_after(deadline: float, thread_id: str, wait: float) -> None:
     if time.monotonic() >= deadline:
-        raise ThreadBusy(f"thread {thread_id!r} is being driven by another caller (waited {wait:g} s): try again when its turn has ended")
+        raise thread_busy(thread_id, wait)
+
+
+def thread_busy(thread_id: str, wait: float) -> ThreadBusy:
+    """Who holds a lease has not given it back."""
+    return ThreadBusy(f"thread {thread_id!r} is being driven by another caller (waited {wait:g} s): try again when its turn has ended")

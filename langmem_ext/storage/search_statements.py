@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from langmem_ext.storage.dialect import AT, KEY, KEY_BITS, WITHIN
+from langmem_ext.storage.dialect import AT, HAS_SEARCH, KEY, KEY_BITS, WITHIN
 from langmem_ext.storage.statements import ITEM_COLUMNS
 
 
@@ -38,7 +38,7 @@ DROP: Final = (
     "UPDATE thread SET indexed = NULL WHERE indexed IS NOT NULL",
     "DELETE FROM setting WHERE name IN ('search', 'search_backfill', 'search_stale')",
 )
-HAS_FTS5 = "SELECT 1 FROM pragma_module_list WHERE name = 'fts5'"
+HAS_FTS5 = f"SELECT 1 FROM {HAS_SEARCH}"
 SELECT_STATE = "SELECT name, value FROM setting WHERE name IN ('search', 'search_backfill', 'search_stale')"
 SET_STATE = "INSERT INTO setting (name, value) VALUES (:name, :value) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
 CLEAR_STATE = "DELETE FROM setting WHERE name = :name AND value = coalesce(:value, value)"

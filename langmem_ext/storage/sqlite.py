@@ -35,7 +35,8 @@ from langmem_ext.storage.connection import (
 )
 from langmem_ext.storage.dialect import SQLITE
 from langmem_ext.storage.effects import Batch, Effect, Operation, Rows, Statement
-from langmem_ext.storage.group import Job, Queue, settle
+from langmem_ext.storage.group import Job, Queue, interrupted, settle
+from langmem_ext.storage.index import Indexes
 from langmem_ext.storage.lease import FileLeases, Leases
 from langmem_ext.storage.migrate import migrate, pending, read_rows, refuse_others
 
@@ -232,9 +233,7 @@ class SqliteDriver:
             known.__cause__ = error
             return known
         # Who interrupts a thread interrupts that thread alone, not those whose operations it carries out.
-        return (
-            error if isinstance(error, Exception) else StorageUnavailable("the operation was interrupted before it was stored: try again")
-        )
+        return error if isinstance(error, Exception) else interrupted()
 
     def _drive(self, op: Operation[T]) -> T:
         steps = iter(op)
@@ -289,6 +288,9 @@ class SqliteDriver:
                 if not is_busy(error) or time.monotonic() > deadline:
                     raise
             time.sleep(random.uniform(0.001, 0.02))
+
+    def share(self, indexes: Indexes) -> None:
+        """Nothing more: one operation is on its way at a time."""
 
     def on_rollback(self, forget: Callable[[], None]) -> None:
         """Have `forget` called whenever an operation has failed, before the next begins."""

@@ -296,7 +296,7 @@ def foreign_out_of_place(modules: Mapping[str, ast.Module]) -> list[str]:
         top = one.target.split(".")[0]
         if one.own or top in sys.stdlib_module_names or not covered(one.importer, STANDARD_LIBRARY_ONLY):
             continue
-        if top not in NEEDS_A_DRIVER.get(one.importer, frozenset()):
+        if not any(covered(one.importer, {home}) and top in packages for home, packages in NEEDS_A_DRIVER.items()):
             found.append(str(one))
     return found
 
@@ -311,7 +311,7 @@ def not_declared(modules: Mapping[str, ast.Module], core: frozenset[str], extras
             continue
         names = {_normal(name) for name in homes.get(top, [top])}
         at_the_edge = one.lazy or one.for_types or rank_of(one.importer) == 0 or one.importer.endswith(".middleware")
-        if not names & core and not (names & extras and (at_the_edge or covered(one.importer, OPTIONAL))):
+        if not names & core and not (names & extras and (at_the_edge or covered(one.importer, OPTIONAL | NEEDS_A_DRIVER.keys()))):
             found.append(f"{one}, of no dependency that is always installed")
     return found
 

@@ -12,6 +12,7 @@ from forgotten import rows
 
 from langmem_ext import DeltaSaver, Threads
 from langmem_ext.storage.checks import moved
+from langmem_ext.storage.dialect import KEY, NUMBER, ROW_THREAD
 from langmem_ext.storage.transit_statements import TABLES, THREAD_COLUMNS
 
 
@@ -20,12 +21,12 @@ def rows_of(saver: DeltaSaver, thread: str) -> dict[str, list[tuple[Any, ...]]]:
     [(number, *own)] = rows(saver, f"SELECT number, {', '.join(THREAD_COLUMNS)} FROM thread WHERE id = '{thread}'")
     found: dict[str, list[tuple[Any, ...]]] = {"thread": [tuple(own)]}
     for table in TABLES:
-        where = f"key >> 32 = {number}" if table.placed else f"thread = {number}"
+        where = f"{ROW_THREAD if table.placed else 'thread'} = {number}"
         crc = table.columns.index("crc")
-        key = ("key",) if table.placed else table.columns[1 : 1 + table.keys]
-        columns = ", ".join(("key & 4294967295", *table.columns[2:]) if table.placed else table.columns[1:])
+        key = (KEY,) if table.placed else table.columns[1 : 1 + table.keys]
+        columns = ", ".join((KEY, *table.columns[2:]) if table.placed else table.columns[1:])
         found[table.name] = [
-            (*row[: crc - 1], moved(row[crc - 1], -number), *row[crc:])
+            (row[0] & NUMBER if table.placed else row[0], *row[1 : crc - 1], moved(row[crc - 1], -number), *row[crc:])
             for row in rows(saver, f"SELECT {columns} FROM {table.name} WHERE {where} ORDER BY {', '.join(key)}")
         ]
     return found

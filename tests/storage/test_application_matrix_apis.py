@@ -32,6 +32,8 @@ from pydantic import BaseModel
 from samples import Address, Mood, Order, Point, ShoutedMessage
 from savers import Backend, Mode
 
+from langmem_ext.log import is_server
+
 scenarios = Scenarios()
 
 
@@ -292,7 +294,8 @@ async def a_store_beside_it(app: Application) -> None:
         return {"log": facts(store), "messages": [("ai", "noted")]}
 
     # In the same file, where there is one: its tables are its own.
-    with closing(sqlite3.connect(getattr(app.shelf, "url", ":memory:"), check_same_thread=False, isolation_level=None)) as connection:
+    url = getattr(app.shelf, "url", ":memory:")
+    with closing(sqlite3.connect(":memory:" if is_server(url) else url, check_same_thread=False, isolation_level=None)) as connection:
         store = SqliteStore(connection)
         store.setup()
         graph = app.compiled(StateGraph(State).add_node("remember", app.node(remember)).add_edge(START, "remember"), store=store)

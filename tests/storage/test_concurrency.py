@@ -6,6 +6,7 @@ import asyncio
 import random
 import sqlite3
 import threading
+import time
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -14,6 +15,7 @@ from itertools import cycle
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from comparison import Names
 from forgotten import assert_sound, rows
@@ -22,6 +24,7 @@ from savers import Backend, Calls, Mode, Shelf, run_without_loop
 from turns import Turn, assert_readable, config_of, store, turns
 
 from langmem_ext import HeadConflict, StorageError, ThreadNotFound
+from langmem_ext.log import is_server
 from langmem_ext.storage.effects import PAUSE, Op, Statement, operation
 from langmem_ext.storage.group import Job
 from langmem_ext.storage.sqlite import SqliteDriver
@@ -124,11 +127,12 @@ class HalfDoneError(Exception):
 
 
 @operation
-def half(statement: str) -> Op[None]:
-    """An operation that fails when it has changed something."""
+def half(statement: str | None = None) -> Op[None]:
+    """An operation that fails when it has changed something: by itself, or because the database refuses a statement."""
     yield Statement("UPDATE thread SET title = 'half done'", {})
+    if statement is None:
+        raise HalfDoneError
     yield Statement(statement, {})
-    raise HalfDoneError
 
 
 async def fail(calls: Calls, saver: Any, turn: Turn, how: str) -> None:
@@ -147,7 +151,7 @@ async def fail(calls: Calls, saver: Any, turn: Turn, how: str) -> None:
                 await calls.call(saver, "put_writes", turn.stored, [*turn.writes, ("bad", threading.Lock())], turn.task)
         case "half done":
             with pytest.raises(HalfDoneError):
-                await calls.call(saver.log, "run", half("SELECT 1"), write=True)
+                await calls.call(saver.log, "run", half(), write=True)
         case "refused by the database":
             with pytest.raises(StorageError):
                 await calls.call(saver.log, "run", half("INSERT INTO nowhere VALUES (1)"), write=True)
@@ -214,6 +218,9 @@ async def cancelled(work: Any, pauses: int, seconds: float) -> bool:
     return False
 
 
+OPEN = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND state ^@ 'idle in'"
+
+
 async def test_cancelling_a_write_at_any_point_leaves_no_transaction_and_no_half(backend: Backend, folder: Path) -> None:
     shelf, calls, chance = Shelf(backend, "async", folder), Calls("async"), random.Random(20240506)
     saver, names = shelf.saver, Names(keep=True)
@@ -242,13 +249,19 @@ async def test_cancelling_a_write_at_any_point_leaves_no_transaction_and_no_half
         assert found == names.checkpoint(reference.get_tuple(turn.stored)) or (writes_cut and found == whole)
         cut += put_cut + writes_cut
         if backend.survives_close:
-            assert_nobody_holds_the_lock(shelf.url)
+            await assert_nobody_holds_the_lock(shelf.url)
     assert cut > 20, "too few operations were cut off for this test to say anything"
     await shelf.close()
 
 
-def assert_nobody_holds_the_lock(url: str) -> None:
-    """Check that another connection may write at once: no transaction is open."""
+async def assert_nobody_holds_the_lock(url: str) -> None:
+    """Check that another connection may write at once: no transaction is open, or stays so."""
+    if is_server(url):
+        deadline = time.monotonic() + 10
+        async with await psycopg.AsyncConnection.connect(url.partition("?")[0], autocommit=True) as looking:
+            while await (await looking.execute(OPEN)).fetchone():
+                assert time.monotonic() < deadline, "a transaction has been left open"
+        return
     with closing(sqlite3.connect(url, timeout=0)) as connection:
         connection.execute("BEGIN IMMEDIATE")
         connection.rollback()

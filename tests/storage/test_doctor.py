@@ -27,7 +27,7 @@ from langmem_ext.storage import examination, findings
 from langmem_ext.storage.effects import Effect, Rows
 from langmem_ext.storage.sqlite import SqliteDriver
 
-[FILE] = [backend for backend in BACKENDS if backend.survives_close]
+FILE = next(backend for backend in BACKENDS if backend.name == "file")
 
 
 def amiss(source: Any, **options: Any) -> list[str]:

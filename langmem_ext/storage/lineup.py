@@ -1,0 +1,139 @@
+"""Write operations that wait for a connection: what may go together, and which threads are being written.
+
+Invariants:
+- A thread is written by one connection of this process at a time: two would wait for each other in the database, and forget what they know.
+- What goes together is sorted by thread: so two processes take the rows of two threads in the same order.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import Any, Final
+
+from langmem_ext.storage.group import Job
+
+TOGETHER: Final = 32
+"""Operations that share a transaction, at most."""
+
+
+class Busy:
+    """The threads that are being written."""
+
+    def __init__(self) -> None:
+        self.changed = threading.Condition()
+        self._threads: set[str] = set()
+        self._waiting: list[Callable[[], None]] = []
+
+    def claim(self, thread: str | None) -> bool:
+        """Take a thread, if nobody has it; with `changed` held."""
+        if thread in self._threads:
+            return False
+        if thread is not None:
+            self._threads.add(thread)
+        return True
+
+    def give_back(self, jobs: Iterable[Job[Any]]) -> None:
+        """Let others write the threads of some jobs."""
+        with self.changed:
+            self._threads.difference_update(job.op.thread for job in jobs if job.op.thread is not None)
+            self.changed.notify_all()
+            waiting, self._waiting = self._waiting, []
+        for wake in waiting:
+            wake()
+
+    def call_back(self, wake: Callable[[], None]) -> None:
+        """Have `wake` called once some thread is given back; with `changed` held."""
+        self._waiting.append(wake)
+
+
+class Lineup:
+    """The jobs that wait, oldest first: those of the sync callers, or of one event loop.
+
+    Args:
+        busy: Shared by all that write to one database from this process.
+    """
+
+    def __init__(self, busy: Busy) -> None:
+        self._busy = busy
+        self._jobs: deque[Job[Any]] = deque()
+
+    def __len__(self) -> int:
+        return len(self._jobs)
+
+    def add(self, job: Job[Any]) -> None:
+        """Let a job wait."""
+        with self._busy.changed:
+            self._jobs.append(job)
+
+    def withdraw(self, job: Job[Any]) -> None:
+        """Take a job back that nobody has taken."""
+        with self._busy.changed, suppress(ValueError):
+            self._jobs.remove(job)
+
+    def take(self, only: Job[Any] | None = None) -> list[Job[Any]]:
+        """Jobs to be carried out together; none where the threads of all that wait are being written.
+
+        Args:
+            only: Take no other.
+        """
+        with self._busy.changed:
+            return self._take(only)
+
+    def take_or_wait(self, own: Job[Any], only: Job[Any] | None = None) -> list[Job[Any]]:
+        """Jobs to be carried out together, once there are some; none where `own` has been carried out by another."""
+        with self._busy.changed:
+            while not own.done:
+                if jobs := self._take(only):
+                    return jobs
+                self._busy.changed.wait()
+        return []
+
+    def take_or_call(self, wake: Callable[[], None]) -> list[Job[Any]]:
+        """Jobs to be carried out together; where some wait and none can be taken, `wake` is called once it may be tried again."""
+        with self._busy.changed:
+            jobs = self._take(None)
+            if not jobs and self._jobs:
+                self._busy.call_back(wake)
+            return jobs
+
+    def _take(self, only: Job[Any] | None) -> list[Job[Any]]:
+        taken: list[Job[Any]] = []
+        own: set[str] = set()
+        left: deque[Job[Any]] = deque()
+        passed: set[str] = set()
+        while self._jobs:
+            job = self._jobs.popleft()
+            thread = job.op.thread
+            # Of one thread, what came first goes first.
+            free = (only is None or job is only) and len(taken) < TOGETHER and thread not in passed
+            if free and thread is None and taken:
+                free = False  # what is of many threads goes alone
+            if free and (thread in own or self._busy.claim(thread)):
+                taken.append(job)
+                if thread is None:
+                    break
+                own.add(thread)
+                continue
+            left.append(job)
+            if thread is not None:
+                passed.add(thread)
+        left.extend(self._jobs)
+        self._jobs = left
+        taken.sort(key=lambda job: job.op.thread or "")
+        return taken
+
+
+def wake_in(loop: asyncio.AbstractEventLoop, wake: Callable[[], None]) -> Callable[[], None]:
+    """`wake` as another thread may call it."""
+
+    def call() -> None:
+        try:
+            loop.call_soon_threadsafe(wake)
+        except RuntimeError:  # the loop is closed: nobody waits there any more
+            return
+
+    return call

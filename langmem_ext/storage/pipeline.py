@@ -1,0 +1,266 @@
+"""Operations carried out in few round trips: what is sent together, and what is taken for granted meanwhile. Nothing here does any I/O.
+
+An operation yields one statement after the other, and mostly it is known what each will return: this process wrote the rows itself. So an
+operation goes on with what is expected, its statements are gathered, and all of them are sent in one pipeline. The expectation is sent
+along, as a condition that fails the transaction where another process wrote meanwhile: then the operation runs again, and asks.
+
+Invariants:
+- What an operation returns, or raises, never rests on an expectation that was not compared with the database in the same transaction.
+- A write is one transaction: a pipeline with one Sync, which PostgreSQL itself makes one, or from BEGIN to COMMIT where it had to ask.
+- A read sees one snapshot.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final, TypeAlias, TypeVar
+
+from langmem_ext.storage.dialect import Dialect
+from langmem_ext.storage.effects import Batch, Effect, Op, Operation, Params, Pause, Rows
+from langmem_ext.storage.group import Job
+from langmem_ext.storage.ids import thread_number
+from langmem_ext.storage.index import Indexes
+
+T = TypeVar("T")
+
+_RETURNS = re.compile(r"\s*(SELECT|WITH)\b|.*\bRETURNING\b", re.DOTALL | re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A statement to be sent.
+
+    Attributes:
+        sql: As PostgreSQL and psycopg take it.
+        params: Its parameters, by name.
+        expected: Its rows, unless another process wrote meanwhile; None: whatever it returns.
+    """
+
+    sql: str
+    params: Params | None = None
+    expected: Rows | None = None
+
+
+class ExpectationFailed(Exception):
+    """Another process wrote meanwhile: the operation is to be run again, and to ask."""
+
+
+class ExchangeFailed(Exception):
+    """What was sent has failed, and nothing of it is stored; its cause says why."""
+
+
+Wire: TypeAlias = Generator[Sequence[Command], Sequence[Rows], T]
+"""Yields what is to be sent in one pipeline with one Sync, and receives the rows of each statement.
+
+Nothing to send is a place where others may run. `ExchangeFailed` is raised in it where the exchange failed.
+"""
+
+
+class Transaction(ABC):
+    """One transaction, from the side of those who fill it.
+
+    Args:
+        indexes: What this process knows of threads.
+        dialect: Writes statements as PostgreSQL takes them.
+        trusting: Whether expectations are taken for granted.
+    """
+
+    def __init__(self, indexes: Indexes, dialect: Dialect, *, trusting: bool) -> None:
+        self._indexes = indexes
+        self._dialect = dialect
+        self._trusting = trusting
+        self._queue: list[Command] = []
+        self._begun = False
+        self._rests = False
+        self._pausing = False
+
+    def carry_out(self, op: Operation[T]) -> Wire[T]:
+        """Run an operation as all of this transaction."""
+        result = yield from self._run(op)
+        yield from self._finish()
+        return result
+
+    def release(self) -> None:
+        """What was learnt is so, and may be used by others."""
+        self._indexes.release(self)
+
+    def forget(self) -> None:
+        """What was learnt is not so."""
+        self._indexes.forget_claimed(self)
+        self._indexes.release(self)
+
+    def _run(self, op: Operation[T]) -> Wire[T]:
+        steps = iter(op)
+        rows: Rows | None = None
+        try:
+            while (done := self._advance(steps, rows)) is None:
+                rows = yield from self._ask()
+            result: T = done.value
+            return result
+        except ExchangeFailed:
+            raise
+        except Exception as error:
+            if self._rests:
+                raise ExpectationFailed from error  # it may rest on what is not so
+            raise
+        finally:
+            steps.close()
+
+    def _advance(self, steps: Op[Any], rows: Rows | None) -> StopIteration | None:
+        """Take steps until something has to be asked: None; or the operation has ended."""
+        with self._indexes.claimed(self):
+            try:
+                effect = steps.send(rows)  # type: ignore[arg-type]  # None begins it
+                while (answer := self._answer(effect)) is not None:
+                    effect = steps.send(answer)
+            except StopIteration as done:
+                return done
+        return None
+
+    def _answer(self, effect: Effect) -> Rows | None:
+        """The rows that an effect has without asking; None where it must be asked."""
+        if isinstance(effect, Batch):
+            sql = self._dialect.render(effect.sql)
+            self._queue += [Command(sql, params) for params in effect.params]
+            return ()
+        if isinstance(effect, Pause):
+            self._pausing = True
+            return None
+        sql, params = self._dialect.render(effect.sql), effect.params
+        names_thread, returns_rows = _kind_of(sql)
+        if names_thread:
+            params = {**params, "id_number": thread_number(params["id"])}
+        if returns_rows and effect.expected is not None and self._trusting:
+            self._rests = True
+            self._queue.append(self._expecting(Command(sql, params, effect.expected)))
+            return effect.expected
+        self._queue.append(Command(sql, params))
+        return None if returns_rows else ()
+
+    def _ask(self) -> Wire[Rows]:
+        """The rows of what was queued last."""
+        if self._pausing:
+            self._pausing = False
+            yield ()
+            return ()
+        queue, self._queue = self._queue, []
+        return (yield from self._send(queue))[-1]
+
+    def _exchange(self, *commands: Command) -> Wire[Sequence[Rows]]:
+        """Send commands, and compare what is expected."""
+        results = yield commands
+        for command, found in zip(commands, results, strict=True):
+            if command.expected is not None and [*map(tuple, command.expected)] != [*map(tuple, found)]:
+                raise ExpectationFailed
+        self._rests = False
+        return results
+
+    @abstractmethod
+    def _expecting(self, command: Command) -> Command:
+        """A command as it is sent whose rows are taken for granted."""
+
+    @abstractmethod
+    def _send(self, queue: Sequence[Command]) -> Wire[Sequence[Rows]]:
+        """Send what was queued, of which the last is asked for."""
+
+    @abstractmethod
+    def _finish(self) -> Wire[None]:
+        """Send what is left, and end the transaction."""
+
+
+class Write(Transaction):
+    """A transaction that changes something. Where all is expected, it is one pipeline."""
+
+    def carry_out_all(self, jobs: Sequence[Job[Any]]) -> Wire[None]:
+        """Run operations as one transaction.
+
+        Raises:
+            ExpectationFailed: None is stored, and each is to be run by itself.
+        """
+        for job in jobs:
+            try:
+                job.result = yield from self._run(job.op)
+            except (ExchangeFailed, ExpectationFailed):
+                raise
+            except Exception as error:
+                if len(jobs) > 1:
+                    raise ExpectationFailed from error  # what it has sent and learnt would have to be taken back alone
+                raise
+        yield from self._finish()
+
+    def _expecting(self, command: Command) -> Command:
+        return _condition(command)
+
+    def _send(self, queue: Sequence[Command]) -> Wire[Sequence[Rows]]:
+        begin = () if self._begun else (_BEGIN_WRITE,)
+        self._begun = True
+        return (yield from self._exchange(*begin, *queue))
+
+    def _finish(self) -> Wire[None]:
+        if self._queue or self._begun:
+            yield from self._exchange(*self._queue, *((_COMMIT,) if self._begun else ()))
+
+
+class Read(Transaction):
+    """A transaction that changes nothing, and sees one snapshot."""
+
+    _ended = False
+    _alone: Command | None = None
+
+    def _expecting(self, command: Command) -> Command:
+        return command
+
+    def _send(self, queue: Sequence[Command]) -> Wire[Sequence[Rows]]:
+        if self._ended:
+            raise ExpectationFailed  # it asks for more than was foreseen
+        if self._rests:
+            # What rests on what is known mostly asks once: this trip ends it.
+            self._ended = True
+            return (yield from self._exchange(_BEGIN_READ, *queue, _COMMIT))[:-1]
+        if not self._begun and self._alone is None and len(queue) == 1:
+            # Mostly there is no such thread. If it goes on, this is read again in its snapshot.
+            results = yield from self._exchange(*queue)
+            self._alone = Command(queue[0].sql, queue[0].params, results[0])
+            return results
+        begin = () if self._begun else (_BEGIN_READ, *((self._alone,) if self._alone is not None else ()))
+        self._begun = True
+        return (yield from self._exchange(*begin, *queue))
+
+    def _finish(self) -> Wire[None]:
+        if self._queue and not self._ended:
+            yield from self._exchange(_BEGIN_READ, *self._queue, _COMMIT)
+        elif self._begun:
+            yield from self._exchange(_COMMIT)
+
+
+_BEGIN_WRITE: Final = Command("BEGIN ISOLATION LEVEL READ COMMITTED")
+_BEGIN_READ: Final = Command("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+_COMMIT: Final = Command("COMMIT")
+
+
+def _condition(command: Command) -> Command:
+    """A command that fails unless it returns what is expected."""
+    expected = command.expected or ()
+    values = {f"is{at}": value for at, value in enumerate(expected[0])} if expected else {}
+    return Command(_conditional(command.sql, len(expected), len(values)), {**(command.params or {}), **values}, ((1,),))
+
+
+@lru_cache(maxsize=1024)
+def _kind_of(sql: str) -> tuple[bool, bool]:
+    """Whether a statement names a thread by its id, and whether it returns rows."""
+    return "%(id_number)s" in sql, _RETURNS.match(sql) is not None
+
+
+@lru_cache(maxsize=1024)
+def _conditional(sql: str, rows: int, columns: int) -> str:
+    if rows > 1:
+        raise NotImplementedError("an expectation of several rows")
+    if not rows:
+        return f"WITH found AS ({sql}) SELECT 1 / (CASE WHEN count(*) = 0 THEN 1 ELSE 0 END) FROM found"
+    names = ", ".join(f"c{at}" for at in range(columns))
+    values = ", ".join(f"%(is{at})s" for at in range(columns))
+    return f"WITH found ({names}) AS ({sql}) SELECT 1 / count(*)::int FROM found WHERE ROW({names}) IS NOT DISTINCT FROM ROW({values})"

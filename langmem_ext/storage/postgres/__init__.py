@@ -1,0 +1,1 @@
+"""The driver for PostgreSQL: what needs psycopg (extra `postgres`)."""

@@ -1,0 +1,373 @@
+"""PostgreSQL: operations on one database, from any thread and any event loop of many processes.
+
+Invariants:
+- Write operations that wait at the same time share a transaction and a round trip; where that fails, each is run by itself.
+- A thread is written by one connection of this process at a time.
+- Whatever has failed is forgotten before anything else uses what is known of its threads.
+- An operation whose connection broke is run once more: each can be run again, also where the first run was stored after all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager
+from functools import partial
+from typing import Any, Final, TypeVar
+from weakref import WeakKeyDictionary
+
+import psycopg
+from psycopg import errors
+from psycopg_pool import ConnectionPool, PoolTimeout
+
+from langmem_ext.errors import StorageUnavailable
+from langmem_ext.storage.dialect import postgres
+from langmem_ext.storage.effects import Operation
+from langmem_ext.storage.group import Job, interrupted, resolve, settle
+from langmem_ext.storage.index import Indexes
+from langmem_ext.storage.lineup import Busy, Lineup
+from langmem_ext.storage.pipeline import ExchangeFailed, ExpectationFailed, Read, Transaction, Wire, Write
+from langmem_ext.storage.postgres import space
+from langmem_ext.storage.postgres.exchange import aexchange, begin_session, exchange, failure
+from langmem_ext.storage.postgres.lane import DEADLINE_S, Lane
+from langmem_ext.storage.postgres.lease import AdvisoryLeases
+from langmem_ext.storage.postgres.migration import migrate
+from langmem_ext.storage.postgres.server import SYNC_POOL, Server, is_broken, storage_error, unreachable
+
+T = TypeVar("T")
+X = TypeVar("X", bound=Transaction)
+
+ATTEMPTS: Final = 8
+"""How often an operation is run that others get in the way of."""
+
+_AGAIN: Final = (errors.DeadlockDetected, errors.SerializationFailure)
+
+Plan = Generator[Wire[Any], Any, T]
+"""Yields what is to be carried out on a connection, and receives what came of it; what it raised is raised there."""
+
+
+class PostgresDriver:
+    """Runs operations on one PostgreSQL database.
+
+    Args:
+        url: The database (`server.Server`).
+
+    Raises:
+        InvalidInput: The URL cannot be used.
+        StorageUnavailable: The server cannot be reached, or refuses.
+        SchemaTooNew: A newer release made the tables.
+    """
+
+    speculates = True
+
+    def __init__(self, url: str) -> None:
+        self.server = Server.of(url)
+        self._dialect = postgres(self.server.schema)
+        self._indexes = Indexes(0)
+        self._busy = Busy()
+        self._lineup = Lineup(self._busy)
+        self._opening = threading.Lock()
+        self._pool: ConnectionPool[psycopg.Connection[Any]] | None = None
+        self._lanes: WeakKeyDictionary[asyncio.AbstractEventLoop, Lane] = WeakKeyDictionary()
+        self._closed = False
+        self._leases = AdvisoryLeases(self.server)
+        migrate(self.server)
+
+    def share(self, indexes: Indexes) -> None:
+        """Have operations share what these know of threads."""
+        self._indexes = indexes
+
+    # -- plans: what is tried, and what then -----------------------------------------------------------------------------------------------
+
+    def _begin(self, kind: type[X], *, trusting: bool) -> X:
+        return kind(self._indexes, self._dialect, trusting=trusting)
+
+    def _reading(self, op: Operation[T]) -> Plan[T]:
+        """Read, and rest on what is known, if there is anything; else ask."""
+        if not op.repeatable:
+            return (yield from self._asking(op, Read))
+        transaction = self._begin(Read, trusting=True)
+        try:
+            result: T = yield transaction.carry_out(op)
+        except (ExpectationFailed, ExchangeFailed):
+            transaction.forget()
+            return (yield from self._asking(op, Read))
+        except BaseException:
+            transaction.forget()
+            raise
+        transaction.release()
+        return result
+
+    def _writing(self, jobs: Sequence[Job[Any]]) -> Plan[None]:
+        """Write what waits, together; each by itself where that fails."""
+        transaction = self._begin(Write, trusting=True)
+        try:
+            yield transaction.carry_out_all(jobs)
+        except (ExpectationFailed, ExchangeFailed):
+            transaction.forget()
+        except BaseException as error:
+            transaction.forget()
+            if not isinstance(error, Exception):
+                raise
+            jobs[0].fail(error)
+            return
+        else:
+            transaction.release()
+            return
+        for job in jobs:
+            try:
+                job.result = yield from self._asking(job.op, Write)
+            except Exception as error:
+                job.fail(error)
+
+    def _asking(self, op: Operation[T], kind: type[Transaction]) -> Plan[T]:
+        """Run an operation that asks for all it needs; again, where others got in its way, and once, where its connection broke."""
+        broke = False
+        for attempt in range(ATTEMPTS):
+            transaction = self._begin(kind, trusting=False)
+            try:
+                result: T = yield transaction.carry_out(op)
+            except ExchangeFailed as failed:
+                transaction.forget()
+                cause = failed.__cause__
+                again = isinstance(cause, _AGAIN) or (is_broken(cause) and not broke)
+                broke = broke or is_broken(cause)
+                if not (again and op.repeatable) or attempt == ATTEMPTS - 1:
+                    raise storage_error(cause or failed, self.server) from cause
+            except ExpectationFailed:
+                # The first row of a read changed before its snapshot was taken.
+                transaction.forget()
+                if not op.repeatable or attempt == ATTEMPTS - 1:
+                    raise StorageUnavailable("what was to be read changed again and again meanwhile: try again") from None
+            except BaseException:
+                transaction.forget()
+                raise
+            else:
+                transaction.release()
+                return result
+        raise AssertionError("the last attempt ends it")
+
+    # -- sync ------------------------------------------------------------------------------------------------------------------------------
+
+    def run(self, op: Operation[T], *, write: bool) -> T:
+        """Run `op` as one transaction; a write may be carried out by another thread, with others."""
+        if not write:
+            return self._follow(self._reading(op))
+        self._require_writable()
+        job = Job(op)
+        # The main thread carries out its own operation alone: a signal's handler may raise in it, wherever it is.
+        only = job if threading.current_thread() is threading.main_thread() else None
+        self._lineup.add(job)
+        try:
+            while jobs := self._lineup.take_or_wait(job, only):
+                self._store(jobs)
+        except BaseException:
+            self._lineup.withdraw(job)
+            raise
+        return job.outcome()
+
+    def _store(self, jobs: Sequence[Job[Any]]) -> None:
+        try:
+            self._follow(self._writing(jobs))
+        except BaseException as error:
+            for job in jobs:
+                job.fail(error if isinstance(error, Exception) else interrupted())
+            if not isinstance(error, Exception):
+                raise
+        finally:
+            settle(jobs)
+            self._busy.give_back(jobs)
+
+    def _follow(self, plan: Plan[T]) -> T:
+        try:
+            wire = next(plan)
+            while True:
+                try:
+                    result = self._play(wire)
+                except BaseException as error:
+                    wire = plan.throw(error)
+                else:
+                    wire = plan.send(result)
+        except StopIteration as done:
+            value: T = done.value
+            return value
+
+    def _play(self, wire: Wire[T]) -> T:
+        with self._connection() as connection:
+            try:
+                commands = next(wire)
+                while True:
+                    try:
+                        results = exchange(connection, commands)
+                    except psycopg.Error as error:
+                        if is_broken(error):
+                            self._open_pool().check()
+                        commands = wire.throw(failure(error))
+                    else:
+                        commands = wire.send(results)
+            except StopIteration as done:
+                value: T = done.value
+                return value
+            finally:
+                wire.close()
+                if not connection.closed and connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
+                    connection.rollback()
+
+    # -- async -----------------------------------------------------------------------------------------------------------------------------
+
+    async def arun(self, op: Operation[T], *, write: bool) -> T:
+        """Async twin of `run`, on the event loop's own connections. Cancelling the caller cannot split the transaction."""
+        lane = await self._open_lane()
+        if not write:
+            return await self._afollow(lane, self._reading(op))
+        self._require_writable()
+        job = Job(op, lane.loop.create_future())
+        lane.lineup.add(job)
+        lane.kick()
+        assert job.future is not None
+        result: T = await job.future
+        return result
+
+    async def acall(self, function: Callable[[], T]) -> T:
+        """Run `function` in a thread, where it may call `run`."""
+        return await asyncio.to_thread(function)
+
+    async def _afollow(self, lane: Lane, plan: Plan[T]) -> T:
+        try:
+            wire = next(plan)
+            while True:
+                try:
+                    result = await self._aplay(lane, wire)
+                except BaseException as error:
+                    wire = plan.throw(error)
+                else:
+                    wire = plan.send(result)
+        except StopIteration as done:
+            value: T = done.value
+            return value
+
+    async def _aplay(self, lane: Lane, wire: Wire[T]) -> T:
+        async with lane.connection() as connection:
+            try:
+                commands = next(wire)
+                while True:
+                    try:
+                        results = await aexchange(connection, commands)
+                    except psycopg.Error as error:
+                        if is_broken(error):
+                            await lane.pool.check()
+                        commands = wire.throw(failure(error))
+                    else:
+                        commands = wire.send(results)
+            except StopIteration as done:
+                value: T = done.value
+                return value
+            finally:
+                wire.close()
+                if not connection.closed and connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
+                    await connection.rollback()
+
+    async def _open_lane(self) -> Lane:
+        loop = asyncio.get_running_loop()
+        lane = self._lanes.get(loop)
+        if lane is None:
+            if self._closed:
+                raise self._is_closed()
+            with self._opening:
+                for other in [one for one in self._lanes if one.is_closed()]:
+                    self._lanes.pop(other).abandon()
+                lane = self._lanes[loop] = Lane(self.server, loop, self._busy, self._astore)
+        if lane.pool.closed:
+            await lane.pool.open()
+        return lane
+
+    async def _astore(self, lane: Lane, jobs: Sequence[Job[Any]]) -> None:
+        try:
+            await self._afollow(lane, self._writing(jobs))
+        except BaseException as error:
+            for job in jobs:
+                job.fail(error if isinstance(error, Exception) else interrupted())
+            if not isinstance(error, Exception):
+                raise
+        finally:
+            resolve(jobs)
+            self._busy.give_back(jobs)
+
+    # -- connections, leases, space --------------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _connection(self) -> Iterator[psycopg.Connection[Any]]:
+        pool = self._open_pool()
+        try:
+            connection = pool.getconn()
+        except (PoolTimeout, psycopg.Error) as error:
+            raise unreachable(self.server, error) from error
+        try:
+            yield connection
+        finally:
+            pool.putconn(connection)
+
+    def _open_pool(self) -> ConnectionPool[psycopg.Connection[Any]]:
+        with self._opening:
+            if self._closed:
+                raise self._is_closed()
+            if self._pool is None:
+                size = self.server.pool_size or SYNC_POOL
+                self._pool = ConnectionPool(
+                    self.server.conninfo,
+                    kwargs=self.server.options(),
+                    min_size=0,
+                    max_size=size,
+                    configure=partial(begin_session, prepare=self.server.prepare),
+                    timeout=DEADLINE_S,
+                    open=True,
+                )
+            return self._pool
+
+    def _is_closed(self) -> StorageUnavailable:
+        return StorageUnavailable(f"the {self.server.place} is closed: open it again")
+
+    def _require_writable(self) -> None:
+        if self.server.mode == "ro":
+            raise StorageUnavailable(f"the {self.server.place} was opened for reading: open it without mode=ro")
+
+    def on_rollback(self, forget: Callable[[], None]) -> None:
+        """Nothing more: what an operation has learnt is forgotten with it."""
+
+    def used_bytes(self) -> Operation[int]:
+        """The operation that tells how many bytes the tables take."""
+        return space.used_bytes(self.server.schema)
+
+    def compaction(self, *, full: bool) -> Generator[None, None, int]:
+        """Have each table vacuumed, one at a step."""
+        return space.compaction(self.server, full=full)
+
+    def lease(self, thread_id: str, *, wait: float) -> AbstractContextManager[None]:
+        """Hold the right to drive a thread."""
+        return self._leases.lease(thread_id, wait=wait)
+
+    def alease(self, thread_id: str, *, wait: float) -> AbstractAsyncContextManager[None]:
+        """Async twin of `lease`."""
+        return self._leases.alease(thread_id, wait=wait)
+
+    def close(self) -> None:
+        """Close all connections, those of other event loops too; idempotent."""
+        with self._opening:
+            self._closed = True
+            pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.close()
+        for loop in list(self._lanes):
+            lane = self._lanes.pop(loop)
+            if loop.is_closed() or not loop.is_running():
+                lane.abandon()
+            else:
+                asyncio.run_coroutine_threadsafe(lane.aclose(), loop)
+
+    async def aclose(self) -> None:
+        """Async twin of `close`."""
+        lane = self._lanes.pop(asyncio.get_running_loop(), None)
+        if lane is not None:
+            await lane.aclose()
+        await asyncio.to_thread(self.close)

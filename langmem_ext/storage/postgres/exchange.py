@@ -1,0 +1,145 @@
+"""What is sent in one round trip, and what comes back: one pipeline with one Sync, on a sync or an async connection.
+
+psycopg's own pipeline hands over each statement to the network by itself, and looks for answers each time. Here all statements of a trip
+are put into libpq's buffer first, so that it costs one call, whatever their number.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Generator, Sequence
+from functools import lru_cache
+from typing import Any, Final
+from weakref import WeakKeyDictionary
+
+import psycopg
+from psycopg import errors, pq
+from psycopg.adapt import PyFormat, Transformer
+from psycopg.generators import fetch_many, send
+from psycopg.pq.abc import PGconn, PGresult
+from psycopg.types.numeric import Int8BinaryDumper, Int8Dumper
+
+from langmem_ext.storage.effects import Rows
+from langmem_ext.storage.pipeline import Command, ExchangeFailed
+
+PREPARED: Final = 400
+"""Statements that a connection has prepared, at most: those that come first. What comes once is not prepared."""
+
+_NAMED: Final = re.compile(r"%\((\w+)\)s|%%")
+_BINARY: Final = pq.Format.BINARY
+_FAILED: Final = frozenset({pq.ExecStatus.FATAL_ERROR, pq.ExecStatus.PIPELINE_ABORTED})
+
+
+class Session:
+    """What a connection has prepared.
+
+    Args:
+        connection: The connection.
+        prepare: Whether it may; not behind a pooler in transaction mode.
+    """
+
+    def __init__(self, connection: psycopg.BaseConnection[Any], *, prepare: bool) -> None:
+        self._adapter = Transformer(connection)
+        self._prepare = prepare
+        self._names: dict[tuple[bytes, tuple[int, ...]], bytes] = {}
+        self._met: set[tuple[bytes, tuple[int, ...]]] = set()
+        self._count = 0
+
+    def talk(self, pgconn: PGconn, commands: Sequence[Command]) -> Generator[Any, Any, list[Rows]]:
+        """Send commands and receive their rows, as psycopg's connections carry it out (`wait`).
+
+        Raises:
+            psycopg.Error: A command has failed: the first one that has.
+        """
+        pgconn.enter_pipeline_mode()
+        try:
+            answers = [answer for command in commands for answer in self._put(pgconn, command)]
+            pgconn.pipeline_sync()
+            yield from send(pgconn)
+            results: list[PGresult] = []
+            for _ in answers:
+                results += yield from fetch_many(pgconn)
+            yield from fetch_many(pgconn)  # the Sync's
+        finally:
+            if pgconn.status == pq.ConnStatus.OK and pgconn.transaction_status != pq.TransactionStatus.ACTIVE:
+                pgconn.exit_pipeline_mode()
+        failed = next((result for result in results if result.status in _FAILED), None)
+        if failed is not None:
+            self._names.clear()  # what was prepared behind the one that failed was not
+            raise errors.error_from_result(failed)
+        return [self._rows(result) for result, is_command in zip(results, answers, strict=True) if is_command]
+
+    def _put(self, pgconn: PGconn, command: Command) -> tuple[bool, ...]:
+        """Put a command into the buffer; for each of the answers that there will be, whether it is the command's own."""
+        statement, names = _positional(command.sql)
+        params = command.params or {}
+        adapter = self._adapter
+        values = adapter.dump_sequence([params[name] for name in names], [PyFormat.AUTO] * len(names)) if names else ()
+        types, formats = (adapter.types or (), adapter.formats or ()) if names else ((), ())
+        key = statement, tuple(types)
+        name = self._names.get(key)
+        if name is not None:
+            pgconn.send_query_prepared(name, values, formats, _BINARY)
+            return (True,)
+        if not self._prepare or len(self._names) >= PREPARED or key not in self._met:
+            if len(self._met) < 4 * PREPARED:
+                self._met.add(key)
+            pgconn.send_query_params(statement, values, types, formats, _BINARY)
+            return (True,)
+        self._count += 1
+        name = self._names[key] = b"langmem_%d" % self._count
+        pgconn.send_prepare(name, statement, types)
+        pgconn.send_query_prepared(name, values, formats, _BINARY)
+        return False, True
+
+    def _rows(self, result: PGresult) -> Rows:
+        if result.status != pq.ExecStatus.TUPLES_OK or not result.ntuples:
+            return ()
+        self._adapter.set_pgresult(result, format=_BINARY)
+        return self._adapter.load_rows(0, result.ntuples, tuple)
+
+
+_sessions: Final[WeakKeyDictionary[psycopg.BaseConnection[Any], Session]] = WeakKeyDictionary()
+
+
+def begin_session(connection: psycopg.BaseConnection[Any], *, prepare: bool) -> None:
+    """What is done once with a new connection. Every integer is sent in one form: else statements would be prepared for each size."""
+    connection.adapters.register_dumper(int, Int8Dumper)
+    connection.adapters.register_dumper(int, Int8BinaryDumper)
+    _sessions[connection] = Session(connection, prepare=prepare)
+
+
+def exchange(connection: psycopg.Connection[Any], commands: Sequence[Command]) -> Sequence[Rows]:
+    """Send commands in one trip; the rows of each.
+
+    Raises:
+        psycopg.Error: One has failed, and with it, where no transaction was begun, all.
+    """
+    return connection.wait(_sessions[connection].talk(connection.pgconn, commands)) if commands else []
+
+
+async def aexchange(connection: psycopg.AsyncConnection[Any], commands: Sequence[Command]) -> Sequence[Rows]:
+    """Async twin of `exchange`; others get on where there is nothing to send."""
+    if not commands:
+        await asyncio.sleep(0)
+        return []
+    return await connection.wait(_sessions[connection].talk(connection.pgconn, commands))
+
+
+def failure(error: psycopg.Error) -> ExchangeFailed:
+    """What an operation's transaction is told of an error."""
+    failed = ExchangeFailed()
+    failed.__cause__ = error
+    return failed
+
+
+@lru_cache(maxsize=2048)
+def _positional(sql: str) -> tuple[bytes, tuple[str, ...]]:
+    """A statement with numbers in place of its parameters' names, and the name of each."""
+    names: dict[str, int] = {}
+
+    def numbered(match: re.Match[str]) -> str:
+        return "%" if match[1] is None else f"${names.setdefault(match[1], len(names) + 1)}"
+
+    return _NAMED.sub(numbered, sql).encode(), tuple(names)

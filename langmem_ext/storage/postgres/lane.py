@@ -1,0 +1,113 @@
+"""One event loop's way to a PostgreSQL server: its connections, and the tasks that carry out what waits to be written."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from contextvars import Context
+from typing import Any, Final
+from weakref import WeakSet
+
+import psycopg
+from psycopg_pool import AsyncConnectionPool, PoolTimeout
+
+from langmem_ext.storage.group import Job
+from langmem_ext.storage.lineup import Busy, Lineup, wake_in
+from langmem_ext.storage.postgres.exchange import begin_session
+from langmem_ext.storage.postgres.server import ASYNC_POOL, Server, unreachable
+
+DEADLINE_S: Final = 30.0
+"""How long an operation waits for a connection, in seconds."""
+
+_JOINING: Final = 3
+"""How often a flusher gives way first: what the last answer has set free still joins."""
+
+
+class Lane:
+    """What one event loop needs.
+
+    Args:
+        server: Where to.
+        loop: The event loop.
+        busy: The threads that are being written, by whomever.
+        store: Carries out jobs together, and tells their callers.
+
+    Attributes:
+        lineup: The jobs that wait.
+        pool: Its connections.
+    """
+
+    def __init__(
+        self, server: Server, loop: asyncio.AbstractEventLoop, busy: Busy, store: Callable[[Lane, Sequence[Job[Any]]], Awaitable[None]]
+    ) -> None:
+        self.loop = loop
+        self.lineup = Lineup(busy)
+        self._server = server
+        self._store = store
+        self._flushers: set[asyncio.Task[None]] = set()
+        self._joining = False
+        self._opened: WeakSet[psycopg.AsyncConnection[Any]] = WeakSet()
+        self._size = server.pool_size or ASYNC_POOL
+        self.pool: AsyncConnectionPool[psycopg.AsyncConnection[Any]] = AsyncConnectionPool(
+            server.conninfo,
+            kwargs=server.options(),
+            min_size=0,
+            max_size=self._size,
+            open=False,
+            configure=self._begin_session,
+            timeout=DEADLINE_S,
+        )
+
+    async def _begin_session(self, connection: psycopg.AsyncConnection[Any]) -> None:
+        begin_session(connection, prepare=self._server.prepare)
+        self._opened.add(connection)
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncIterator[psycopg.AsyncConnection[Any]]:
+        """A connection, for as long as the context lasts."""
+        try:
+            connection = await self.pool.getconn()
+        except (PoolTimeout, psycopg.Error) as error:
+            raise unreachable(self._server, error) from error
+        try:
+            yield connection
+        finally:
+            await self.pool.putconn(connection)
+
+    def kick(self) -> None:
+        """See to it that what waits is carried out."""
+        if not self._joining and len(self.lineup) and len(self._flushers) < self._size:
+            self._joining = True
+            # In a context of its own: what a caller's holds is not the other callers'.
+            flusher = self.loop.create_task(self._flush(), context=Context())
+            self._flushers.add(flusher)
+            flusher.add_done_callback(self._end)
+
+    async def _flush(self) -> None:
+        while True:
+            self._joining = True
+            for _ in range(_JOINING):
+                await asyncio.sleep(0)
+            self._joining = False
+            jobs = self.lineup.take_or_call(wake_in(self.loop, self.kick))
+            if not jobs:
+                return
+            self.kick()  # others may go to another connection meanwhile
+            await self._store(self, jobs)
+
+    def _end(self, flusher: asyncio.Task[None]) -> None:
+        self._flushers.discard(flusher)
+        if flusher.cancelled():
+            self._joining = False
+
+    async def aclose(self) -> None:
+        """Close its connections, once what is being written is written."""
+        while self._flushers:
+            await asyncio.wait(self._flushers)
+        await self.pool.close()
+
+    def abandon(self) -> None:
+        """Close the connections of an event loop that is closed."""
+        for connection in self._opened:
+            connection.pgconn.finish()

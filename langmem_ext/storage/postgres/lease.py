@@ -1,0 +1,78 @@
+"""The right to drive a thread, among all processes that use one PostgreSQL database: a session's advisory lock.
+
+It is held on a connection of its own, and ends with that: a killed process holds nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from hashlib import blake2b
+from typing import Any
+
+import psycopg
+from psycopg import errors
+
+from langmem_ext.storage.lease import thread_busy
+from langmem_ext.storage.postgres.server import Server, storage_error
+
+_WAIT = "SELECT set_config('lock_timeout', %(wait)s, false)"
+_LOCK = "SELECT pg_advisory_lock(%(key)s)"
+_TRY = "SELECT pg_try_advisory_lock(%(key)s)"
+
+
+class AdvisoryLeases:
+    """Leases by advisory locks.
+
+    Args:
+        server: Where to; its direct URL is used, for a pooler in transaction mode keeps no session.
+    """
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+
+    @contextmanager
+    def lease(self, thread_id: str, *, wait: float) -> Iterator[None]:
+        """Hold the lease; `ThreadBusy` if another still holds it after `wait` seconds."""
+        try:
+            connection = psycopg.connect(self._server.direct, **self._server.options())
+        except psycopg.Error as error:
+            raise storage_error(error, self._server) from error
+        with connection:
+            try:
+                for statement, params in self._statements(thread_id, wait):
+                    row = connection.execute(statement, params).fetchone()
+                self._require(row, thread_id, wait)
+            except psycopg.Error as error:
+                raise self._refusal(error, thread_id, wait) from error
+            yield
+
+    @asynccontextmanager
+    async def alease(self, thread_id: str, *, wait: float) -> AsyncIterator[None]:
+        """Async twin of `lease`."""
+        try:
+            connection = await psycopg.AsyncConnection.connect(self._server.direct, **self._server.options())
+        except psycopg.Error as error:
+            raise storage_error(error, self._server) from error
+        async with connection:
+            try:
+                for statement, params in self._statements(thread_id, wait):
+                    row = await (await connection.execute(statement, params)).fetchone()
+                self._require(row, thread_id, wait)
+            except psycopg.Error as error:
+                raise self._refusal(error, thread_id, wait) from error
+            yield
+
+    def _statements(self, thread_id: str, wait: float) -> list[tuple[str, dict[str, Any]]]:
+        name = f"{self._server.schema}/{thread_id}".encode("utf-8", "surrogatepass")
+        key = {"key": int.from_bytes(blake2b(name, digest_size=8).digest(), "big", signed=True)}
+        if wait <= 0:
+            return [(_TRY, key)]
+        return [(_WAIT, {"wait": f"{max(1, round(wait * 1000))}ms"}), (_LOCK, key)]
+
+    def _require(self, row: Any, thread_id: str, wait: float) -> None:
+        if row is not None and row[0] is False:
+            raise thread_busy(thread_id, wait)
+
+    def _refusal(self, error: psycopg.Error, thread_id: str, wait: float) -> Exception:
+        return thread_busy(thread_id, wait) if isinstance(error, errors.LockNotAvailable) else storage_error(error, self._server)

@@ -1,0 +1,133 @@
+"""PostgreSQL connections: how they are opened, which database and schema a URL names, and their errors as ours."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Self
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+import psycopg
+from psycopg import errors
+from psycopg.conninfo import conninfo_to_dict
+
+from langmem_ext.errors import InvalidInput, LangmemExtError, StorageError, StorageUnavailable
+from langmem_ext.storage.dialect import DEFAULT_SCHEMA, postgres
+
+CONNECT_TIMEOUT_S: Final = 10
+KEEPALIVE: Final = {"keepalives_idle": 30, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 30_000}
+"""How soon a server that has gone silently is noticed."""
+
+SYNC_POOL, ASYNC_POOL = 4, 10
+"""Connections that sync callers, and those of one event loop, use at most."""
+
+_OWN: Final = ("schema", "pool_size", "prepare", "direct", "mode")
+_MODES: Final = ("ro", "rw", "rwc")
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A database on a server, as a URL names it: `postgresql://user@host:5432/name?schema=chat&pool_size=20`.
+
+    Attributes:
+        conninfo: What libpq is given.
+        direct: The same past a pooler, for what needs a session: migrations and leases.
+        schema: The schema that holds the tables.
+        pool_size: Connections of one event loop, and of all sync callers, at most; None: the default.
+        prepare: Whether statements are prepared; not behind a pooler in transaction mode.
+        mode: `ro`: the tables are there and only read; `rw`: they are there; `rwc`: they are made if they are not.
+    """
+
+    conninfo: str
+    direct: str
+    schema: str = DEFAULT_SCHEMA
+    pool_size: int | None = None
+    prepare: bool = True
+    mode: str = "rwc"
+
+    @classmethod
+    def of(cls, url: str) -> Self:
+        """The server that a URL names.
+
+        Raises:
+            InvalidInput: It is no URL of one.
+        """
+        parts = urlsplit(url)
+        options = dict(parse_qsl(parts.query, keep_blank_values=True))
+        own = {name: options.pop(name) for name in _OWN if name in options}
+        conninfo = urlunsplit(("postgresql", parts.netloc, parts.path, urlencode(options), ""))
+        try:
+            conninfo_to_dict(conninfo)
+        except psycopg.ProgrammingError as error:
+            raise InvalidInput(
+                f"the URL of the PostgreSQL database cannot be used ({told_of(error)}): write postgresql://user@host/name"
+            ) from error
+        schema = own.get("schema", DEFAULT_SCHEMA)
+        postgres(schema)  # refuses a name that is none
+        size = own.get("pool_size")
+        if size is not None and (not size.isdecimal() or not 1 <= int(size) <= 1000):
+            raise InvalidInput(f"pool_size is a number from 1 to 1000, not {size!r}")
+        if own.get("prepare", "on") not in {"on", "off"}:
+            raise InvalidInput(f"prepare is 'on' or 'off', not {own['prepare']!r}")
+        if own.get("mode", "rwc") not in _MODES:
+            raise InvalidInput(f"mode is one of {', '.join(map(repr, _MODES))}, not {own['mode']!r}")
+        direct = own.get("direct", conninfo)
+        return cls(conninfo, direct, schema, None if size is None else int(size), own.get("prepare", "on") == "on", own.get("mode", "rwc"))
+
+    @property
+    def place(self) -> str:
+        """The database, for people: without what is secret."""
+        known = conninfo_to_dict(self.conninfo)
+        return f"PostgreSQL database {known.get('dbname') or known.get('user') or ''!s} at {known.get('host') or 'localhost'}"
+
+    def options(self) -> dict[str, Any]:
+        """What a connection is opened with."""
+        return {
+            "autocommit": True,
+            "prepare_threshold": None,
+            "connect_timeout": CONNECT_TIMEOUT_S,
+            "application_name": "langmem-ext",
+            **KEEPALIVE,
+        }
+
+
+def told_of(error: BaseException) -> str:
+    """An error's first line: the others may show values."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
+_ADVICE: Final[Mapping[type[psycopg.Error], str]] = {
+    errors.InsufficientPrivilege: "give its role what docs/scaling.md lists for a writer",
+    errors.ReadOnlySqlTransaction: "it is a standby or read-only: write to the primary",
+    errors.DiskFull: "free some space on the server",
+    errors.TooManyConnections: "lessen pool_size, or use a pooler",
+    errors.QueryCanceled: "the statement took longer than the server's statement_timeout: try again",
+    errors.LockNotAvailable: "another transaction has held a row for longer than the server's lock_timeout: try again",
+    errors.InvalidPassword: "check user and password",
+    errors.InvalidCatalogName: "make the database first, or name another",
+}
+
+
+def storage_error(error: BaseException, server: Server) -> LangmemExtError:
+    """PostgreSQL's error as one of ours, with what to do next."""
+    text = told_of(error)
+    for kind, advice in _ADVICE.items():
+        if isinstance(error, kind):
+            return StorageUnavailable(f"the {server.place} refused ({text}): {advice}")
+    if isinstance(error, errors.UndefinedTable | errors.InvalidSchemaName | errors.UndefinedColumn | errors.UndefinedFunction):
+        return StorageUnavailable(f"the {server.place} lacks the store's tables ({text}): open it once with a role that may make them")
+    if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
+        return StorageUnavailable(f"the {server.place} cannot be reached ({text}): see that the server runs, and try again")
+    return StorageError(f"the {server.place} refused an operation ({text}); nothing was changed")
+
+
+def unreachable(server: Server, error: BaseException) -> StorageUnavailable:
+    """There was no connection to be had."""
+    return StorageUnavailable(f"the {server.place} cannot be reached ({told_of(error)}): see that the server runs, and try again")
+
+
+def is_broken(error: BaseException | None) -> bool:
+    """Whether an error means that its connection has ended, and another may do."""
+    if isinstance(error, errors.AdminShutdown | errors.CrashShutdown | errors.CannotConnectNow | errors.IdleInTransactionSessionTimeout):
+        return True
+    return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError) and getattr(error, "sqlstate", None) is None

@@ -1,0 +1,50 @@
+"""Space in PostgreSQL: what the tables take, and giving back what deleted rows took."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any, Final
+
+import psycopg
+
+from langmem_ext.storage.dialect import postgres
+from langmem_ext.storage.effects import Op, fetch, operation
+from langmem_ext.storage.postgres.server import Server, storage_error
+
+TABLES: Final = ("item", "value", "checkpoint", "pending_write", "word", "namespace", "thread")
+
+_SIZE: Final = (
+    "SELECT coalesce(sum(pg_total_relation_size(to_regclass(quote_ident(CAST(:schema AS text)) || '.' || name))), 0)"
+    " FROM unnest(CAST(:tables AS text[])) AS name"
+)
+
+
+@operation
+def used_bytes(schema: str) -> Op[int]:
+    """Bytes that the tables take, with their indexes and what is free in them."""
+    [(size,)] = yield from fetch(_SIZE, schema=schema, tables=list(TABLES))
+    return int(size)
+
+
+def compaction(server: Server, *, full: bool) -> Generator[None, None, int]:
+    """Have each table vacuumed, one at a step; returns how many bytes they have become smaller.
+
+    Args:
+        server: The database.
+        full: Write each table anew, which those who use it wait for; else only the empty pages at its end are given back, and the space of
+            what was deleted is used again.
+    """
+    try:
+        with psycopg.connect(server.direct, **server.options()) as connection:
+            before = _size(connection, server.schema)
+            for table in TABLES:
+                connection.execute(f"VACUUM {'(FULL)' if full else ''} {server.schema}.{table}")
+                yield
+            return max(0, before - _size(connection, server.schema))
+    except psycopg.Error as error:
+        raise storage_error(error, server) from error
+
+
+def _size(connection: psycopg.Connection[Any], schema: str) -> int:
+    row = connection.execute(postgres(schema).render(_SIZE), {"schema": schema, "tables": list(TABLES)}).fetchone()
+    return int(row[0]) if row is not None else 0

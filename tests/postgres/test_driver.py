@@ -1,0 +1,172 @@
+"""Promises of a database on PostgreSQL: few round trips, nothing lost or doubled by a broken connection, many processes at once."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from subprocess import PIPE, Popen
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.graph import START, MessagesState, StateGraph
+
+from benchmarks.proxy import Proxy
+from langmem_ext import DeltaSaver, InvalidInput, SearchUnavailable, StorageUnavailable, ThreadBusy, Threads
+from langmem_ext.storage.postgres.server import Server
+from postgres.server import SHARED, Database
+
+CONFIG: RunnableConfig = {"configurable": {"thread_id": "t"}}
+
+
+@pytest.fixture
+def url(database: Database) -> str:
+    return f"{database.url}?schema={SHARED.new_schema()}"
+
+
+@pytest.fixture
+def proxy(url: str) -> Iterator[Proxy]:
+    with Proxy(url) as made:
+        yield made
+
+
+def talk(saver: Any) -> Any:
+    """A graph that answers with the number of messages."""
+    builder = StateGraph(MessagesState)
+    builder.add_node("answer", lambda state: {"messages": [AIMessage(f"{len(state['messages'])} so far")]})
+    return builder.add_edge(START, "answer").compile(checkpointer=saver)
+
+
+def said(number: int) -> dict[str, Any]:
+    return {"messages": [HumanMessage(f"turn {number}", id=f"h{number}")]}
+
+
+async def test_a_turn_of_a_known_thread_takes_four_round_trips(proxy: Proxy) -> None:
+    async with DeltaSaver.from_conn_string(proxy.url) as saver:
+        graph = talk(saver)
+        for number in range(3):
+            await graph.ainvoke(said(number), CONFIG)
+        before = proxy.counts()
+        for number in range(3, 13):
+            await graph.ainvoke(said(number), CONFIG)
+        assert proxy.counts().trips - before.trips == 40
+        assert [message.text for message in (await graph.aget_state(CONFIG)).values["messages"]][-2:] == ["turn 12", "25 so far"]
+
+
+def test_two_workers_that_serve_one_thread_in_turn_never_read_what_is_old(url: str) -> None:
+    with DeltaSaver.open(url) as one, DeltaSaver.open(url) as other:
+        graphs = talk(one), talk(other)
+        for number in range(8):
+            state = graphs[number % 2].invoke(said(number), CONFIG)
+            assert state["messages"][-1].text == f"{2 * number + 1} so far"
+
+
+def test_a_turn_whose_connections_are_cut_anywhere_is_stored_once(proxy: Proxy) -> None:
+    with DeltaSaver.open(proxy.url) as saver:
+        graph = talk(saver)
+        graph.invoke(said(0), CONFIG)
+        for number in range(1, 41):
+            proxy.cut_after(number * 211 % 5000)
+            graph.invoke(said(number), CONFIG)
+        found = [message.id for message in graph.get_state(CONFIG).values["messages"] if message.type == "human"]
+        assert found == [f"h{number}" for number in range(41)]
+        assert len(list(graph.get_state_history(CONFIG))) == 3 * 41
+
+
+async def test_calls_from_several_event_loops_and_threads_share_one_saver(url: str) -> None:
+    with DeltaSaver.open(url) as saver:
+        graph = talk(saver)
+
+        async def turns(name: str) -> int:
+            config: RunnableConfig = {"configurable": {"thread_id": name}}
+            for number in range(3):
+                state = await graph.ainvoke(said(number), config)
+            return len(state["messages"])
+
+        def own_loop(name: str) -> int:
+            return asyncio.run(turns(name))
+
+        def no_loop(name: str) -> int:
+            for number in range(3):
+                state = graph.invoke(said(number), {"configurable": {"thread_id": name}})
+            return len(state["messages"])
+
+        with ThreadPoolExecutor(4) as pool:
+            loop = asyncio.get_running_loop()
+            others = [loop.run_in_executor(pool, work, f"{work.__name__}{at}") for work in (own_loop, no_loop) for at in range(2)]
+            assert await asyncio.gather(turns("here"), *others) == [6] * 5
+
+
+def test_twenty_processes_that_open_a_new_database_at_once_all_find_it(url: str) -> None:
+    program = "import sys; from langmem_ext import DeltaSaver; DeltaSaver.open(sys.argv[1]).close(); print('open')"
+    children = [Popen([sys.executable, "-c", program, url], stdout=PIPE, stderr=PIPE, text=True) for _ in range(20)]
+    ends = [child.communicate() for child in children]
+    assert [out for out, _ in ends] == ["open\n"] * 20, next((error for _, error in ends if error), "")
+
+
+def test_a_thread_is_driven_by_one_holder_at_a_time(url: str) -> None:
+    with DeltaSaver.open(url) as one, DeltaSaver.open(url) as other:
+        with one.lease("t"):
+            with pytest.raises(ThreadBusy), other.lease("t", wait=0):
+                raise AssertionError("two hold it")
+            with pytest.raises(ThreadBusy), other.lease("t", wait=0.1):
+                raise AssertionError("two hold it")
+            with other.lease("u", wait=0):
+                pass
+        with other.lease("t", wait=0):
+            pass
+
+
+def test_what_is_not_there_yet_is_said(url: str) -> None:
+    with DeltaSaver.open(url) as saver:
+        talk(saver).invoke(said(0), CONFIG)
+        with pytest.raises(SearchUnavailable, match="PostgreSQL"):
+            Threads(saver).search("turn")
+
+
+@pytest.mark.parametrize("mode", ["ro", "rw"])
+def test_a_database_that_must_be_there_is_not_made(url: str, mode: str) -> None:
+    with pytest.raises(StorageUnavailable, match="open it once for writing"):
+        DeltaSaver.open(f"{url}&mode={mode}")
+    DeltaSaver.open(url).close()
+    DeltaSaver.open(f"{url}&mode={mode}").close()
+
+
+def test_nothing_is_written_through_a_database_that_is_only_read(url: str) -> None:
+    with DeltaSaver.open(url) as saver:
+        talk(saver).invoke(said(0), CONFIG)
+    with DeltaSaver.open(f"{url}&mode=ro") as saver:
+        assert len(talk(saver).get_state(CONFIG).values["messages"]) == 2
+        with pytest.raises(StorageUnavailable, match="opened for reading"):
+            saver.delete_thread("t")
+
+
+def test_a_server_that_is_not_there_is_named_without_its_password() -> None:
+    with pytest.raises(StorageUnavailable, match=r"PostgreSQL database shop at 127\.0\.0\.1") as raised:
+        DeltaSaver.open("postgresql://me:secret-word@127.0.0.1:1/shop")
+    assert "secret-word" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("option", "told"),
+    [
+        ("schema=Shop", "schema"),
+        ("schema=a%22b", "schema"),
+        ("pool_size=0", "pool_size"),
+        ("prepare=maybe", "prepare"),
+        ("mode=x", "mode"),
+        ("nonsense=1", "URL"),
+    ],
+)
+def test_an_option_of_the_url_that_cannot_be_used_is_named(option: str, told: str) -> None:
+    with pytest.raises(InvalidInput, match=told):
+        Server.of(f"postgresql://localhost/x?{option}")
+
+
+def test_what_a_url_says_for_libpq_is_passed_on() -> None:
+    server = Server.of("postgres://u@h:5433/d?schema=chat&sslmode=require&pool_size=20")
+    assert (server.schema, server.pool_size) == ("chat", 20)
+    assert server.conninfo == "postgresql://u@h:5433/d?sslmode=require"

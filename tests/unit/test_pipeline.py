@@ -1,0 +1,168 @@
+"""What is sent together, what is taken for granted, and that no answer rests on what was not compared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from langmem_ext.errors import ThreadNotFound
+from langmem_ext.storage.dialect import postgres
+from langmem_ext.storage.effects import Batch, Op, Rows, Statement, operation
+from langmem_ext.storage.group import Job
+from langmem_ext.storage.index import Indexes
+from langmem_ext.storage.pipeline import Command, ExchangeFailed, ExpectationFailed, Read, Transaction, Wire, Write
+
+READ = "SELECT next_item FROM thread WHERE id = :id"
+COUNT = "SELECT count(*) FROM item"
+UPDATE = "UPDATE thread SET next_item = :next WHERE id = :id"
+INSERT = "INSERT INTO word (thread, number) VALUES (:thread, :number)"
+
+
+@operation
+def raise_counter(expected: Rows | None) -> Op[int]:
+    [(number,)] = yield Statement(READ, {"id": "t"}, expected)
+    yield Batch(INSERT, ({"thread": 1, "number": 1}, {"thread": 1, "number": 2}))
+    yield Statement(UPDATE, {"id": "t", "next": number + 1})
+    return int(number)
+
+
+@operation
+def count_twice(expected: Rows | None) -> Op[tuple[int, int]]:
+    [(number,)] = yield Statement(READ, {"id": "t"}, expected)
+    [(count,)] = yield Statement(COUNT, {})
+    return number, count
+
+
+@operation
+def refuse(expected: Rows | None) -> Op[None]:
+    yield Statement(READ, {"id": "t"}, expected)
+    raise ThreadNotFound("there is none")
+
+
+@operation
+def find(expected: Rows | None) -> Op[Rows]:
+    return (yield Statement(READ, {"id": "t"}, expected))
+
+
+def write(*, trusting: bool) -> Write:
+    return Write(Indexes(0), postgres("s"), trusting=trusting)
+
+
+def read(*, trusting: bool) -> Read:
+    return Read(Indexes(0), postgres("s"), trusting=trusting)
+
+
+def play(wire: Wire[Any], answer: Callable[[Command], Rows]) -> tuple[Any, list[list[str]]]:
+    """Answer what a wire asks; its result, and the first words of what was sent in each round trip."""
+    trips: list[list[str]] = []
+    try:
+        commands: Sequence[Command] = next(wire)
+        while True:
+            trips.append([" ".join(command.sql.split()[:2]) for command in commands])
+            commands = wire.send([answer(command) for command in commands])
+    except StopIteration as done:
+        return done.value, trips
+
+
+def database(command: Command) -> Rows:
+    """A database whose counter is at 7 and that holds 3 items; a condition holds."""
+    if command.sql.startswith("WITH found"):
+        return [(1,)]
+    if "count(*)" in command.sql:
+        return [(3,)]
+    return [(7,)] if command.sql.startswith("SELECT") else ()
+
+
+def test_a_write_whose_reads_are_expected_is_one_trip_that_the_database_makes_one_transaction() -> None:
+    result, trips = play(write(trusting=True).carry_out(raise_counter(((7,),))), database)
+
+    assert result == 7
+    assert trips == [["WITH found", "INSERT INTO", "INSERT INTO", 'UPDATE "s".thread']]
+
+
+def test_a_write_that_must_ask_is_one_transaction_from_begin_to_commit() -> None:
+    result, trips = play(write(trusting=True).carry_out(raise_counter(None)), database)
+
+    assert result == 7
+    assert trips == [["BEGIN ISOLATION", "SELECT next_item"], ["INSERT INTO", "INSERT INTO", 'UPDATE "s".thread', "COMMIT"]]
+
+
+def test_a_write_that_does_not_trust_asks_whatever_is_expected() -> None:
+    result, trips = play(write(trusting=False).carry_out(raise_counter(((6,),))), database)
+
+    assert result == 7
+    assert len(trips) == 2
+
+
+def test_a_read_that_rests_on_what_is_known_is_one_trip_with_one_snapshot() -> None:
+    result, trips = play(read(trusting=True).carry_out(count_twice(((7,),))), database)
+
+    assert result == (7, 3)
+    assert trips == [["BEGIN ISOLATION", "SELECT next_item", "SELECT count(*)", "COMMIT"]]
+
+
+def test_a_read_that_rests_on_what_is_no_longer_so_has_no_result() -> None:
+    for op in (count_twice, find):
+        with pytest.raises(ExpectationFailed):
+            play(read(trusting=True).carry_out(op(((6,),))), database)
+
+
+def test_a_read_of_one_statement_needs_no_transaction() -> None:
+    assert play(read(trusting=True).carry_out(find(None)), database) == ([(7,)], [["SELECT next_item"]])
+
+
+def test_a_read_of_several_statements_sees_one_snapshot_from_the_first_on() -> None:
+    result, trips = play(read(trusting=True).carry_out(count_twice(None)), database)
+
+    assert result == (7, 3)
+    assert trips == [["SELECT next_item"], ["BEGIN ISOLATION", "SELECT next_item", "SELECT count(*)"], ["COMMIT"]]
+
+
+def test_a_read_whose_first_row_changed_before_its_snapshot_has_no_result() -> None:
+    counters = iter([7, 8])
+
+    with pytest.raises(ExpectationFailed):
+        play(
+            read(trusting=False).carry_out(count_twice(None)),
+            lambda command: [(next(counters),)] if "next_item" in command.sql else database(command),
+        )
+
+
+@pytest.mark.parametrize("begin", [read, write])
+def test_an_error_that_rests_on_what_is_known_is_no_answer(begin: Callable[..., Transaction]) -> None:
+    with pytest.raises(ExpectationFailed):
+        play(begin(trusting=True).carry_out(refuse(((7,),))), database)
+    with pytest.raises(ThreadNotFound):
+        play(begin(trusting=False).carry_out(refuse(((7,),))), database)
+
+
+def test_writes_that_wait_together_share_one_trip() -> None:
+    jobs = [Job(raise_counter(((7,),))), Job(raise_counter(((8,),)))]
+
+    _, trips = play(write(trusting=True).carry_out_all(jobs), database)
+
+    assert [job.result for job in jobs] == [7, 8]
+    assert [len(trip) for trip in trips] == [8]
+
+
+def test_where_one_of_several_writes_fails_none_is_stored() -> None:
+    sent: list[Command] = []
+
+    def note(command: Command) -> Rows:
+        sent.append(command)
+        return database(command)
+
+    with pytest.raises(ExpectationFailed):
+        play(write(trusting=True).carry_out_all([Job(raise_counter(((7,),))), Job(refuse(None))]), note)
+
+    assert "COMMIT" not in [command.sql for command in sent]
+
+
+def test_a_failed_exchange_is_told_as_it_is() -> None:
+    wire = write(trusting=True).carry_out(raise_counter(((7,),)))
+    next(wire)
+
+    with pytest.raises(ExchangeFailed):
+        wire.throw(ExchangeFailed())
