@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
-from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.messages import BaseMessage
 
 Kinds: TypeAlias = Mapping[str, frozenset[str]]
 """The types of content blocks that a message may hold, by its type (`human`, `ai`, `system`, `tool`)."""
@@ -166,10 +166,3 @@ def rules_for(provider: str | None) -> ProviderRules:
         return BOTH
     words = re.split(r"[^a-z]+", provider.split(":")[0].lower())
     return next((rules for word, rules in _BY_WORD.items() if word in words), OTHER)
-
-
-def provider_of(messages: Sequence[BaseMessage]) -> str | None:
-    """Who wrote the latest answer, as it says itself; None where none says."""
-    answers = (message for message in reversed(messages) if isinstance(message, AIMessage))
-    found = (answer.response_metadata.get("model_provider") for answer in answers)
-    return next((name for name in found if isinstance(name, str) and name), None)

@@ -23,7 +23,7 @@ from langchain_core.messages import (
 from benchmarks.provider_rules import anthropic_problems, openai_problems
 from langmem_ext.context.contents import EMPTY, role_of
 from langmem_ext.context.order import OPENING, UNANSWERED
-from langmem_ext.context.provider import ANTHROPIC, BOTH, GOOGLE, LLAMA, MISTRAL, OPENAI, OTHER, ProviderRules, provider_of, rules_for
+from langmem_ext.context.provider import ANTHROPIC, BOTH, GOOGLE, LLAMA, MISTRAL, OPENAI, OTHER, ProviderRules, rules_for
 from langmem_ext.context.repair import NO_RESULT, UNREAD, Repaired, repair
 from langmem_ext.messages.annotations import is_inserted
 from langmem_ext.messages.pairing import call_ids
@@ -362,9 +362,3 @@ def test_nothing_stays_nothing_and_a_request_is_never_empty() -> None:
 )
 def test_rules_are_found_by_what_langchain_calls_a_provider(name: str | None, rules: ProviderRules) -> None:
     assert rules_for(name) is rules
-
-
-def test_the_latest_answer_says_who_the_provider_is() -> None:
-    talk = [AIMessage("a", response_metadata={"model_provider": name}) for name in ("openai", "anthropic")]
-    assert provider_of([*talk, AIMessage("b"), HumanMessage("c")]) == "anthropic"
-    assert provider_of([HumanMessage("c")]) is None
