@@ -31,6 +31,7 @@ _COUNTS: Final = (
     "protected_tokens",
     "least_offload_tokens",
     "cooldown",
+    "keep_recent_messages",
     "nudge_at",
     "stop_at",
     "max_messages",
@@ -51,6 +52,9 @@ class ContextPolicy:
             turns at most, however small it is.
         target: How much of the budget the request takes after something was left out, at most, unless the latest tool round takes more.
         floor: How much of it the request takes at least, if there is enough to show.
+        keep_recent_messages: How many of the newest messages are shown word for word when anything is left out; where they do not fit in
+            `target` beside a summary, or are more than a trigger leaves, as many as do. 0: as many as `floor` asks for. With `messages`,
+            half of `max_messages` are, whatever this says; and where a compaction is asked for on demand, the latest turn alone.
         tool_output_trim_chars: What is shown of an old tool output, in characters; 0: all of it.
         offload: Show of a large old output its beginning and its end with a reference, by which `read_tool_output` shows the rest.
         protected_tokens: How much of the newest tool output is not offloaded; in a budget under 112,000 less, in proportion.
@@ -75,6 +79,7 @@ class ContextPolicy:
     trigger: Trigger | None = None
     target: float = 0.75
     floor: float = 0.6
+    keep_recent_messages: int = 20
     tool_output_trim_chars: int = 2_000
     offload: bool = False
     protected_tokens: int = 50_000
@@ -117,6 +122,7 @@ class ContextPolicy:
             changed |= {"nudge_at": 0, "stop_at": 0}
         return cls(
             strategy=settings.strategy,
+            keep_recent_messages=settings.keep_recent_messages,
             tool_output_trim_chars=settings.tool_output_trim_chars,
             protected_tokens=settings.tool_output_protected_tokens,
             thoughts="turn" if settings.strip_thoughts else "never",

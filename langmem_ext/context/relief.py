@@ -56,23 +56,38 @@ class Relief:
         share = 0 if policy.strategy == "window" else policy.summary_share
         free = aim.tokens - sum(thread.cost(at, decisions) for at in thread.pinned)
         self._told = thread.counter.count_text(self._known) if self._known else 0
-        self._text = max(int(free * share), MARKER_TOKENS) + self._told
+        self._longest = self._text = max(int(free * share), MARKER_TOKENS) + self._told
+        # Who asks for a compaction wants what can be left out to be left out.
+        self._recent = len(thread) if forced else thread.recent
 
     def found(self) -> Relieving:
-        """What is decided: old outputs cut down, and if that is not enough, a cut."""
-        thread, aim = self._thread, self._aim
-        events = self._thoughts()
-        events += plan_outputs(thread, self._decisions.and_then(events), self._now.tokens - aim.tokens, self._limit)
-        light = self._decisions.and_then(events)
-        request = thread.request(light)
-        if request.tokens <= min(aim.tokens * CLOSE, self._limit) and (aim.messages is None or len(request.messages) <= aim.messages):
-            return events
-        cut = self._cut(light)
-        if cut is None or not self._worth(light, cut):
+        """What is decided: old outputs cut down, and if that is not enough, a cut.
+
+        The newest messages stay word for word if older ones can give enough: a cut before them comes before cutting their outputs down.
+        """
+        thread, thoughts = self._thread, self._thoughts()
+        older = thread.start(self._decisions) < self._recent < len(thread)
+        for recent in (self._recent, len(thread)) if older else (len(thread),):
+            over = self._now.tokens - self._aim.tokens
+            outputs = plan_outputs(thread, self._decisions.and_then(thoughts), over, self._limit, recent)
+            events = [*thoughts, *outputs]
+            light = self._decisions.and_then(events)
+            if self._enough(thread.request(light)):
+                return events
+            cut = self._cut(light)
+            if cut is not None and self._shows(cut, recent) and self._worth(light, cut):
+                break
+        else:
             return events
         if not self._covered(light, cut):
             return [*events, *cut.events]
         return events + (yield from self._with_text(light, cut))
+
+    def _enough(self, request: Request) -> bool:
+        """Whether a request with nothing left out but parts of outputs has come down far enough."""
+        aim = self._aim
+        fits = request.tokens <= min(aim.tokens * CLOSE, self._limit)
+        return fits and (aim.messages is None or len(request.messages) <= aim.messages)
 
     def by_count(self) -> Relieving:
         """What the strategy decides that goes by the number of messages, whatever the request costs."""
@@ -106,7 +121,7 @@ class Relief:
     def _cut(self, decisions: Decisions) -> Cut | None:
         """A cut that fits with its text, mended; with a shorter text where it fits with none so long."""
         found: list[tuple[int, Cut]] = []
-        for text in dict.fromkeys((self._text, MARKER_TOKENS, 0)):
+        for text in dict.fromkeys((self._longest, MARKER_TOKENS, 0)):
             less = 0
             for _ in range(ATTEMPTS):
                 cut = plan_cut(self._thread, decisions, self._room(text, less), self._important())
@@ -117,22 +132,21 @@ class Relief:
                     found.append((text, cut))
                     break
                 less += over
-            if found and self._shows_round(found[-1][1]):
+            if found and self._shows(found[-1][1], self._thread.latest_round):
                 break
         if not found:
             return None
-        self._text, cut = found[-1] if self._shows_round(found[-1][1]) else found[0]
+        self._text, cut = found[-1] if self._shows(found[-1][1], self._thread.latest_round) else found[0]
         return cut
 
-    def _shows_round(self, cut: Cut) -> bool:
-        """Whether the latest round of tool calls is shown word for word."""
-        at = self._thread.latest_round
+    def _shows(self, cut: Cut, at: int) -> bool:
+        """Whether all messages from there on are shown word for word."""
         keys = {self._thread.key(place) for place in range(at, len(self._thread))}
         return at == len(self._thread) or (cut.start <= at and not any(event["at"] in keys for event in cut.events))
 
     def _room(self, text: int, less: int) -> Room:
         limit, aim = self._limit - less, self._aim
-        return Room(limit, min(aim.tokens - less, limit), aim.floor, text, aim.messages)
+        return Room(limit, min(aim.tokens - less, limit), aim.floor, text, self._recent, aim.messages)
 
     def _important(self) -> list[tuple[int, ...]]:
         """Where the messages stand that are marked as important, each with what it cannot be sent without, newest first."""

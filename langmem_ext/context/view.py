@@ -146,6 +146,11 @@ class ThreadView:
         """Where the latest round of tool calls begins; the number of messages where there is none."""
         return latest_round(self.messages)
 
+    @cached_property
+    def recent(self) -> int:
+        """Where the newest messages begin that are shown word for word as far as that goes; the number of messages where none are."""
+        return max(len(self) - self.policy.keep_recent_messages, 0)
+
     # -- what is shown -------------------------------------------------------------------------------------------------------------------
 
     def shown(self, position: int, decisions: Decisions) -> BaseMessage:

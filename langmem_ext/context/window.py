@@ -1,8 +1,8 @@
 """Which messages of a thread are left out, and which tool outputs are cut down, so that a request fits. Pure.
 
 Old tool outputs go first, oldest before newest, and the last of them only as far as is needed. If that is not enough, the thread is cut:
-the newest messages are shown, whole turns where that leaves enough, else whole rounds of tool calls. The latest round of tool calls stays
-word for word if it fits at all.
+the newest messages are shown, whole turns where that leaves enough, else whole rounds of tool calls: enough of the budget, and as many
+messages as are to be kept. The latest round of tool calls stays word for word if it fits at all.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ class Room:
         target: What it takes after something was left out, at most.
         floor: And at least, if there is enough to show.
         text: Of it, what may stand for the messages left out.
+        recent: Where the messages begin that are all shown if the target lets them.
         most: How many messages it has at most; None: as many as fit.
     """
 
@@ -49,6 +50,7 @@ class Room:
     target: int
     floor: int
     text: int
+    recent: int
     most: int | None = None
 
 
@@ -70,18 +72,19 @@ class Cut:
 # -- old tool outputs ----------------------------------------------------------------------------------------------------------------------
 
 
-def plan_outputs(thread: ThreadView, decisions: Decisions, over: int, limit: int) -> list[ContextEvent]:
+def plan_outputs(thread: ThreadView, decisions: Decisions, over: int, limit: int, end: int) -> list[ContextEvent]:
     """What is shown of old tool outputs, so that the request costs `over` tokens less, as far as they can give that.
 
-    The last two messages, and the latest round of tool calls, stay as they are.
+    The messages from `end` on, the last two, and the latest round of tool calls stay as they are.
     """
     chars = thread.policy.tool_output_trim_chars
     shown = range(thread.start(decisions), min(thread.latest_round, len(thread) - 2))
     old = [at for at in shown if isinstance(thread.messages[at], ToolMessage) and not _is_cut_down(thread, at, decisions)]
-    events, saved = _offloads(thread, decisions, old, over, limit) if thread.policy.offload else ([], 0)
+    before = bisect_left(old, end)
+    events, saved = _offloads(thread, decisions, old, before, limit) if thread.policy.offload else ([], 0)
     if not chars:
         return events
-    for at in old:
+    for at in old[:before]:
         if saved >= over:
             break
         if any(event["at"] == thread.key(at) for event in events):
@@ -95,13 +98,14 @@ def plan_outputs(thread: ThreadView, decisions: Decisions, over: int, limit: int
     return events
 
 
-def _offloads(thread: ThreadView, decisions: Decisions, old: Sequence[int], over: int, limit: int) -> tuple[list[ContextEvent], int]:
+def _offloads(thread: ThreadView, decisions: Decisions, old: Sequence[int], before: int, limit: int) -> tuple[list[ContextEvent], int]:
+    """The first `before` of some outputs, as far as they are offloaded, and what that saves."""
     policy = thread.policy
     costs = [thread.cost(at, decisions) for at in old]
     outputs = [thread.messages[at] for at in old]
     protected, least = scaled(policy.protected_tokens, limit), scaled(policy.least_offload_tokens, limit)
     exempt = (READ_TOOL,)
-    chosen = plan_offload(outputs, costs, protected_tokens=protected, least_tokens=least, exempt=exempt, before=len(outputs))
+    chosen = plan_offload(outputs, costs, protected_tokens=protected, least_tokens=least, exempt=exempt, before=before)
     events: list[ContextEvent] = [{"kind": "offload", "at": thread.key(old[place])} for place in chosen]
     after = decisions.and_then(events)
     return events, sum(costs[place] - thread.cost(old[place], after) for place in chosen)
@@ -166,7 +170,8 @@ def plan_cut(thread: ThreadView, decisions: Decisions, room: Room, important: It
         squeezed = _squeezed(thread, decisions, room, pins, {at: size for at, size in sizes.items() if at < len(thread)})
         if squeezed is not None:
             return squeezed
-    start = _start(thread, few or later, room)
+    # A cut that leaves too many messages whatever it does leaves as few as it can.
+    start = _start(thread, few or later, room, room.recent if few else len(thread))
     if start is not None:
         return _fuller(thread, decisions, room, pins, Cut(start, pins.at(start)), sizes)
     return _squeezed(thread, decisions, room, pins, sizes)
@@ -202,14 +207,20 @@ def _within(thread: ThreadView, decisions: Decisions, important: Iterable[Sequen
     return frozenset(kept)
 
 
-def _start(thread: ThreadView, sizes: dict[int, int], room: Room) -> int | None:
-    """The first message to be shown: of a turn, if whole turns are enough, else of a round; the latest round is shown if it fits at all."""
+def _start(thread: ThreadView, sizes: dict[int, int], room: Room, recent: int) -> int | None:
+    """The first message to be shown: of a turn, if whole turns are enough, else of a round; the latest round is shown if it fits at all.
+
+    Enough are those that take up the floor, with all that are recent; where these do not fit, as many as do.
+    """
     newest = thread.latest_round if sizes.get(thread.latest_round, room.limit + 1) <= room.limit else len(thread)
     fits = [at for at, size in sizes.items() if size + room.text <= room.target and at <= newest]
     full = [at for at in fits if sizes[at] >= room.floor]
-    turns = [at for at in full if at < len(thread) and isinstance(thread.messages[at], HumanMessage)]
-    if turns or full:
-        return max(turns or full)  # the fewest messages that are enough: the longest way until something is left out again
+    enough = [at for at in full if at <= recent]
+    turns = [at for at in enough or full if at < len(thread) and isinstance(thread.messages[at], HumanMessage)]
+    if enough:
+        return max(turns or enough)  # the fewest messages that are enough: the longest way until something is left out again
+    if full:
+        return min(turns if turns and room.floor else full)
     if fits:
         return min(fits)
     over = [at for at, size in sizes.items() if size + room.text <= room.limit and at <= newest]

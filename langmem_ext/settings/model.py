@@ -95,8 +95,9 @@ class Settings(BaseSettings):
     """How much a model is sent, where neither `context_window_tokens` nor the model itself says how much it takes."""
     max_history_messages: Annotated[Count, About("messages", off=0, in_effect=True)] = 40
     """With the strategy `messages`: from how many messages on the middle of a history is left out."""
-    keep_recent_messages: Annotated[Count, About("messages")] = 20
-    """How many of the newest messages are shown word for word, whatever is summarised."""
+    keep_recent_messages: Annotated[Count, About("messages", off=0, in_effect=True)] = 20
+    """How many of the newest messages are shown word for word where others are summarised or left out, as far as they fit; with the
+    strategy `messages`, half of `max_history_messages` are."""
     token_counter: Annotated[Literal["auto", "approximate", "tiktoken"], About(in_effect=True)] = "auto"
     """How tokens are counted: `tiktoken`, by the tokenizer that fits the model, which must be on this machine; `approximate`, without one;
     `auto`, by the tokenizer where it is there."""

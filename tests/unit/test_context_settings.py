@@ -10,7 +10,7 @@ import pytest
 from langchain.agents import create_agent
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.language_models import FakeListChatModel
-from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from langmem_ext import Budget, ContextGovernor, ContextMiddleware, ContextPolicy, InvalidInput, Settings, SettingsError
 from langmem_ext.messages.tokens import ApproximateCounter
@@ -42,6 +42,7 @@ def test_without_a_word_settings_are_what_code_is_without_one() -> None:
         ({"strategy": "simple"}, {"strategy": "window"}),
         ({"strategy": "summarization"}, {"strategy": "summary"}),
         ({"strategy": "messages", "max_history_messages": 12}, {"strategy": "messages", "max_messages": 12}),
+        ({"keep_recent_messages": 6}, {"keep_recent_messages": 6}),
         ({"tool_output_trim_chars": 0}, {"tool_output_trim_chars": 0}),
         ({"tool_output_offload_tokens": 9_000}, {"offload": True, "least_offload_tokens": 9_000}),
         ({"tool_output_protected_tokens": 7}, {"protected_tokens": 7}),
@@ -103,6 +104,17 @@ def test_a_prompt_that_cannot_be_used_is_named(nothing_set: Path, name: str, tex
 def test_a_model_that_is_none_is_refused() -> None:
     with pytest.raises(InvalidInput, match="cannot be used"):
         ContextGovernor.from_settings(Settings(summarization_model="nobody:nothing"))
+
+
+@pytest.mark.parametrize("count", [0, 8])
+def test_the_settings_say_how_many_of_the_newest_messages_are_shown_word_for_word(count: int) -> None:
+    said = [message for turn in range(40) for message in (HumanMessage("question " * 20), AIMessage("word " * 20))]
+    calls = [AIMessage("", tool_calls=[{"name": "read", "args": {}, "id": name}]) for name in "ab"]
+    output, latest = ToolMessage("a line of a file\n" * 130, tool_call_id="a"), ToolMessage("empty", tool_call_id="b")
+    newest = [calls[0], output, AIMessage("Read."), HumanMessage("Go on."), calls[1], latest]
+    settings = Settings(strategy="window", token_counter="approximate", max_history_tokens=2_000, keep_recent_messages=count)
+    sent = ContextGovernor.from_settings(settings).govern([*said, *newest, AIMessage("So."), HumanMessage("And now?")]).messages
+    assert (output in sent) is bool(count)
 
 
 class Sent(BaseCallbackHandler):

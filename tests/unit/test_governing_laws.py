@@ -19,8 +19,11 @@ from langmem_ext.context.counters import TiktokenCounter
 from langmem_ext.context.decisions import RESTORE
 from langmem_ext.context.govern import govern
 from langmem_ext.context.planning import Governed
+from langmem_ext.context.policy import ContextPolicy
+from langmem_ext.context.standing import MARKER_TOKENS
 from langmem_ext.errors import ContextOverflow, MissingExtra
 from langmem_ext.messages.memo import Memo
+from langmem_ext.messages.pairing import safe_boundaries
 
 try:
     COUNTER = Memo(TiktokenCounter())
@@ -103,6 +106,20 @@ def test_the_latest_round_is_shown_word_for_word_if_it_fits(messages: list[BaseM
     shown = [words(message) for message in governed(messages, budget).messages]
     latest = [words(message) for message in messages[prefix.latest_round :]]
     assert not latest or shown[-len(latest) :] == latest
+
+
+@settings(max_examples=MANY)
+@given(talks(), budgets, st.integers(1, 12))
+def test_the_newest_messages_are_shown_word_for_word_if_they_fit_in_the_target(
+    messages: list[BaseMessage], budget: int, count: int
+) -> None:
+    assume(count <= len(messages))
+    policy = ContextPolicy(strategy="window", keep_recent_messages=count)
+    begin = max(at for at in safe_boundaries(messages) if at <= len(messages) - count)
+    wanted = {id(message): message for message in [*Prefix(messages).pins.values(), *messages[begin:]]}
+    assume(sum(map(COUNTER.count, wanted.values())) + MARKER_TOKENS <= int(budget * policy.target))
+    shown = governed(messages, budget, policy=policy).messages
+    assert list(map(words, shown[-count:])) == list(map(words, messages[-count:]))
 
 
 @settings(max_examples=MANY)

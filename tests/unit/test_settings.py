@@ -363,7 +363,7 @@ BAD = [
     ("max_turns", True, "a whole number of turns"),
     ("max_turns", 10**10, "a whole number of turns"),
     ("max_turns", [1], "a whole number of turns"),
-    ("keep_recent_messages", -1, "a whole number of messages, 0 to 1,000,000,000"),
+    ("tool_output_protected_tokens", -1, "a whole number of tokens, 0 to 1,000,000,000"),
     ("ttl_hours", "nan", "a number of hours, 0 to 876,000; 0 turns it off"),
     ("ttl_hours", "inf", "a number of hours"),
     ("ttl_hours", "3 h", "a number of hours"),
