@@ -23,6 +23,7 @@ from langmem_ext.cli.search import hit_columns, hit_data, shown
 from langmem_ext.cli.thread import Line, line_of
 from langmem_ext.cli.transit import format_for
 from langmem_ext.errors import InvalidInput, LangmemExtError, ThreadNotFound
+from langmem_ext.files import newest_first
 from langmem_ext.log import thread_key
 from langmem_ext.messages.turns import cut_turns
 from langmem_ext.types import ThreadInfo
@@ -34,6 +35,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "/load": "go on with another one: its id or title, or the beginning of its id",
     "/save": "nothing is left to save; with a path, write a copy there",
     "/history": "the conversation so far",
+    "/files": "the files that the conversation has named, the last ones first",
     "/search": "find messages in all conversations",
     "/title": "call the conversation something",
     "/fork": "go on in a copy of the conversation",
@@ -131,6 +133,21 @@ def _history(desk: Desk, screen: Screen, rest: str) -> bool:
     screen.history(lines)
     if not lines:
         screen.note("nothing has been said since /clear" if _stored(desk) else "nothing has been said yet")
+    return False
+
+
+def _files(desk: Desk, screen: Screen, rest: str) -> bool:
+    _, turns = cut_turns(desk.thread.messages())
+    found = newest_first((turn.files for turn in turns), None)
+    files = found[: desk.settings.max_recent_files or None]
+    contents = [file.sha256[:12] if file.sha256 else "only named" for file in files]
+    told = (Text.assemble(printable(file.path), (f"  {content}", "dim")) for file, content in zip(files, contents, strict=True))
+    lines = ("\t".join((file.path.replace("\t", " "), content)) for file, content in zip(files, contents, strict=True))
+    screen.rows(told, lines, ({"path": file.path, "sha256": file.sha256} for file in files))
+    if len(found) > len(files):
+        screen.note(f"{len(found) - len(files):,} named before are not shown (the setting max_recent_files)")
+    if not found:
+        screen.note("no files have been named")
     return False
 
 
@@ -306,6 +323,7 @@ _COMMANDS: Final[Mapping[str, Callable[[Desk, Screen, str], bool]]] = {
     "/load": _load,
     "/save": _save,
     "/history": _history,
+    "/files": _files,
     "/search": _search,
     "/title": _title,
     "/fork": _fork,

@@ -128,8 +128,8 @@ class Settings(BaseSettings):
     """How much of what is left the history may take where files are shown too, but never more than a third."""
     file_budget_tokens: Annotated[Count, About("tokens", off=0, in_effect=True)] = 100_000
     """How much of it files may take."""
-    max_recent_files: Annotated[Count, About("files", off=0)] = 0
-    """How many of the files that a thread named last are shown; off, all that fit."""
+    max_recent_files: Annotated[Count, About("files", off=0, in_effect=True)] = 0
+    """How many of the files that a conversation has named are listed, the last ones; off, all."""
 
     # -- what is remembered of a session and of a conversation ---------------------------------------------------------------------------
 

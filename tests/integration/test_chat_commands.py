@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ import pytest
 from langchain_core.language_models import FakeListChatModel
 from typer.testing import CliRunner, Result
 
-from langmem_ext import DeltaSaver, Threads, examine
+from langmem_ext import DeltaSaver, Threads, TurnFile, examine
 from langmem_ext.cli.app import app
 from langmem_ext.cli.chat_commands import COMMANDS, TAKES
 from langmem_ext.storage.clear_ops import ASIDE
@@ -199,6 +200,23 @@ def test_parameters_are_shown_but_for_those_that_are_sensitive() -> None:
     assert "no parameters are known" in done.stderr
     shown = [line.split("\t") for line in done.stdout.splitlines() if "\t" in line]
     assert shown == [["order_id", "O-778"], ["address", "•••"], ["order_id", "O-778"]]
+
+
+def test_the_files_that_a_conversation_has_named_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    with closing(DeltaSaver.open("memory.db")) as saver:
+        thread = Threads(saver).begin("review")
+        thread.say("look", files=[TurnFile("old.py", "one"), "notes.md"])
+        thread.say("again", files=[TurnFile("new\x1b[2J.py", "two"), TurnFile("old.py", "three")])
+    digests = [sha256(text).hexdigest() for text in (b"two", b"three")]
+    named = ["new�[2J.py", "old.py", "notes.md"]
+    lines = [f"{path}\t{content}" for path, content in zip(named, [*(digest[:12] for digest in digests), "only named"], strict=True)]
+    assert chat("--thread", thread.id, lines=["/files"]).stdout.splitlines() == lines
+    assert "no files have been named" in chat("--new", lines=["/files"]).stderr
+    monkeypatch.setenv("LANGMEM_EXT_MAX_RECENT_FILES", "2")
+    done = chat("--thread", thread.id, "--json", lines=["/files"])
+    told = [json.loads(line) for line in done.stdout.splitlines()]
+    assert told == [{"path": "new\x1b[2J.py", "sha256": digests[0]}, {"path": "old.py", "sha256": digests[1]}]
+    assert "1 named before are not shown (the setting max_recent_files)" in done.stderr
 
 
 def test_a_conversation_is_written_to_a_file_or_shown(folder: Path) -> None:

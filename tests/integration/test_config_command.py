@@ -110,7 +110,7 @@ def test_a_person_sees_a_table(project: Path) -> None:
     assert "7" in line
     assert "LANGMEM_EXT_TTL_HOURS" in line
     assert "yes" in line
-    assert "not yet" in next(line for line in shown.splitlines() if "max_recent_files" in line)
+    assert "not yet" in next(line for line in shown.splitlines() if "memory_keys" in line)
 
 
 def test_the_files_are_named_whether_they_are_there_or_not(project: Path) -> None:
