@@ -16,7 +16,7 @@ _KIND = (
 )
 _UNIT = r"(?:\s*,?\s*(?:(?:#|apt\.?|apartment|suite|ste\.?|unit|no\.?|floor|fl\.?|room|rm\.?|building|bldg\.?)\s*#?\s*[\w-]+))?"
 _TAIL = (
-    r"(?:,\s*(?!(?:The|A|An|Please|Thanks|Thank|And|But|For|At|On|I|We|It|My|This|That|Is|So|No"
+    r"(?:,\s*(?:\d{4,6}\s+)?(?!(?:The|A|An|Please|Thanks|Thank|And|But|For|At|On|I|We|It|My|This|That|Is|So|No"
     r"|Yes)\b)(?-i:[A-Z])[\w'’-]*(?:\s+(?-i:[A-Z])[\w'’-]*){0,3}(?:\s+\d{4,6}(?:-\d{4})?)?)*"
     r"(?:,?\s+(?-i:[A-Z]{2})\s+\d{5}(?:-\d{4})?|,\s*\d{4,6}\b)?"
 )
