@@ -15,7 +15,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from langchain_core.messages import BaseMessage, SystemMessage
 
-from langmem_ext.context.budget import Budget
+from langmem_ext.context.budget import Budget, request_tokens
 from langmem_ext.context.decisions import ContextEvent
 from langmem_ext.context.extract import extract
 from langmem_ext.context.govern import fixed_costs, written
@@ -28,6 +28,7 @@ from langmem_ext.context.remembered import RequestMemory
 from langmem_ext.context.standing import LeftOut, Standing, marker
 from langmem_ext.context.summary import LEAST_TARGET, ModelRequest, summarise
 from langmem_ext.context.view import ThreadView
+from langmem_ext.errors import SummaryFailed
 from langmem_ext.interruption import pass_on
 from langmem_ext.messages.tokens import TokenCounter
 
@@ -82,7 +83,7 @@ def asking(messages: Sequence[BaseMessage], events: Sequence[ContextEvent], send
     """The steps of a request whose summaries a model writes, if there is one."""
     thread = ThreadView(messages, sending.counter, sending.policy, rules_for(sending.provider), frozenset(sending.pins), sending.memory)
     fixed = fixed_costs(sending.system, sending.tools, sending.counter)
-    whole = sending.budget.request if isinstance(sending.budget, Budget) else sending.budget
+    whole = request_tokens(sending.budget)
     limit = whole - sum(fixed.values())
     governing = planning(thread, limit, events, params=sending.params, fixed=fixed, forced=sending.forced)
     try:
@@ -106,8 +107,9 @@ def _standing(left: LeftOut, thread: ThreadView, chunk_tokens: int, sending: Sen
         pass_on(error)
         if policy.on_failure == "raise":
             raise
-        # Its text may hold what was said.
-        logger.warning("no summary was written: %s; the messages are %s", type(error).__name__, _INSTEAD[policy.on_failure])
+        # What others raise may quote what was said.
+        why = f"the model's answer {error.reason}" if isinstance(error, SummaryFailed) else type(error).__name__
+        logger.warning("no summary was written: %s; the messages are %s", why, _INSTEAD[policy.on_failure])
         return Standing("", "keep", failed=True) if policy.on_failure == "keep" else replace(marker(left.count), failed=True)
     return Standing(text, "model")
 

@@ -175,6 +175,15 @@ def scaled(tokens: int, request: int) -> int:
     return tokens if request >= WIDE else tokens * request // WIDE
 
 
+def request_tokens(budget: int | Budget) -> int:
+    """What a whole request may cost, in tokens.
+
+    Raises:
+        InvalidInput: The budget is none.
+    """
+    return budget.request if isinstance(budget, Budget) else _count(budget, "budget")
+
+
 def _profile(model: object) -> Mapping[Any, Any]:
     profile = getattr(model, "profile", None)
     return profile if isinstance(profile, Mapping) else {}

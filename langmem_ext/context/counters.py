@@ -154,4 +154,4 @@ def name_of_model(model: object) -> str:
 
 @cache
 def _warn_approximate(reason: str) -> None:
-    logger.warning("tokens are counted by an approximation: %s", reason)
+    logger.warning("tokens are counted by an approximation, as by counter=ApproximateCounter(): %s", reason)

@@ -7,7 +7,7 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage, SystemMessage
 
-from langmem_ext.context.budget import Budget
+from langmem_ext.context.budget import Budget, request_tokens
 from langmem_ext.context.counters import counter_for
 from langmem_ext.context.decisions import ContextEvent
 from langmem_ext.context.extract import extract
@@ -52,12 +52,12 @@ def govern(
 
     Raises:
         ContextOverflow: What must be shown costs more than the budget; it names the three largest parts.
-        InvalidInput: Events that are none.
+        InvalidInput: Messages, events or a budget that are none.
     """
     counter = Memo(counter or counter_for())  # a plan looks at a message many times
     thread = ThreadView(messages, counter, policy or ContextPolicy(), rules_for(provider), frozenset(pins))
     fixed = fixed_costs(system, tools, counter)
-    limit = (budget.request if isinstance(budget, Budget) else budget) - sum(fixed.values())
+    limit = request_tokens(budget) - sum(fixed.values())
     governing = planning(thread, limit, events, params=params, fixed=fixed)
     try:
         left = next(governing)

@@ -19,7 +19,7 @@ from langgraph.types import StateSnapshot
 from typing_extensions import TypedDict
 
 from langmem_ext.context.asking import LARGE, Sending, aanswered, answered, asking, summing_up
-from langmem_ext.context.budget import Budget
+from langmem_ext.context.budget import Budget, request_tokens
 from langmem_ext.context.calling import aask, ask
 from langmem_ext.context.configuration import model_named, summary_prompt
 from langmem_ext.context.counters import counter_for
@@ -30,7 +30,7 @@ from langmem_ext.context.planning import Governed
 from langmem_ext.context.policy import ContextPolicy
 from langmem_ext.context.remembered import RequestMemory
 from langmem_ext.context.summary import ModelRequest
-from langmem_ext.errors import ConversationError
+from langmem_ext.errors import ConversationError, InvalidInput
 from langmem_ext.messages.memo import Memo
 from langmem_ext.messages.tokens import TokenCounter
 
@@ -96,7 +96,8 @@ class ContextGovernor(Runnable[Mapping[str, Any], dict[str, Any]]):
     ) -> None:
         self.model = model_named(model)
         self.policy = policy or ContextPolicy()
-        self.budget = budget if budget is not None else Budget.of_model(self.model)
+        self.budget = budget if budget is not None else _stated_by(self.model)
+        request_tokens(self.budget)
         self.counter = Memo(counter or counter_for(self.model))
         self.system = system
         self.tools = tuple(tools)
@@ -312,6 +313,13 @@ class ContextGovernor(Runnable[Mapping[str, Any], dict[str, Any]]):
         _, events = _at_rest(graph, await graph.aget_state(config))
         if any(event != RESTORE for event in events):
             await graph.aupdate_state(config, {EVENTS: [RESTORE]}, as_node)
+
+
+def _stated_by(model: BaseChatModel | None) -> Budget:
+    try:
+        return Budget.of_model(model)
+    except InvalidInput as error:
+        raise InvalidInput("nothing says what a request may cost: pass `budget`, or a model whose profile says what it takes") from error
 
 
 def _update(state: Mapping[str, Any], governed: Governed) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from langchain_core.messages import AIMessage, AnyMessage
 from langgraph.types import Command
 
 from langmem_ext.context.asking import LARGE, Asking, Sending, aanswered, answered, asking
-from langmem_ext.context.budget import WINDOW, Budget
+from langmem_ext.context.budget import WINDOW, Budget, request_tokens
 from langmem_ext.context.calling import aask, ask
 from langmem_ext.context.configuration import model_named, summary_prompt
 from langmem_ext.context.counters import Kind, counter_for, name_of_model
@@ -81,7 +81,7 @@ class ContextMiddleware(AgentMiddleware[AgentContextState, Any, Any]):
 
     Raises:
         MissingExtra: The extra `agents` is not installed.
-        InvalidInput: There is no such model.
+        InvalidInput: There is no such model, or the budget is none.
 
     Example:
         `create_agent(model, tools, middleware=[ContextMiddleware(budget=32_000)], checkpointer=saver)`
@@ -99,6 +99,8 @@ class ContextMiddleware(AgentMiddleware[AgentContextState, Any, Any]):
         prompt: str | None = None,
     ) -> None:
         super().__init__()
+        if budget is not None and not callable(budget):
+            request_tokens(budget)
         self.budget = budget
         self.model = model_named(model)
         self.policy = policy or ContextPolicy()
@@ -188,7 +190,7 @@ class ContextMiddleware(AgentMiddleware[AgentContextState, Any, Any]):
         budget = self.budget(model) if callable(self.budget) else self.budget
         if budget is None:
             budget = Budget.of_model(model, WINDOW)
-        limit = int((budget.request if isinstance(budget, Budget) else budget) / self._ratios.get(name, 1.0))
+        limit = int(request_tokens(budget) / self._ratios.get(name, 1.0))
         return min(limit, self._taken.get(name, limit))
 
     def _learn(self, model: BaseChatModel, counted: int, response: ModelResponse[Any], taken: int | None) -> None:

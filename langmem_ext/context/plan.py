@@ -34,6 +34,7 @@ class Plan:
         sent: How many the request has.
         added: What was decided for this request; nothing where it is the one before and what is new.
         stop: Why the turn is to be ended instead of sending the request; None where it is not.
+        standing: What was left out for an earlier request, and still is: how many messages, and who wrote what stands for them.
     """
 
     limit: int
@@ -43,6 +44,7 @@ class Plan:
     sent: int
     added: tuple[ContextEvent, ...] = ()
     stop: str | None = None
+    standing: tuple[int, str] | None = None
 
     @property
     def rows(self) -> tuple[tuple[str, str], ...]:
@@ -51,9 +53,10 @@ class Plan:
         rows += [
             (f"tokens, of at most {self.limit:,}", f"{self.before:,} → {self.after:,}" if self.before != self.after else f"{self.after:,}")
         ]
-        for event in self.added:
-            if event["kind"] == "cut":
-                rows.append(left_out(event["dropped"], event["by"] if event["text"] else ""))
+        cuts = [left_out(event["dropped"], event["by"] if event["text"] else "") for event in self.added if event["kind"] == "cut"]
+        rows += cuts
+        if self.standing is not None and not cuts:
+            rows.append(left_out(*self.standing, what="left out before"))
         for kind, name in _NAMES.items():
             if count := sum(event["kind"] == kind for event in self.added):
                 rows.append((name, f"{count:,}"))
@@ -82,10 +85,10 @@ class Plan:
         return f"<table>{rows}</table>"
 
 
-def left_out(count: int, by: str) -> tuple[str, str]:
+def left_out(count: int, by: str, what: str = "left out") -> tuple[str, str]:
     """A row about messages that are left out, and what stands for them, if anything does."""
     counted = f"{count:,} {'message' if count == 1 else 'messages'}"
-    return "left out", f"{counted}, for which {_STANDING[by]} stands" if by else counted
+    return what, f"{counted}, for which {_STANDING[by]} stands" if by else counted
 
 
 def contributors(request: Request, counter: TokenCounter, fixed: Mapping[str, int]) -> Sequence[tuple[str, int]]:

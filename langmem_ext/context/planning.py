@@ -64,7 +64,7 @@ def planning(
     # A turn repeats itself at a result or not at all.
     at_result = len(thread) and isinstance(thread.messages[-1], ToolMessage)
     nudge = plan_nudge(thread.messages, policy.nudge_at, policy.stop_at) if at_result else None
-    decisions = decided(events)
+    decisions = before = decided(events)
     new = _nudged(thread, decisions, nudge)
     decisions = decisions.and_then(new) if new else decisions
     request = now = thread.request(decisions)
@@ -88,8 +88,14 @@ def planning(
                 raise ContextOverflow(limit, least.tokens, contributors(least, thread.counter, fixed or {}))
             new, request = [*new[: len(new) - len(found)], *last], least
     stop = nudge.text if isinstance(nudge, Stop) else None
-    plan = Plan(limit, now.tokens, request.tokens, len(thread), len(request.messages), tuple(new), stop)
+    plan = Plan(limit, now.tokens, request.tokens, len(thread), len(request.messages), tuple(new), stop, _standing(thread, before))
     return Governed(request.messages, plan, tuple(_kept_events(thread, [*events, *new]) if new else events))
+
+
+def _standing(thread: ThreadView, before: Decisions) -> tuple[int, str] | None:
+    """What is left out of a thread by an earlier cut; None where nothing is."""
+    cut = before.cut
+    return None if cut is None or not thread.start(before) else (cut.dropped, cut.by if cut.text else "")
 
 
 def _was_cut(thread: ThreadView, decisions: Decisions) -> bool:

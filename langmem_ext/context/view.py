@@ -18,6 +18,7 @@ from langmem_ext.context.repair import repair
 from langmem_ext.context.standing import messages_for, told
 from langmem_ext.context.thoughts import strippable, without_thoughts
 from langmem_ext.context.tool_output import previewed, trimmed
+from langmem_ext.errors import InvalidInput
 from langmem_ext.messages.pairing import call_ids, latest_round
 from langmem_ext.messages.tokens import TokenCounter
 from langmem_ext.messages.turns import is_users
@@ -48,6 +49,9 @@ class ThreadView:
         rules: What the provider accepts.
         pins: Ids of messages that are always shown, besides those that always are.
         memory: Earlier requests, to be carried on.
+
+    Raises:
+        InvalidInput: They are no messages.
     """
 
     def __init__(
@@ -59,6 +63,10 @@ class ThreadView:
         pins: frozenset[str] = frozenset(),
         memory: RequestMemory | None = None,
     ) -> None:
+        for message in (messages[0], messages[-1]) if messages else ():
+            if not isinstance(message, BaseMessage):
+                kind = type(message).__name__
+                raise InvalidInput(f"{kind} is no message: langchain_core.messages.convert_to_messages makes messages of tuples and dicts")
         self.messages = messages
         self.counter = counter
         self.policy = policy

@@ -451,6 +451,20 @@ def test_what_is_no_event_is_refused(events: Any) -> None:
         run(chat(1), 1_000, events=events)
 
 
+@pytest.mark.parametrize(
+    "messages", [[("user", "hello")], [{"role": "user", "content": "hello"}], "hello", [HumanMessage("hello"), "hello"]]
+)
+def test_what_is_no_message_is_refused(messages: Any) -> None:
+    with pytest.raises(InvalidInput, match="is no message: .*convert_to_messages"):
+        run(messages, 1_000)
+
+
+@pytest.mark.parametrize("budget", ["1000", -1, 1.5])
+def test_what_is_no_budget_is_refused(budget: Any) -> None:
+    with pytest.raises(InvalidInput, match="budget is how many tokens"):
+        run(chat(1), budget)
+
+
 # -- what it says of itself ------------------------------------------------------------------------------------------------------------
 
 
@@ -467,6 +481,16 @@ def test_a_plan_prints_as_a_table() -> None:
     assert "<table>" in plan._repr_html_()
     assert printed(plan) == [" ".join(row) for row in plan.rows]
     assert plan.after < plan.before
+
+
+def test_a_plan_tells_what_was_left_out_before() -> None:
+    said = chat(30)
+    first = run(said, 1_000)
+    following = run([*said, AIMessage("an answer")], 1_000, events=first.events).plan
+    [(_, left)] = [row for row in first.plan.rows if row[0] == "left out"]
+    assert following.rows[-1] == ("left out before", left)
+    assert "left out before" not in dict(run(said, 1_000).plan.rows)
+    assert "left out before" not in dict(run(said, 1_000, events=[*first.events, {"kind": "restore"}]).plan.rows)
 
 
 def test_a_plan_shows_words_of_others_as_they_are() -> None:

@@ -22,7 +22,7 @@ from langmem_ext.context.asking import Asking, aanswered
 from langmem_ext.context.governor import ContextGovernor, ContextState
 from langmem_ext.context.policy import ContextPolicy
 from langmem_ext.context.summary import ModelRequest
-from langmem_ext.errors import ConversationError, SummaryFailed
+from langmem_ext.errors import ConversationError, InvalidInput, SummaryFailed
 from langmem_ext.messages.tokens import ApproximateCounter
 from langmem_ext.waiting.catalog import IntentCatalog
 from langmem_ext.waiting.converse import aconverse, converse
@@ -173,6 +173,22 @@ def test_what_a_model_raises_is_raised_where_that_is_wanted(run: Any) -> None:
         run(governor(failing, on_failure="raise"), chat(60))
     with pytest.raises(SummaryFailed):
         run(governor(lambda messages: " ", on_failure="raise"), chat(60))
+
+
+def test_why_there_is_no_summary_is_logged_but_no_word_that_was_said(run: Any, caplog: pytest.LogCaptureFixture) -> None:
+    run(governor(lambda messages: " "), chat(60))
+    run(governor(failing), chat(60))
+    empty, failed = (record.getMessage() for record in caplog.records)
+    assert empty.startswith("no summary was written: the model's answer is")
+    assert failed.startswith("no summary was written: TimeoutError;")
+
+
+def test_a_governor_is_made_with_a_budget_or_not_at_all() -> None:
+    with pytest.raises(InvalidInput, match="pass `budget`, or a model whose profile"):
+        ContextGovernor()
+    for budget in ("1000", -1):
+        with pytest.raises(InvalidInput, match="budget is how many tokens"):
+            ContextGovernor(budget=budget)  # type: ignore[arg-type]
 
 
 def test_after_a_failure_no_summary_is_tried_for_a_while(run: Any) -> None:
