@@ -90,7 +90,7 @@ def chat(
     ] = False,
     resume: Annotated[
         str | None,
-        typer.Option("--resume", "-r", help="Go on with this one: its id or title, or the beginning of its id.", metavar="ID"),
+        typer.Option("--resume", "-r", help="Go on with this one: the beginning of its id, or words of its title.", metavar="ID"),
     ] = None,
     db: Annotated[
         str | None,

@@ -38,7 +38,7 @@ def chat_with(
 
     Args:
         thread_id: The thread to begin or to go on with.
-        resume: Instead of it, one that is there: its id or title, or the beginning of its id.
+        resume: Instead of it, one that is there: the beginning of its id, or words of its title.
         latest: Instead of it, the one that was used last.
         new: Instead of it, one that is not there yet.
         settings: The settings.

@@ -32,7 +32,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "/help": "what can be typed here; of a command, what it is for",
     "/sessions": "the conversations: title, messages, age",
     "/new": "begin a new conversation",
-    "/load": "go on with another one: its id or title, or the beginning of its id",
+    "/load": "go on with another one: the beginning of its id, or words of its title",
     "/save": "nothing is left to save; with a path, write a copy there",
     "/history": "the conversation so far",
     "/files": "the files that the conversation has named, the last ones first",
@@ -299,10 +299,10 @@ def _clear(desk: Desk, screen: Screen, rest: str) -> bool:
 def _forget(desk: Desk, screen: Screen, rest: str) -> bool:
     words = rest.split()
     named = " ".join(word for word in words if word != "--yes")
-    found = desk.find(named, expired=True) if named else _begun(desk)
+    found = desk.find_exactly(named) if named else _begun(desk)
     if "--yes" not in words:
         if not screen.interactive:
-            raise InvalidInput("deleting is for good and nobody can be asked here: type /forget --yes")
+            raise InvalidInput(f"deleting is for good and nobody can be asked here: type /forget {f'{named} ' if named else ''}--yes")
         if not screen.confirm(f"Delete {found.title or found.id!r}, {counted(found.stored_messages, 'message')}, for good?"):
             screen.note("nothing was deleted")
             return False

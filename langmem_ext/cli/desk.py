@@ -11,7 +11,7 @@ from uuid import uuid4
 from langgraph.pregel import Pregel
 
 from langmem_ext.checkpoint import DeltaSaver
-from langmem_ext.cli.listing import NOW, age, counted, find, title_of
+from langmem_ext.cli.listing import NOW, age, counted, find, several, title_of
 from langmem_ext.cli.thread import ChatThread
 from langmem_ext.context.governor import ContextGovernor
 from langmem_ext.errors import DamagedRow, ThreadExpired, ThreadNotFound
@@ -100,25 +100,35 @@ class Desk:
                 continue
         raise ThreadNotFound("there is no conversation to go on with: leave --continue out to begin one")
 
-    def find(self, name: str, *, expired: bool = False) -> ThreadInfo:
-        """The thread of an id, of the beginning of one, or with a text in its title that no other has.
+    def find(self, name: str) -> ThreadInfo:
+        """The thread to go on with: of an id, of the beginning of one, of a title, or with a text in its title that no other has.
 
         Args:
             name: What it is named by.
-            expired: Whether it may have expired.
 
         Raises:
             ThreadNotFound: There is none (`ThreadExpired`: it has expired).
             InvalidInput: There are several.
         """
         try:
-            found = find(self.stored, name)
+            found = self.find_exactly(name)
         except ThreadNotFound:
-            titled = self.threads.list(status=None, title=name, limit=2)
-            if len(titled) != 1:
+            titled = self.threads.list(status=None, title=name, limit=3)
+            if len(titled) > 1:
+                raise several("have in their titles", name, titled) from None
+            if not titled:
                 raise
             found = titled[0]
-        return found if expired else self.threads.get(found.id)
+        return self.threads.get(found.id)
+
+    def find_exactly(self, name: str) -> ThreadInfo:
+        """As `find`, but by no piece of a title, and of those that have expired, too: what is deleted must be what was meant.
+
+        Raises:
+            ThreadNotFound: There is none.
+            InvalidInput: There are several.
+        """
+        return find(self.stored, name)
 
     def require_room(self) -> None:
         """See that the thread may have one more turn; where a question waits, its answer is always taken.

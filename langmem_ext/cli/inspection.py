@@ -16,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from langmem_ext.cli.control_characters import printable
+from langmem_ext.cli.listing import counted
 from langmem_ext.doctor import examine
 from langmem_ext.statistics import Statistics, stats
 from langmem_ext.storage.examination import Report
@@ -63,12 +64,13 @@ def _line(finding: Finding) -> str:
 
 def _summary(report: Report, *, fix: bool) -> str:
     counts = {name: sum(finding.severity == name and not finding.fixed for finding in report.findings) for name in STYLES}
-    fixed = sum(finding.fixed for finding in report.findings)
-    found = [f"{count:,} {name}" for name, count in (*counts.items(), ("fixed", fixed)) if count]
+    counts["fixed"] = sum(finding.fixed for finding in report.findings)
+    found = [counted(count, name) if name == "note" else f"{count:,} {name}" for name, count in counts.items() if count]
     looked = f"{report.threads:,} threads, {report.checkpoints:,} checkpoints, {report.items:,} messages"
     fixable = any(finding.fixable and not finding.fixed for finding in report.findings)
     hint = " (--fix puts right what can be)" if fixable and not fix else ""
-    return f"{looked}: {', '.join(found) if found else 'all is well'}{hint}"
+    told = [*(["all is well"] if report.ok and not counts["fixed"] else []), *found]
+    return f"{looked}: {', '.join(told)}{hint}"
 
 
 def _show(report: Report, *, fix: bool) -> None:

@@ -90,11 +90,16 @@ def find(threads: Threads, name: str) -> ThreadInfo:
         how = "are called"
         found = list(islice((thread for thread in threads.each(status=None, title=name) if thread.title == name), 3))
     if len(found) > 1:
-        names = ", ".join(thread.id for thread in found[:2])
-        raise InvalidInput(f"several threads {how} {name!r}: {names}{', …' if len(found) > 2 else ''}: type more of the id")
+        raise several(how, name, found)
     if not found:
         raise ThreadNotFound(f"there is no thread {name!r}: `langmem-ext threads list` shows those that there are")
     return found[0]
+
+
+def several(how: str, name: str, found: Sequence[ThreadInfo]) -> InvalidInput:
+    """That a name is one of several threads; two of them are told."""
+    ids = ", ".join(thread.id for thread in found[:2])
+    return InvalidInput(f"several threads {how} {name!r}: {ids}{', …' if len(found) > 2 else ''}: type more of the id")
 
 
 # -- listing -----------------------------------------------------------------------------------------------------------------------------
@@ -213,7 +218,7 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-def count_with(db: str | None, owner: str | None, *, as_json: bool) -> None:
+def count_with(db: str | None, owner: str | None, *, as_json: bool, interactive: bool) -> None:
     """Print how many threads there are, and what they hold.
 
     Raises:
@@ -225,12 +230,12 @@ def count_with(db: str | None, owner: str | None, *, as_json: bool) -> None:
         by_tool = [{"tool": tool, "threads": count} for tool, count in found.by_tool.items()]
         typer.echo(json_line(dataclasses.asdict(found) | {"by_tool": by_tool}))
         return
-    for name in ("threads", "turns", "messages", "tokens", "waiting"):
-        typer.echo(f"{name}\t{getattr(found, name)}")
-    for status, count in found.by_status.items():
-        typer.echo(f"{printable(status)}\t{count}")
-    for tool, count in found.by_tool.items():
-        typer.echo(f"{'of no tool' if tool is None else f'of the tool {printable(tool)}'}\t{count}")
+    rows = [(name, getattr(found, name)) for name in ("threads", "turns", "messages", "tokens", "waiting")]
+    rows += [(printable(status), count) for status, count in found.by_status.items()]
+    rows += [("of no tool" if tool is None else f"of the tool {printable(tool)}", count) for tool, count in found.by_tool.items()]
+    wide = max(len(name) for name, _ in rows)
+    for name, count in rows:
+        typer.echo(f"{name:<{wide}}  {count:>9,}" if interactive else f"{name}\t{count}")
 
 
 # -- one thread --------------------------------------------------------------------------------------------------------------------------

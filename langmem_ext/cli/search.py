@@ -62,7 +62,7 @@ def search_with(
         for line in shown(hits, now):
             console.print(line)
     if not hits:
-        typer.echo("langmem-ext: nothing found", err=True)
+        typer.echo("langmem-ext: nothing found in messages; `langmem-ext threads list --title TEXT` looks at titles", err=True)
 
 
 @contextmanager

@@ -176,7 +176,10 @@ def fork(
     at: Annotated[
         str | None, typer.Option(help="End the copy with this message; `history --json` has the ids.", metavar="MESSAGE-ID")
     ] = None,
-    checkpoint: Annotated[str | None, typer.Option(help="End the copy at this checkpoint.", metavar="CHECKPOINT-ID")] = None,
+    checkpoint: Annotated[
+        str | None,
+        typer.Option(help="End the copy at this checkpoint; `get_state_history` of a graph has the ids.", metavar="CHECKPOINT-ID"),
+    ] = None,
     to: Annotated[str | None, typer.Option(help="The copy's id; a new one by default.", metavar="ID")] = None,
     db: _Db = None,
     owner: _Owner = None,
@@ -298,4 +301,4 @@ def stats(
     with clear_errors():
         from langmem_ext.cli.listing import count_with  # noqa: PLC0415 - help must not wait for it
 
-        count_with(db, owner, as_json=as_json)
+        count_with(db, owner, as_json=as_json, interactive=sys.stdout.isatty())

@@ -91,7 +91,8 @@ def import_with(db: str | None, owner: str | None, source: str, *, keep_ids: boo
         LangmemExtError: As `Threads.import_from` has it.
     """
     if source != "-" and "://" not in source and not Path(source).is_file():
-        raise InvalidInput(f"there is no file {source}: name one that `langmem-ext threads export` wrote")
+        lacks = f"{source} is a folder" if Path(source).is_dir() else f"there is no file {source}"
+        raise InvalidInput(f"{lacks}: name a file that `langmem-ext threads export` wrote")
     settings = settings_for(db, owner)
     path = "" if is_server(settings.storage_path) else sqlite_path(settings.storage_path)[0]
     there = path in {"", ":memory:"} or Path(path).exists()
@@ -109,7 +110,7 @@ def import_with(db: str | None, owner: str | None, source: str, *, keep_ids: boo
         return
     for was, became in done.ids.items():
         typer.echo(printable(became) if was == became else f"{printable(was)}\t{printable(became)}")
-    left = f"; {len(done.skipped):,} were there already" if done.skipped else ""
+    left = f"; left alone, because they are there already: {len(done.skipped):,}" if done.skipped else ""
     typer.echo(f"langmem-ext: imported {counted(len(done.ids), 'thread')}, {counted(done.messages, 'message')}{left}", err=True)
 
 

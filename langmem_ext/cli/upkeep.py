@@ -41,6 +41,9 @@ def sweep_with(db: str | None, owner: str | None, *, ttl: float | None, tool_ttl
         pruned = saver.sweep(dry_run=dry_run)
         given_back = saver.compact() if pruned.threads and not dry_run else 0
     _say(pruned, given_back, dry_run=dry_run, as_json=as_json)
+    if dry_run and not lives and not as_json:
+        lasting = "only conversations of tools expire" if tools_live else "no conversation expires"
+        typer.echo(f"langmem-ext: {lasting}, until --ttl or the setting auto_prune_days says how long one lives", err=True)
 
 
 def prune_with(

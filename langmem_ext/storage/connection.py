@@ -63,8 +63,10 @@ def storage_error(error: sqlite3.Error | UnicodeDecodeError, path: str) -> Stora
         forbidden = path and not (os.access(path, os.W_OK) and os.access(Path(path).parent, os.W_OK))
         way_out = "see that you may write the file and its folder" if forbidden else "open it without mode=ro"
         return StorageUnavailable(f"{place} can only be read ({text}): {way_out}")
-    if code.startswith(("SQLITE_CANTOPEN", "SQLITE_PERM")) or "unable to open" in text:
-        return StorageUnavailable(f"{place} cannot be opened for writing ({text}): check that its directory exists and may be written")
+    misplaced = _misplaced(path)
+    if misplaced or code.startswith(("SQLITE_CANTOPEN", "SQLITE_PERM")) or "unable to open" in text:
+        what = misplaced or f"{place} cannot be opened for writing ({text}): check that its directory exists and may be written"
+        return StorageUnavailable(what)
     if code.startswith("SQLITE_FULL"):
         return StorageUnavailable(f"there is no room left for {place} ({text}): free some space and try again")
     if is_busy(error):
@@ -74,6 +76,16 @@ def storage_error(error: sqlite3.Error | UnicodeDecodeError, path: str) -> Stora
     if isinstance(error, sqlite3.ProgrammingError) and "closed" in text:
         return StorageUnavailable(f"the connection to {place} is closed: open it again")
     return StorageError(f"{place} refused an operation ({text}); nothing was changed")
+
+
+def _misplaced(path: str) -> str:
+    """Why no file can be at a path, and what to do; empty where one can."""
+    if path in {"", ":memory:"}:
+        return ""
+    if Path(path).is_dir():
+        return f"{path} is a folder: give the path of a database in it"
+    folder = Path(path).absolute().parent
+    return "" if folder.exists() else f"{path} cannot be opened: there is no folder {folder}, make it first"
 
 
 def _damaged(code: str, place: str, text: str) -> StorageError:

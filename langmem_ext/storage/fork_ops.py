@@ -56,7 +56,7 @@ def fork_thread(
     elif checkpoint is not None:
         end = encode_id(checkpoint)
         if not (yield from fetch(sql.HAS_CHECKPOINT, thread=thread.number, namespace=0, checkpoint=end)):
-            raise InvalidInput(f"thread {source.id!r} has no checkpoint {checkpoint!r}: take an id from its history")
+            raise InvalidInput(f"thread {source.id!r} has no checkpoint {checkpoint!r}: a graph's `get_state_history` has their ids")
     yield from copy_thread(source, target, now=now, indexes=indexes)
     if end is not None:
         yield from cut_thread(ThreadKey(target), end, meaning=meaning, indexes=indexes)
@@ -110,7 +110,7 @@ def _step_of(thread_id: str, number: int, message: str, meaning: Meaning) -> Op[
             yield PAUSE
     if last is None and first is None:
         yield from _require_list(reach, thread_id)
-        raise InvalidInput(f"no checkpoint of thread {thread_id!r} has a message {message!r}: take an id from its messages")
+        raise InvalidInput(f"no checkpoint of thread {thread_id!r} has a message {message!r}: `threads history --json` shows the ids")
     return last or first or b""
 
 

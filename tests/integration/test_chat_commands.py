@@ -151,7 +151,7 @@ def test_the_owner_of_a_chat_is_named_as_with_the_other_commands() -> None:
 def test_help_says_what_a_command_takes() -> None:
     done = chat(lines=["/help", "/help load"])
     told = done.stderr.splitlines()
-    assert told.count("langmem-ext: /load ID        go on with another one: its id or title, or the beginning of its id") == 2
+    assert told.count("langmem-ext: /load ID        go on with another one: the beginning of its id, or words of its title") == 2
     assert set(TAKES) <= set(COMMANDS)
 
 
@@ -363,6 +363,18 @@ def test_a_graph_without_a_context_says_what_it_lacks(folder: Path) -> None:
     (folder / "asking.py").write_text(ASKING_GRAPH)
     done = chat("--graph", "asking.py:asking", lines=["/compact"], code=1)
     assert "let its state inherit from ContextState" in done.stderr
+
+
+def test_a_piece_of_a_title_opens_the_only_conversation_that_has_it_and_deletes_none(folder: Path) -> None:
+    chat("--thread", "other", lines=["a broken lamp"])
+    assert "thread other in" in chat("--resume", "broken", lines=[]).stderr
+    assert "no thread 'broken'" in chat(lines=["/forget broken --yes"], code=1).stderr
+    assert "type /forget a broken lamp --yes" in chat(lines=["/forget a broken lamp"], code=2).stderr
+    chat("--thread", "another", lines=["the broken chair"])
+    assert "several threads have in their titles 'broken'" in chat("--resume", "broken", lines=["hello"], code=2).stderr
+    assert sorted(threads()) == ["another", "other"]
+    chat(lines=["/forget a broken lamp --yes"])
+    assert threads() == ["another"]
 
 
 def test_deleting_is_for_those_who_mean_it(folder: Path) -> None:

@@ -46,6 +46,15 @@ def test_a_sound_database_is_said_to_be_well(db: Path) -> None:
     assert done.stdout == "2 threads, 2 checkpoints, 2 messages: all is well\n"
 
 
+def test_what_was_pruned_is_noted_and_no_fault(db: Path) -> None:
+    with DeltaSaver.from_conn_string(str(db)) as saver:
+        ThreadChatMessageHistory("order-1", saver).add_messages([HumanMessage("hello again")])
+    assert call("prune", "--db", db, "--keep-last", "1", "--yes").returncode == 0
+    done = call("doctor", db)
+    assert done.returncode == 0
+    assert done.stdout.endswith(": all is well, 1 note\n")
+
+
 def test_what_has_drifted_is_found_and_put_right(db: Path) -> None:
     change(db, "UPDATE thread SET items = 7, next_item = 0 WHERE id = 'order-1'")
     found = call("doctor", db)

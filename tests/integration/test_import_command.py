@@ -121,7 +121,7 @@ def test_what_is_wrong_is_one_line_and_a_code(source: Path, target: Path, tmp_pa
         ([tmp_path / "text", target], 1, "is not a SQLite database"),
         ([tmp_path / "own.db", target], 2, "is a database of this package already"),
         ([source, source], 2, "source and target are the same file"),
-        ([source, tmp_path / "no" / "new.db"], 1, "cannot be opened for writing"),
+        ([source, tmp_path / "no" / "new.db"], 1, "no, make it first"),
         ([source, target, "--thread", "nobody"], 1, "there is no thread 'nobody'"),
         ([source, "mysql://host/db"], 2, "there is no database of kind 'mysql'"),
     ]

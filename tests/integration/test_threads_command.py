@@ -129,7 +129,7 @@ def test_a_fork_prints_the_id_of_the_copy(db: Path) -> None:
     copy = run(db, "fork", "aaa", "--to", "copy").stdout.strip()
     assert [message["text"] for message in data(db, "history", copy)] == [message["text"] for message in data(db, "history", "aaa")]
     assert data(db, "show", copy)[0]["forked_from"] == "aaa-order"
-    assert "a message 'nope'" in run(db, "fork", "aaa", "--at", "nope", code=2).stderr
+    assert "a message 'nope': `threads history --json` shows the ids" in run(db, "fork", "aaa", "--at", "nope", code=2).stderr
 
 
 def test_deleting_asks_first_and_leaves_no_word_in_the_file(db: Path) -> None:
@@ -146,6 +146,8 @@ def test_at_a_terminal_a_table_is_shown_and_deleting_asks(db: Path) -> None:
     listing = pexpect.run(" ".join([*COMMAND, "list"]), env=environment, encoding="utf-8")
     assert "Where is my order?" in listing
     assert "now" in listing
+    counts = pexpect.run(" ".join([*COMMAND, "stats"]), env=environment, encoding="utf-8").splitlines()
+    assert len({len(line.rstrip()) for line in counts if line.strip()}) == 1, "the numbers stand below each other"
     for answer, told, code, left in (("\x03", "stopped", 130, 3), ("n\n", "nothing was deleted", 1, 3), ("y\n", "deleted 1 thread", 0, 2)):
         asking = pexpect.spawn(COMMAND[0], [*COMMAND[1:], "delete", "aaa"], env=environment, encoding="utf-8", timeout=60)
         asking.expect("for good")

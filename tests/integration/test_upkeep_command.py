@@ -69,7 +69,7 @@ def test_a_search_finds_messages_and_no_secrets(db: Path) -> None:
     assert {line[3] for line in lines} == {f"answer {number}�[2J" for number in range(3)}
     assert len(data(db, "threads", "search", "lamp", "--limit", "1")) == 1
     assert data(db, "threads", "search", "lamp", "--since", "2100-01-01") == []
-    assert "nothing found" in run(db, "threads", "search", "1234").stderr
+    assert "nothing found in messages" in run(db, "threads", "search", "1234").stderr
 
 
 # -- exporting and importing ---------------------------------------------------------------------------------------------------------------
@@ -124,6 +124,9 @@ def test_lists_are_as_long_as_the_settings_say(db: Path) -> None:
 
 def test_a_sweep_deletes_what_has_expired_by_the_settings_or_by_its_options(db: Path) -> None:
     [would] = data(db, "sweep", "--dry-run")
+    assert "only conversations of tools expire" in run(db, "sweep", "--dry-run").stderr
+    assert "no conversation expires" in run(db, "sweep", "--dry-run", "--tool-ttl", "0").stderr
+    assert run(db, "sweep", "--dry-run", "--ttl", "1").stderr.count("langmem-ext: ") == 1
     assert (would["threads"], would["dry_run"], threads_of(db)) == (1, True, ["new", *OLD])
     assert data(db, "sweep", ttl_hours="0") == [dict.fromkeys(would, 0) | {"dry_run": False}]
     assert "deleted 1 thread," in run(db, "sweep").stderr
@@ -180,7 +183,12 @@ def test_at_a_terminal_pruning_asks_first_and_searching_shows_where(db: Path) ->
         (["threads", "import", "none.jsonl"], 2, "no file none.jsonl"),
         (["threads", "import", "memory.db"], 2, "nothing was imported"),
         (["threads", "list", "--owner", ""], 2, "an owner"),
+        (["threads", "import", "."], 2, ". is a folder"),
         (["threads", "list", "--db", "."], 1, ". is a folder"),
+        (["doctor", "."], 1, "is a folder: give the path of a database in it"),
+        (["stats", "."], 1, "is a folder: give the path of a database in it"),
+        (["chat", "--db", "."], 1, "is a folder: give the path of a database in it"),
+        (["chat", "--db", "chats/new.db"], 1, "chats, make it first"),
         (["sweep", "--db", "none.db"], 1, "none.db: name another one (--db), or begin it"),
         (["sweep", "--ttl", "1e300"], 2, "--ttl"),
         (["prune", "--older-than", "1e300", "--yes"], 2, "--older-than"),
