@@ -10,7 +10,7 @@ from run to run (ids, times, chance) is among the arguments, and none of these i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from itertools import chain
@@ -53,6 +53,13 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True)
+class Together:
+    """Statements that do not depend on each other, asked for at once; the operation receives the rows of each."""
+
+    statements: Sequence[Statement]
+
+
+@dataclass(frozen=True, slots=True)
 class Pause:
     """A place in long work where another thread or task may run; the operation receives no rows."""
 
@@ -61,8 +68,9 @@ PAUSE: Final = Pause()
 PAUSE_EVERY: Final = 64
 """Decoded rows between two pauses."""
 
-Effect: TypeAlias = Statement | Batch | Pause
-Op: TypeAlias = Generator[Effect, Rows, T]
+Effect: TypeAlias = Statement | Batch | Together | Pause
+Op: TypeAlias = Generator[Effect, Any, T]
+"""Receives the rows of a statement, and of `Together` those of each."""
 
 
 class Operation(Generic[T_co]):
@@ -118,13 +126,38 @@ def operation_once(function: Callable[P, Op[T]]) -> Callable[P, Operation[T]]:
 
 def fetch(sql: str, expected: Rows | None = None, /, **params: Any) -> Op[Rows]:
     """Run one statement; its rows, which may be expected (`Statement.expected`)."""
-    return (yield Statement(sql, params, expected))
+    rows: Rows = yield Statement(sql, params, expected)
+    return rows
 
 
 def fetch_one(sql: str, expected: Rows | None = None, /, **params: Any) -> Op[Row | None]:
     """`fetch` for the first row, if there is one."""
     rows = yield Statement(sql, params, expected)
     return rows[0] if rows else None
+
+
+def side_by_side(ops: Iterable[Op[T]]) -> Op[list[T]]:
+    """Run operations that do not depend on each other: what they ask for at the same time is asked for together.
+
+    Args:
+        ops: They read; none of them begins before it is its turn to ask.
+    """
+    running = list(ops)
+    results: dict[int, T] = {}
+    answers: dict[int, Any] = dict.fromkeys(range(len(running)))
+    while answers:
+        asked: dict[int, Statement] = {}
+        for at, answer in answers.items():
+            try:
+                effect = running[at].send(answer)
+                while not isinstance(effect, Statement):
+                    effect = running[at].send((yield effect))
+                asked[at] = effect
+            except StopIteration as done:
+                results[at] = done.value
+        rows = (yield Together(tuple(asked.values()))) if asked else ()
+        answers = dict(zip(asked, rows, strict=True))
+    return [results[at] for at in range(len(running))]
 
 
 def execute(sql: str, /, **params: Any) -> Op[None]:

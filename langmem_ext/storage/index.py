@@ -192,9 +192,10 @@ class ThreadIndex:
 
     def learn_word(self, number: int, body: bytes) -> None:
         """Remember a word."""
+        if number not in self.bodies:
+            self.size += len(body) + ENTRY_BYTES
         self.words.setdefault(body, number)
         self.bodies[number] = body
-        self.size += len(body) + ENTRY_BYTES
 
     def learn_header(self, namespace: int, checkpoint: bytes, header: Header) -> None:
         """Remember a header; the least lately used one goes."""

@@ -101,6 +101,13 @@ def read_word(index: ThreadIndex, number: int) -> Op[bytes]:
     return body
 
 
+def learn_words(index: ThreadIndex, rows: Rows) -> None:
+    """Remember words, by their rows; a damaged one is passed over, and named where it is needed."""
+    for number, body, check in rows:
+        if isinstance(body, bytes) and check == checks.check_of(index.number, number, body):
+            index.learn_word(number, body)
+
+
 def find_checkpoint(index: ThreadIndex, space: int, checkpoint: bytes) -> Op[Row | None]:
     """A checkpoint's row (`statements.CHECKPOINT_COLUMNS`); None if there is none.
 

@@ -19,7 +19,7 @@ from langmem_ext.storage.dialect import NUMBER
 from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Op, fetch, fetch_one
 from langmem_ext.storage.index import KnownList, ThreadIndex
 from langmem_ext.storage.item_rows import damaged_item, decode_item
-from langmem_ext.storage.lookup_ops import read_word
+from langmem_ext.storage.lookup_ops import learn_words, read_word
 from langmem_ext.storage.thread_ops import ThreadRow
 from langmem_ext.storage.writer import Writer
 from langmem_ext.types import Codec, Snapshot
@@ -35,11 +35,14 @@ def catch_up(index: ThreadIndex, thread: ThreadRow, codec: Codec) -> Op[None]:
         first = max(index.items_end, thread.next_item - CATCH_UP)
         yield from load_items(index, codec, first, thread.next_item, damaged=True)
         index.items_end = thread.next_item
+    yield from catch_up_words(index, thread)
+
+
+def catch_up_words(index: ThreadIndex, thread: ThreadRow) -> Op[None]:
+    """Read the newest words that this process has not seen."""
     if index.words_end < thread.next_word:
         first = max(index.words_end, thread.next_word - CATCH_UP)
-        for number, body, check in (yield from fetch(sql.SELECT_WORDS_FROM, thread=thread.number, first=first)):
-            if isinstance(body, bytes) and check == checks.check_of(thread.number, number, body):
-                index.learn_word(number, body)
+        learn_words(index, (yield from fetch(sql.SELECT_WORDS_FROM, thread=thread.number, first=first)))
         index.words_end = thread.next_word
 
 

@@ -15,12 +15,12 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Final, TypeAlias, TypeVar
 
 from langmem_ext.storage.dialect import Dialect
-from langmem_ext.storage.effects import Batch, Effect, Op, Operation, Params, Pause, Rows
+from langmem_ext.storage.effects import Batch, Effect, Op, Operation, Params, Pause, Rows, Statement, Together
 from langmem_ext.storage.group import Job
 from langmem_ext.storage.ids import thread_number
 from langmem_ext.storage.index import Indexes
@@ -76,7 +76,7 @@ class Transaction(ABC):
         self._queue: list[Command] = []
         self._begun = False
         self._rests = False
-        self._pausing = False
+        self._asked: int | None = None  # how many statements: None for one, 0 for a pause
 
     def carry_out(self, op: Operation[T]) -> Wire[T]:
         """Run an operation as all of this transaction."""
@@ -114,7 +114,7 @@ class Transaction(ABC):
         """Take steps until something has to be asked: None; or the operation has ended."""
         with self._indexes.claimed(self):
             try:
-                effect = steps.send(rows)  # type: ignore[arg-type]  # None begins it
+                effect = steps.send(rows)
                 while (answer := self._answer(effect)) is not None:
                     effect = steps.send(answer)
             except StopIteration as done:
@@ -128,27 +128,37 @@ class Transaction(ABC):
             self._queue += [Command(sql, params) for params in effect.params]
             return ()
         if isinstance(effect, Pause):
-            self._pausing = True
+            self._asked = 0
             return None
-        sql, params = self._dialect.render(effect.sql), effect.params
+        if isinstance(effect, Together):
+            self._asked = len(effect.statements)
+            self._queue += [replace(self._command(statement)[0], expected=None) for statement in effect.statements]
+            return None
+        command, returns_rows = self._command(effect)
+        if returns_rows and command.expected is not None and self._trusting:
+            self._rests = True
+            self._queue.append(self._expecting(command))
+            return command.expected
+        self._queue.append(replace(command, expected=None))
+        return None if returns_rows else ()
+
+    def _command(self, statement: Statement) -> tuple[Command, bool]:
+        """A statement as it is sent, and whether it returns rows."""
+        sql, params = self._dialect.render(statement.sql), statement.params
         names_thread, returns_rows = _kind_of(sql)
         if names_thread:
             params = {**params, "id_number": thread_number(params["id"])}
-        if returns_rows and effect.expected is not None and self._trusting:
-            self._rests = True
-            self._queue.append(self._expecting(Command(sql, params, effect.expected)))
-            return effect.expected
-        self._queue.append(Command(sql, params))
-        return None if returns_rows else ()
+        return Command(sql, params, statement.expected), returns_rows
 
-    def _ask(self) -> Wire[Rows]:
-        """The rows of what was queued last."""
-        if self._pausing:
-            self._pausing = False
+    def _ask(self) -> Wire[Any]:
+        """The rows of what was queued last; of several statements, those of each."""
+        asked, self._asked = self._asked, None
+        if asked == 0:
             yield ()
             return ()
         queue, self._queue = self._queue, []
-        return (yield from self._send(queue))[-1]
+        rows = yield from self._send(queue)
+        return rows[-1] if asked is None else rows[len(rows) - asked :]
 
     def _exchange(self, *commands: Command) -> Wire[Sequence[Rows]]:
         """Send commands, and compare what is expected."""

@@ -15,7 +15,7 @@ from langmem_ext.interruption import pass_on
 from langmem_ext.storage import statements as sql
 from langmem_ext.storage.checkpoint_ops import header_of
 from langmem_ext.storage.dialect import label, scalar
-from langmem_ext.storage.effects import Op, Row, fetch, operation
+from langmem_ext.storage.effects import Op, Row, fetch, operation, side_by_side
 from langmem_ext.storage.header import Header, ValueRef
 from langmem_ext.storage.ids import decode_id, encode_id, readable
 from langmem_ext.storage.index import Indexes, ThreadIndex
@@ -25,10 +25,11 @@ from langmem_ext.storage.lookup_ops import (
     find_newest,
     find_writes,
     learn_namespaces,
+    learn_words,
     read_value,
     read_word,
 )
-from langmem_ext.storage.message_ops import read_messages
+from langmem_ext.storage.message_ops import catch_up_words, read_messages
 from langmem_ext.storage.thread_ops import find_thread
 from langmem_ext.storage.write_ops import WriteEntry, read_writes
 from langmem_ext.types import Codec, DeltaHistory, PackedValue, StoredCheckpoint, StoredWrite, ThreadKey
@@ -70,6 +71,7 @@ def _look_up(
     space = yield from find_namespace(reader.index, namespace, end=thread.next_namespace)
     if space is None:
         return None
+    yield from catch_up_words(reader.index, thread)
     if checkpoint_id is None:
         row = yield from find_newest(reader.index, space)
     else:
@@ -192,22 +194,30 @@ def list_page(query: Query, cursor: Cursor | None, limit: int, *, indexes: Index
     """A page of checkpoints, newest id first."""
     statement, params = _page_statement(query, cursor)
     rows = yield from fetch(statement, **params, limit=limit)
-    readers: dict[int, Reader] = {}
+    readers = {row[0]: Reader(row[1], indexes.of(row[0], row[2], codec), codec) for row in rows}
+    strange = {row[0] for row in rows if row[3] not in readers[row[0]].index.namespaces.values()}
+    strange |= {thread for thread, reader in readers.items() if not reader.index.words}
+    yield from side_by_side([_learn_names(readers[thread].index) for thread in strange])
+    places = [(readers[thread].index, space, checkpoint) for thread, _, _, space, checkpoint, *_ in rows]
+    written = yield from side_by_side([find_writes(*place) for place in places])
     page: list[StoredCheckpoint] = []
-    for thread, thread_id, generation, space, *row in rows:
-        if thread not in readers:
-            readers[thread] = Reader(thread_id, indexes.of(thread, generation, codec), codec)
-            learn_namespaces(readers[thread].index, (yield from fetch(sql.SELECT_NAMESPACES, thread=thread)))
+    for (thread, thread_id, _, space, *row), writes in zip(rows, written, strict=True):
         reader = readers[thread]
         namespace = next((name for name, number in reader.index.namespaces.items() if number == space), None)
         if namespace is None:
             raise DamagedRow(f"namespace {space} of thread {thread_id!r} is missing: restore the thread from a copy, or delete it")
-        writes = yield from find_writes(reader.index, space, row[0])
         page.append((yield from _assemble(reader, namespace, space, tuple(row), writes)))
     for reader in readers.values():
         indexes.account(reader.index)
     following = Cursor(id=rows[-1][4], thread=rows[-1][0], namespace=rows[-1][3]) if len(rows) == limit else None
     return page, following
+
+
+def _learn_names(index: ThreadIndex) -> Op[None]:
+    """Learn a thread's namespaces, and the words of one of which nothing is known: each of its checkpoints names some."""
+    learn_namespaces(index, (yield from fetch(sql.SELECT_NAMESPACES, thread=index.number)))
+    if not index.words:
+        learn_words(index, (yield from fetch(sql.SELECT_WORDS_FROM, thread=index.number, first=0)))
 
 
 def _page_statement(query: Query, cursor: Cursor | None) -> tuple[str, dict[str, Any]]:

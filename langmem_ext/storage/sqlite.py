@@ -34,7 +34,7 @@ from langmem_ext.storage.connection import (
     storage_error,
 )
 from langmem_ext.storage.dialect import SQLITE
-from langmem_ext.storage.effects import Batch, Effect, Operation, Rows, Statement
+from langmem_ext.storage.effects import Batch, Effect, Operation, Rows, Statement, Together
 from langmem_ext.storage.group import Job, Queue, interrupted, settle
 from langmem_ext.storage.index import Indexes
 from langmem_ext.storage.lease import FileLeases, Leases
@@ -247,10 +247,12 @@ class SqliteDriver:
         finally:
             steps.close()
 
-    def execute(self, effect: Effect) -> Rows:
+    def execute(self, effect: Effect) -> Any:
         """Carry out one effect inside the open transaction."""
         if isinstance(effect, Statement):
             return self._cursor.execute(_render(effect.sql), effect.params).fetchall()
+        if isinstance(effect, Together):
+            return [self.execute(statement) for statement in effect.statements]
         if isinstance(effect, Batch):
             self._cursor.executemany(_render(effect.sql), effect.params)
         else:

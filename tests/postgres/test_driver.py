@@ -56,6 +56,17 @@ async def test_a_turn_of_a_known_thread_takes_four_round_trips(proxy: Proxy) -> 
         assert [message.text for message in (await graph.aget_state(CONFIG)).values["messages"]][-2:] == ["turn 12", "25 so far"]
 
 
+def test_a_list_of_many_checkpoints_takes_few_round_trips(proxy: Proxy) -> None:
+    with DeltaSaver.open(proxy.url) as saver:
+        graph = talk(saver)
+        for number in range(20):
+            graph.invoke(said(number), CONFIG)
+    with DeltaSaver.open(proxy.url) as saver:
+        before = proxy.counts()
+        assert len(list(saver.list(CONFIG))) == 60
+        assert proxy.counts().trips - before.trips < 20
+
+
 def test_two_workers_that_serve_one_thread_in_turn_never_read_what_is_old(url: str) -> None:
     with DeltaSaver.open(url) as one, DeltaSaver.open(url) as other:
         graphs = talk(one), talk(other)

@@ -9,7 +9,7 @@ import pytest
 
 from langmem_ext.errors import ThreadNotFound
 from langmem_ext.storage.dialect import postgres
-from langmem_ext.storage.effects import Batch, Op, Rows, Statement, operation
+from langmem_ext.storage.effects import PAUSE, Batch, Op, Rows, Statement, operation, side_by_side
 from langmem_ext.storage.group import Job
 from langmem_ext.storage.index import Indexes
 from langmem_ext.storage.pipeline import Command, ExchangeFailed, ExpectationFailed, Read, Transaction, Wire, Write
@@ -33,6 +33,21 @@ def count_twice(expected: Rows | None) -> Op[tuple[int, int]]:
     [(number,)] = yield Statement(READ, {"id": "t"}, expected)
     [(count,)] = yield Statement(COUNT, {})
     return number, count
+
+
+@operation
+def count_side_by_side() -> Op[list[tuple[int, int]]]:
+    """Two that ask twice, and one that asks once."""
+
+    def one(times: int) -> Op[tuple[int, int]]:
+        [(number,)] = yield Statement(READ, {"id": "t"})
+        count = 0
+        for _ in range(times):
+            yield PAUSE
+            [(count,)] = yield Statement(COUNT, {})
+        return number, count
+
+    return (yield from side_by_side([one(1), one(0), one(1)]))
 
 
 @operation
@@ -128,6 +143,17 @@ def test_a_read_whose_first_row_changed_before_its_snapshot_has_no_result() -> N
             read(trusting=False).carry_out(count_twice(None)),
             lambda command: [(next(counters),)] if "next_item" in command.sql else database(command),
         )
+
+
+def test_what_operations_side_by_side_ask_for_at_the_same_time_is_one_trip() -> None:
+    result, trips = play(read(trusting=True).carry_out(count_side_by_side()), database)
+
+    assert result == [(7, 3), (7, 0), (7, 3)]
+    assert [trip for trip in trips if trip] == [
+        ["BEGIN ISOLATION", *["SELECT next_item"] * 3],
+        ["SELECT count(*)"] * 2,
+        ["COMMIT"],
+    ]
 
 
 @pytest.mark.parametrize("begin", [read, write])
