@@ -13,11 +13,15 @@ from contextlib import closing
 from typing import Annotated, Any, TypedDict
 
 import pytest
+from comparison import assert_same
 from expecting import Run, driver_of, expecting_saver, wrong
+from hypothesis import given
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph, add_messages
 from langgraph.types import Command, Send, interrupt
+from puts import Branch, Call, call_lists, new_ids
+from savers import ReferenceShelf, run_without_loop
 
 from langmem_ext import DeltaSaver, ThreadChatMessageHistory, Threads
 from langmem_ext.storage.statements import SELECT_WRITES
@@ -183,6 +187,56 @@ def test_what_another_process_writes_is_never_taken_for_what_was_expected(name: 
         assert [bool(run.wrong) for run in runs] == [number > 1] + [False] * (len(runs) - 1)
     for graph in graphs:
         assert form(graph) == form(reference)
+
+
+class ShelfOfSavers:
+    """A shelf with several savers on one database, which take turns call by call, as processes may."""
+
+    def __init__(self, connection: sqlite3.Connection, count: int) -> None:
+        self.savers = [expecting_saver(connection) for _ in range(count)]
+        self._calls = count
+
+    @property
+    def saver(self) -> DeltaSaver:
+        """The saver whose turn it is."""
+        self._calls += 1
+        return self.savers[self._calls % len(self.savers)]
+
+    async def reopen(self) -> DeltaSaver:
+        return self.saver
+
+
+async def compare(calls: list[Call], count: int) -> list[tuple[str, list[str]]]:
+    """Make the same calls on several savers that take turns and on one that is in memory, and compare all that can be read after each.
+
+    What the savers have expected wrongly is given back.
+    """
+    ids = new_ids(len(calls) + 1)
+    with closing(sqlite3.connect(":memory:", check_same_thread=False, isolation_level=None)) as connection:
+        shelf = ShelfOfSavers(connection, count)
+        reference, subject = Branch(ReferenceShelf(), "sync", ids), Branch(shelf, "sync", ids)  # type: ignore[arg-type]
+        for number, call in enumerate(calls):
+            last = number == len(calls) - 1
+            expected, found = await reference.carry_out(call, last=last), await subject.carry_out(call, last=last)
+            for (what, form), (_, other) in zip(expected, found, strict=True):
+                assert_same(form, other, f"call {number} ({type(call).__name__}), {what}")
+        return [one for saver in shelf.savers for one in wrong(driver_of(saver).taken())]
+
+
+@given(calls=call_lists)
+def test_whatever_is_called_it_is_as_expected(calls: list[Call]) -> None:
+    assert run_without_loop(compare(calls, 1)) == []
+
+
+def test_whatever_processes_call_in_turn_no_wrong_expectation_is_believed() -> None:
+    met: list[Any] = []
+
+    @given(calls=call_lists)
+    def compare_some(calls: list[Call]) -> None:
+        met.extend(run_without_loop(compare(calls, 2)))
+
+    compare_some()
+    assert met, "none was wrong, so this says nothing"
 
 
 def test_a_history_without_a_graph_is_as_expected(saver: DeltaSaver) -> None:

@@ -19,7 +19,7 @@ from langmem_ext.messages.identity import pack
 from langmem_ext.messages.manifest import Runs, runs_of
 from langmem_ext.serde import RestorePolicy
 from langmem_ext.storage.header import Header, ValueRef
-from langmem_ext.storage.index import HEADERS, LISTS, STEPS, VALUES, Indexes, ThreadIndex
+from langmem_ext.storage.index import BODIES_BYTES, HEADERS, LISTS, STEPS, VALUES, Indexes, ThreadIndex
 
 CODEC = MessageCodec(RestorePolicy())
 NUMBERS = list(range(300, 3000))
@@ -114,6 +114,46 @@ def test_no_shape_goes_beyond_the_bound(shape: Any) -> None:
         if step % 10 == 0:
             assert held(list(indexes._indexes.values()), set(map(id, NUMBERS))) <= BOUND * 1.25
         assert 0 <= indexes.size <= BOUND
+
+
+def expectations(index: ThreadIndex, step: int) -> None:
+    expected = index.expected
+    assert expected is not None
+    index.learn_body(step, b"%d" % step * 2000)
+    checkpoint = b"%16d" % step
+    expected.learn_newest(step % 7, (checkpoint, None, step, 1, 2, 3, b"%d" % step * 100, step))
+    expected.begin_writes(step % 7, checkpoint)
+    for task in (b"a", b"b"):
+        expected.learn_written((step % 7, checkpoint, task, 1, b"%d" % step * 30, step))
+    expected.learn_item(step, (None, 0, None, f"{step}" * 50, None, step, None, None, step))
+    expected.learn_item(step - 3, None)
+
+
+def test_what_is_expected_of_threads_is_within_the_bound_too() -> None:
+    indexes = Indexes(BOUND, speculates=True)
+    for step in range(300):
+        for thread in range(12):
+            indexes.keep_row(f"t{thread}", (thread, None, 0, 0, 0, 0, 1, 0, 1, 0, 0, None))
+            index = indexes.of(thread, 0, CODEC)
+            expectations(index, step)
+            indexes.account(index)
+        if step % 30 == 0:
+            assert held(list(indexes._indexes.values()), set(map(id, NUMBERS))) <= BOUND * 1.25
+        assert 0 <= indexes.size <= BOUND
+    indexes.forget()
+    assert indexes.size == 0
+
+
+def test_bodies_of_one_thread_have_a_bound_of_their_own() -> None:
+    indexes = Indexes(100 * BODIES_BYTES, speculates=True)
+    indexes.keep_row("t", (1, None, 0, 0, 0, 0, 1, 0, 1, 0, 0, None))
+    index = indexes.of(1, 0, CODEC)
+    for number in range(30):
+        index.learn_body(number, bytes(BODIES_BYTES // 8))
+    assert 6 <= len(index.held) <= 8
+    assert list(index.held) == list(range(30))[-len(index.held) :]
+    index.learn_body(30, bytes(BODIES_BYTES + 1))
+    assert 30 not in index.held
 
 
 def test_many_threads_of_which_little_is_known_are_within_the_bound_too() -> None:
