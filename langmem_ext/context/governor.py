@@ -28,6 +28,7 @@ from langmem_ext.context.govern import govern
 from langmem_ext.context.plan import Plan
 from langmem_ext.context.planning import Governed
 from langmem_ext.context.policy import ContextPolicy
+from langmem_ext.context.provider import provider_of
 from langmem_ext.context.remembered import RequestMemory
 from langmem_ext.context.summary import ModelRequest
 from langmem_ext.errors import ConversationError, InvalidInput
@@ -125,7 +126,7 @@ class ContextGovernor(Runnable[Mapping[str, Any], dict[str, Any]]):
                 settings do not, and summarises, if there is no `summarization_model`.
             system: The system prompt that a request has besides.
             tools: The tools that are bound to the model.
-            provider: Whose rules a request follows.
+            provider: Whose rules a request follows; by default those of the application's model.
             params: Names of the state's `params` that are told again where messages are left out.
 
         Raises:
@@ -142,7 +143,7 @@ class ContextGovernor(Runnable[Mapping[str, Any], dict[str, Any]]):
             counter=counter_for(sends, settings.token_counter),
             system=system,
             tools=tools,
-            provider=provider,
+            provider=provider or provider_of(sends),
             prompt=prompt,
             params=params,
         )

@@ -22,6 +22,7 @@ from langmem_ext.context.govern import fixed_costs
 from langmem_ext.context.governor import EVENTS
 from langmem_ext.context.planning import Governed
 from langmem_ext.context.policy import ContextPolicy
+from langmem_ext.context.provider import provider_of
 from langmem_ext.context.read_tool_output import output_reader
 from langmem_ext.context.refusal import Shrinking
 from langmem_ext.context.remembered import RequestMemory, UnsentDecisions
@@ -238,7 +239,7 @@ class _Call:
             policy=middleware.policy,
             system=request.system_message,
             tools=self._tools,
-            provider=_provider(request.model),
+            provider=provider_of(request.model),
             prompt=middleware.prompt,
             has_model=True,
             memory=middleware._memory,
@@ -296,11 +297,3 @@ def _schemas(response_format: Any) -> list[dict[str, Any]]:
         specs = ToolStrategy(response_format.schema if isinstance(response_format, AutoStrategy) else response_format).schema_specs
     functions = ({"name": spec.name, "description": spec.description, "parameters": spec.json_schema} for spec in specs)
     return [{"type": "function", "function": function} for function in functions]
-
-
-def _provider(model: BaseChatModel) -> str | None:
-    """Whose model it is, as LangChain tells LangSmith; None where it does not say."""
-    try:
-        return model._get_ls_params().get("ls_provider")
-    except (AttributeError, TypeError):
-        return None

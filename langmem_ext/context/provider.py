@@ -6,9 +6,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from langchain_core.messages import BaseMessage
+
+if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
 
 Kinds: TypeAlias = Mapping[str, frozenset[str]]
 """The types of content blocks that a message may hold, by its type (`human`, `ai`, `system`, `tool`)."""
@@ -166,3 +169,11 @@ def rules_for(provider: str | None) -> ProviderRules:
         return BOTH
     words = re.split(r"[^a-z]+", provider.split(":")[0].lower())
     return next((rules for word, rules in _BY_WORD.items() if word in words), OTHER)
+
+
+def provider_of(model: BaseChatModel | None) -> str | None:
+    """Whose model it is, as LangChain tells LangSmith; None where it does not say, or there is none."""
+    try:
+        return None if model is None else model._get_ls_params().get("ls_provider")
+    except (AttributeError, TypeError):
+        return None

@@ -82,6 +82,19 @@ def test_a_governor_has_all_of_it_from_the_settings(nothing_set: Path) -> None:
     assert ContextGovernor.from_settings(settings).model is None
 
 
+def test_a_governor_from_settings_follows_the_rules_of_the_model_that_is_sent_its_requests() -> None:
+    class MistralDouble(FakeListChatModel):
+        """A double of a model that says whose it is."""
+
+        def _get_ls_params(self, *args: Any, **kwargs: Any) -> Any:
+            return {"ls_provider": "mistral"}
+
+    model = MistralDouble(responses=[], profile={"max_input_tokens": 8_000})
+    assert ContextGovernor.from_settings(Settings(token_counter="approximate"), model=model).provider == "mistral"
+    assert ContextGovernor.from_settings(Settings(token_counter="approximate"), model=model, provider="openai").provider == "openai"
+    assert ContextGovernor.from_settings(Settings(token_counter="approximate")).provider is None
+
+
 def test_settings_may_be_any_object_that_has_them() -> None:
     plain: Any = SimpleNamespace(**Settings(token_counter="approximate", max_history_tokens=700).model_dump())
     governor = ContextGovernor.from_settings(plain)
