@@ -19,6 +19,7 @@ from langmem_ext.messages.text import text_of
 from langmem_ext.messages.turns import ConversationTurn
 from langmem_ext.storage.edit_ops import Edit
 from langmem_ext.storage.effects import Op, Operation, operation
+from langmem_ext.storage.thread_ops import hold_thread
 from langmem_ext.turns import Transcript, TurnReader, checked_turns
 from langmem_ext.types import ThreadKey
 from langmem_ext.usage import checked_usage
@@ -254,6 +255,7 @@ class Continuation:
 
     @operation
     def _store_said(self, key: ThreadKey, made: Operation[HumanMessage], edit: Edit) -> Op[HumanMessage]:
+        yield from hold_thread(key, self._reader.source.log.indexes)
         message = yield from made
         yield from adding(self._reader.source, key, [message], edit=edit)
         return message
@@ -263,6 +265,7 @@ class Continuation:
 
     @operation
     def _store(self, key: ThreadKey, messages: Sequence[BaseMessage], added: Operation[None]) -> Op[None]:
+        yield from hold_thread(key, self._reader.source.log.indexes)
         yield from self._reader.require_room(key.id, messages)
         yield from added
 

@@ -51,7 +51,8 @@ class MessageLog:
         if compress:
             compression.require()
         self.driver = driver
-        self.indexes = Indexes(cache_bytes // 2, compress=compress, speculates=driver.speculates)
+        texts = compress and not driver.compresses
+        self.indexes = Indexes(cache_bytes // 2, compress=compress, compress_texts=texts, speculates=driver.speculates)
         self.templates = TemplateCache(cache_bytes // 2)
         driver.share(self.indexes)
         driver.on_rollback(self.indexes.forget)

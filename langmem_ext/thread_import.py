@@ -214,10 +214,9 @@ class Import:
                 "owner": thread["owner"] if self._keep_owners else self._owner,
                 "forked_from": ids.get(origin, origin),
             }
-            key, compress = ThreadKey(ids[name], self._owner), self._log.indexes.compress
-            copying = transit_ops.copy_in(
-                key, name, thread, partial(_rows, scratch, thread["number"]), compress=compress, codec=self._codec
-            )
+            key, indexes = ThreadKey(ids[name], self._owner), self._log.indexes
+            pages = partial(_rows, scratch, thread["number"])
+            copying = transit_ops.copy_in(key, name, thread, pages, indexes=indexes, codec=self._codec)
             if self._log.run(copying, write=True):
                 stored[name] = arrived
             yield

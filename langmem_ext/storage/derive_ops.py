@@ -30,7 +30,7 @@ from langmem_ext.storage.inspect_ops import NEXT_STEP, Contents, Examined, read_
 from langmem_ext.storage.listing_ops import STATUSES
 from langmem_ext.storage.lookup_ops import read_value
 from langmem_ext.storage.reach import merged
-from langmem_ext.storage.statements import DELETE_THREAD, SELECT_LATEST_CHECKPOINT
+from langmem_ext.storage.statements import DELETE_THREAD, LOCK_NUMBER, SELECT_LATEST_CHECKPOINT
 
 NEW_GENERATION: Final = 1 << 31
 """Where nobody knows which generation a thread has reached, it goes on from here: nobody remembers this one."""
@@ -159,6 +159,7 @@ def repair_thread(number: int, items: Sequence[int], contents: Contents, waiting
         contents: Decodes rows.
         waiting_channel: The channel whose value, a name, the thread's row shows.
     """
+    yield from fetch(LOCK_NUMBER, thread=number)
     index = ThreadIndex(number)
     for count, item in enumerate(items, start=1):
         row = yield from fetch_one(sql.SELECT_ITEM, thread=number, number=item)

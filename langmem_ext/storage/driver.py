@@ -17,9 +17,11 @@ class Driver(Protocol):
 
     Attributes:
         speculates: Whether it goes on with what a statement is expected to return, so that expectations are worth their memory.
+        compresses: Whether the database compresses long texts itself; its columns for texts take nothing else then.
     """
 
     speculates: bool
+    compresses: bool
 
     def run(self, op: Operation[T], *, write: bool) -> T:
         """Run `op` in the calling thread; where it comes to nothing for another's sake, perhaps several times.

@@ -91,13 +91,13 @@ def delete_runs(runs: Sequence[str], owner: str | None, *, meaning: Meaning, ind
 
     One that a channel of a later checkpoint is rebuilt from stays.
     """
-    threads: dict[str, None] = {}
+    threads: set[str] = set()
     for run in runs:
         for thread_id, owned_by in (yield from fetch(sql.SELECT_THREADS_OF_RUN, run=run)):
             if owner is None or owned_by == owner:
-                threads[thread_id] = None
+                threads.add(thread_id)
     pruned = Pruned()
-    for thread_id in threads:
+    for thread_id in sorted(threads):  # in the order in which others who do this lock them
         pruned += yield from _delete_runs_of(ThreadKey(thread_id, owner), runs, meaning, indexes)
     return pruned
 

@@ -47,7 +47,7 @@ def fork_thread(
         ThreadNotFound: There is no such thread.
         InvalidInput: It has no such checkpoint or message; the target has something already.
     """
-    thread = yield from find_thread(source, indexes)
+    thread = yield from find_thread(source, indexes, lock=True)
     if thread is None:
         raise ThreadNotFound(f"there is no thread {source.id!r}: list those that there are")
     end = None

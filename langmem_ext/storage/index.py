@@ -268,14 +268,13 @@ class Indexes:
 
     Args:
         max_bytes: What all of them may hold, about.
-        compress: Whether those who write with them compress.
+        compress, compress_texts: Whether those who write with them compress bytes, and texts.
         speculates: Whether it is worth remembering what is expected of rows (`Statement.expected`).
     """
 
-    def __init__(self, max_bytes: int, *, compress: bool = False, speculates: bool = False) -> None:
+    def __init__(self, max_bytes: int, *, compress: bool = False, compress_texts: bool = False, speculates: bool = False) -> None:
         self._max_bytes = max_bytes
-        self.compress = compress
-        self.speculates = speculates
+        self.compress, self.compress_texts, self.speculates = compress, compress_texts, speculates
         self._indexes: OrderedDict[tuple[int, str], ThreadIndex] = OrderedDict()
         self._expected: OrderedDict[int, Expectations] = OrderedDict()
         self._numbers: dict[str, int] = {}

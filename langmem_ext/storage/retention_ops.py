@@ -16,7 +16,7 @@ from langmem_ext.storage.index import Indexes, ThreadIndex
 from langmem_ext.storage.listing_ops import read_info
 from langmem_ext.storage.lookup_ops import find_writes
 from langmem_ext.storage.reach import Meaning, entries_of
-from langmem_ext.storage.statements import SELECT_CHECKPOINT, SELECT_LATEST_CHECKPOINT
+from langmem_ext.storage.statements import LOCK_NUMBER, SELECT_CHECKPOINT, SELECT_LATEST_CHECKPOINT
 from langmem_ext.types import Pruned, ThreadInfo, ThreadKey
 
 
@@ -96,6 +96,8 @@ def next_threads(after: Position, limit: int, around: Surroundings, *, before: C
 @operation
 def expire(candidate: Candidate, around: Surroundings, *, before: Cutoff = EVER) -> Op[Pruned]:
     """Delete a thread, unless it waits for an answer, or was not last written before a cutoff."""
+    if not around.dry_run:
+        yield from fetch(LOCK_NUMBER, thread=candidate.at.number)
     row = yield from fetch_one(sql.SELECT_REST, thread=candidate.at.number)
     if row is None or not (yield from _is_over(candidate.at.number, *row, before=before, meaning=around.meaning)):
         return Pruned()

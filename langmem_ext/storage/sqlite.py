@@ -70,6 +70,7 @@ class SqliteDriver:
     """
 
     speculates = False
+    compresses = False
 
     def __init__(
         self,

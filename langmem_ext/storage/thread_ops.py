@@ -10,7 +10,7 @@ from langmem_ext.errors import DamagedRow, StorageError, ThreadNotFound
 from langmem_ext.messages.manifest import NUMBERS
 from langmem_ext.storage import statements as sql
 from langmem_ext.storage.clock import MINUTE_MS
-from langmem_ext.storage.effects import Op, Row, fetch_one
+from langmem_ext.storage.effects import Op, Row, fetch, fetch_one
 from langmem_ext.storage.expectations import NONE
 from langmem_ext.storage.index import Indexes
 from langmem_ext.types import ThreadKey
@@ -81,6 +81,11 @@ def find_number(key: ThreadKey, *, lock: bool = False) -> Op[int | None]:
     """`find_thread` for the number alone, also where the rest of the thread's row is damaged."""
     row = yield from fetch_one(sql.LOCK_OWN_THREAD if lock else sql.SELECT_OWN_THREAD, id=key.id, owner=key.owner)
     return None if row is None else int(row[0])
+
+
+def hold_thread(key: ThreadKey, indexes: Indexes) -> Op[None]:
+    """See that nobody else writes to a thread until the operation has ended, if there is one: for what reads before it writes."""
+    yield from fetch(sql.LOCK_THREAD, None if indexes.row_of(key.id) is None else ((1,),), id=key.id)
 
 
 def ensure_thread(key: ThreadKey, *, now: int, indexes: Indexes) -> Op[ThreadRow]:

@@ -20,7 +20,7 @@ from langmem_ext.storage.compression import shrink, shrink_text
 from langmem_ext.storage.copy_ops import rename_labels
 from langmem_ext.storage.effects import PAUSE, Batch, Op, Row, Rows, fetch, fetch_one, operation, operation_once
 from langmem_ext.storage.header import longest_runs
-from langmem_ext.storage.index import ThreadIndex
+from langmem_ext.storage.index import Indexes, ThreadIndex
 from langmem_ext.storage.listing_ops import ThreadFilter
 from langmem_ext.storage.statements import DELETE_THREAD, SELECT_LATEST_CHECKPOINT
 from langmem_ext.storage.thread_ops import number_taken
@@ -130,7 +130,7 @@ def copy_in(
     thread: Mapping[str, Any],
     pages: Callable[[], Iterable[tuple[Table, Rows]]],
     *,
-    compress: bool,
+    indexes: Indexes,
     codec: Codec,
 ) -> Op[bool]:
     """Add a thread with all that it has; whether it was added, for nothing happens where there is one of its id.
@@ -142,7 +142,7 @@ def copy_in(
         source: The id that it had.
         thread: Its own row by column, with the number that it had.
         pages: Reads its rows from another database: as they were under that number, and none of them compressed.
-        compress: Compress them, where that saves enough.
+        indexes: Say whether they are compressed, where that saves enough.
         codec: Says what a search may find of them, if the database has an index.
 
     Raises:
@@ -153,11 +153,14 @@ def copy_in(
     columns = {name: thread[name] for name in sql.THREAD_COLUMNS}
     made = yield from fetch_one(sql.INSERT_THREAD, **{**columns, "id": key.id})
     if made is None:
+        # Another process has made it meanwhile.
+        if (yield from find(key)):
+            return False
         raise number_taken(key.id)
     [own] = made
     for table, rows in pages():
         arriving = moved(table, rows, thread["number"], own)
-        yield from store_rows(table, [_compressed(table, row) for row in arriving] if compress else arriving)
+        yield from store_rows(table, [_compressed(table, row, indexes) for row in arriving] if indexes.compress else arriving)
         yield PAUSE
     if source != key.id:
         yield from rename_labels(own, source, key.id)
@@ -172,12 +175,13 @@ def moved(table: Table, rows: Rows, source: int, target: int) -> Rows:
     return [(target, *row[1:at], checks.moved(row[at], apart), *row[at + 1 :]) for row in rows]
 
 
-def _compressed(table: Table, row: Row) -> Row:
+def _compressed(table: Table, row: Row, indexes: Indexes) -> Row:
     """A row with its texts and bytes compressed, where that saves enough."""
     if table is ITEM:
         thread, number, message_id, role, name, text, tool_call_id, seconds, rest, shape, _, tokens = row
         tokens = implied_tokens(role, text) if tokens is None else tokens
-        text, rest = text if text is None else shrink_text(text), rest if rest is None else shrink(rest)
+        text = shrink_text(text) if text is not None and indexes.compress_texts else text
+        rest = rest if rest is None else shrink(rest)
         stored = (number, message_id, role, name, text, tool_call_id, seconds, rest, shape)
         return (thread, *stored, checks.item_check(thread, stored), None if tokens == implied_tokens(role, text) else tokens)
     if table is VALUE:

@@ -45,7 +45,7 @@ class Writer:
         indexes: What this process knows, of this thread and others.
         late: Numbers of the step's messages, by their bytes without an id (`ThreadIndex.late`): the step that the write follows, and for a
             checkpoint, the one that follows it. An input's messages stand in both: in the checkpoint, and in what its task writes.
-        compress: Whether texts, rests and values are compressed where that saves enough.
+        compress: Whether rests and values are compressed where that saves enough; texts as the indexes say.
         tool: The tool that a new message says its turn is for.
         title, titled_by: What the thread is to be called, if it has no title, and the item that says so.
         settled: Whether the new messages stand as they are: a program has set them, and no node of a graph has yet to look at them.
@@ -164,7 +164,7 @@ class Writer:
         """Columns of an item as its row holds them."""
         if self.compress:
             columns |= {"rest": columns["rest"] and shrink(columns["rest"])}
-            if columns.get("text"):
+            if self.indexes.compress_texts and columns.get("text"):
                 columns |= {"text": shrink_text(columns["text"])}
         return columns
 

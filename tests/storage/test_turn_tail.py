@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, ChatMessage, HumanMessage, SystemMessage, ToolMessage
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from savers import BACKENDS, Backend
 
 from langmem_ext import DeltaSaver, MessageLog, ThreadChatMessageHistory, Threads, TurnFile, TurnLimitReached
 from langmem_ext.files import complete, given_in, told
@@ -163,10 +164,14 @@ def at_once(count: int, do: Any) -> list[Any]:
         return list(pool.map(run, range(count)))
 
 
+SHARED_BY_MANY = [backend for backend in BACKENDS if backend.survives_close]
+
+
+@pytest.mark.parametrize("backend", SHARED_BY_MANY, ids=lambda backend: backend.name)
 @pytest.mark.parametrize("how", ["say", "add"])
-def test_however_many_speak_at_once_there_are_no_more_turns_than_there_may_be(tmp_path: Path, how: str) -> None:
-    path = str(tmp_path / "a.db")
-    logs = [MessageLog.open(path, synchronous="normal") for _ in range(4)]
+def test_however_many_speak_at_once_there_are_no_more_turns_than_there_may_be(tmp_path: Path, how: str, backend: Backend) -> None:
+    url = backend.new_url(tmp_path)
+    logs = [MessageLog.open(url, synchronous="normal") for _ in range(4)]
     first = Threads(logs[0]).begin("chat")
     first.say("first")
     tools = [Threads(log, max_turns=3, on_limit="error").continue_(first.id, tool=f"tool{number}") for number, log in enumerate(logs)]
@@ -182,9 +187,10 @@ def test_however_many_speak_at_once_there_are_no_more_turns_than_there_may_be(tm
         log.close()
 
 
-def test_a_content_that_several_send_at_once_is_stored_once(tmp_path: Path) -> None:
-    path = str(tmp_path / "a.db")
-    logs = [MessageLog.open(path, synchronous="normal") for _ in range(4)]
+@pytest.mark.parametrize("backend", SHARED_BY_MANY, ids=lambda backend: backend.name)
+def test_a_content_that_several_send_at_once_is_stored_once(tmp_path: Path, backend: Backend) -> None:
+    url = backend.new_url(tmp_path)
+    logs = [MessageLog.open(url, synchronous="normal") for _ in range(4)]
     first = Threads(logs[0]).begin("chat")
     first.say("hello")
     at_once(4, lambda number: Threads(logs[number]).continue_(first.id).say("look", files=[TurnFile(f"{number}.py", "the content")]))

@@ -60,6 +60,7 @@ class PostgresDriver:
     """
 
     speculates = True
+    compresses = True
 
     def __init__(self, url: str) -> None:
         self.server = Server.of(url)
