@@ -321,8 +321,7 @@ class Indexes:
             self.size += expected.size - expected.accounted
             expected.accounted = expected.size
         while self._indexes and (self.size > self._max_bytes or len(self._indexes) > THREADS):
-            key = next(iter(self._indexes))
-            self._drop(key)
+            self._drop(key := next(iter(self._indexes)))
             self._forget_expected(key[0])
 
     def forget(self) -> None:
@@ -349,9 +348,7 @@ class Indexes:
     def row_of(self, thread_id: str) -> Row | None:
         """A thread's own row as it was last read or written here (`statements.SELECT_THREAD`); None where that is not known."""
         thread = self._numbers.get(thread_id)
-        if thread is None or not self._claims.claim(thread):
-            return None
-        return self._expected[thread].row
+        return self._expected[thread].row if thread is not None and self._claims.claim(thread) else None
 
     def keep_row(self, thread_id: str, row: Row, *, new: bool = False) -> None:
         """Remember a thread's own row as it is now; `new`: it has just been made, and has no checkpoint."""
