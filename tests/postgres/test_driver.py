@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from subprocess import PIPE, Popen
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
@@ -17,6 +18,7 @@ from langgraph.graph import START, MessagesState, StateGraph
 from benchmarks.proxy import Proxy
 from langmem_ext import DeltaSaver, InvalidInput, SearchUnavailable, StorageUnavailable, ThreadBusy, Threads
 from langmem_ext.storage.postgres.server import Server
+from postgres.bouncer import Bouncer
 from postgres.server import SHARED, Database
 
 CONFIG: RunnableConfig = {"configurable": {"thread_id": "t"}}
@@ -109,6 +111,27 @@ async def test_calls_from_several_event_loops_and_threads_share_one_saver(url: s
             loop = asyncio.get_running_loop()
             others = [loop.run_in_executor(pool, work, f"{work.__name__}{at}") for work in (own_loop, no_loop) for at in range(2)]
             assert await asyncio.gather(turns("here"), *others) == [6] * 5
+
+
+async def test_a_saver_behind_a_pooler_in_transaction_mode_works_as_without(database: Database) -> None:
+    schema = SHARED.new_schema()
+    with Bouncer(database.url) as bouncer:
+        url = f"{bouncer.url}?{urlencode({'schema': schema, 'prepare': 'off', 'direct': database.url})}"
+        async with DeltaSaver.from_conn_string(url) as saver, DeltaSaver.from_conn_string(url) as other:
+            graphs = talk(saver), talk(other)
+
+            async def turns(name: str) -> int:
+                config: RunnableConfig = {"configurable": {"thread_id": name}}
+                for number in range(4):
+                    state = await graphs[number % 2].ainvoke(said(number), config)
+                return len(state["messages"])
+
+            assert await asyncio.gather(*(turns(f"t{at}") for at in range(8))) == [8] * 8
+            assert len(await asyncio.to_thread(lambda: list(saver.list({"configurable": {"thread_id": "t0"}})))) == 12
+            async with saver.alease("t0"):
+                with pytest.raises(ThreadBusy):
+                    async with other.alease("t0", wait=0):
+                        raise AssertionError("two hold it")
 
 
 def test_twenty_processes_that_open_a_new_database_at_once_all_find_it(url: str) -> None:
