@@ -1,0 +1,52 @@
+"""A character that not every database takes in a text reads back as it was given, wherever it stands."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langgraph.checkpoint.base import empty_checkpoint
+from savers import Backend, open_saver
+
+from langmem_ext import ThreadChatMessageHistory, Threads
+
+ZEROS: dict[str, list[BaseMessage]] = {
+    "a text": [HumanMessage("zero \0 inside", id="h")],
+    "a name": [HumanMessage("hello", id="h", name="a\0b")],
+    "a call's id": [
+        AIMessage("", id="a", tool_calls=[{"name": "look", "args": {}, "id": "c\0d"}]),
+        ToolMessage("found", id="t", tool_call_id="c\0d"),
+    ],
+    "an id": [HumanMessage("hello", id="h\0")],
+    "a field": [AIMessage("hello", id="a", response_metadata={"k\0": "v\0"})],
+}
+
+
+@pytest.mark.parametrize("where", ZEROS)
+def test_a_zero_character_in_a_message_reads_back(backend: Backend, tmp_path: Path, where: str) -> None:
+    with open_saver(backend.new_url(tmp_path), compress=backend.compress) as saver:
+        ThreadChatMessageHistory("t", saver).add_messages(ZEROS[where])
+        saver.log.indexes.forget()
+        assert ThreadChatMessageHistory("t", saver).messages == ZEROS[where]
+
+
+METADATA: dict[str, Any] = {"source": "loop", "step": 1, "emoji": "\U0001f642", "half": "\ud83d", "flag": True, "n": 1, "none": None}
+
+
+@pytest.mark.parametrize("name", METADATA)
+def test_metadata_of_any_characters_is_found_by_each_of_its_scalars(backend: Backend, tmp_path: Path, name: str) -> None:
+    with open_saver(backend.new_url(tmp_path)) as saver:
+        config = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
+        saver.put(config, empty_checkpoint(), METADATA, {})
+        assert len(list(saver.list(config, filter={name: METADATA[name]}))) == 1
+        assert list(saver.list(config, filter={name: "another"})) == []
+        assert list(saver.list(config, filter={name: "zero \0"})) == []
+
+
+def test_what_a_thread_waits_for_is_shown_without_zeros(backend: Backend, tmp_path: Path) -> None:
+    with open_saver(backend.new_url(tmp_path)) as saver:
+        checkpoint = empty_checkpoint() | {"channel_values": {"waiting_for_param": "a\0b"}, "channel_versions": {"waiting_for_param": 1}}
+        saver.put({"configurable": {"thread_id": "t", "checkpoint_ns": ""}}, checkpoint, {"step": 1}, {"waiting_for_param": 1})
+        assert Threads(saver).get("t").waiting_for == "ab"
