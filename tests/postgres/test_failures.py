@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import random
+import subprocess
+import sys
 import threading
 import time
+from pathlib import Path
 from typing import Any, Literal
 
 import pytest
@@ -14,7 +19,10 @@ from langgraph.graph import START, MessagesState, StateGraph
 
 from langmem_ext import DeltaSaver, LangmemExtError
 from postgres.cluster import Cluster
+from postgres.server import SHARED, Database
 
+CONFIG: RunnableConfig = {"configurable": {"thread_id": "t"}}
+KILLS = 50 if os.environ.get("LANGMEM_EXT_SOAK") == "1" else 3
 WORKERS = 4
 ROUNDS = 2
 
@@ -38,6 +46,39 @@ def keep_talking(saver: DeltaSaver, name: str, until: threading.Event, told: lis
             continue
         told.append(f"{name}-{number}")
         number += 1
+
+
+CHILD = """
+import sys
+from langchain_core.messages import HumanMessage
+from langmem_ext import DeltaSaver
+from postgres.test_failures import talk
+
+graph = talk(DeltaSaver.open(sys.argv[1]))
+for number in range(int(sys.argv[2]), 1_000_000):
+    graph.invoke({"messages": [HumanMessage(f"turn {number}", id=f"h{number}")]}, {"configurable": {"thread_id": "t"}})
+    print(number, flush=True)
+"""
+
+
+def test_a_client_that_is_killed_anywhere_has_lost_nothing_that_was_acknowledged(database: Database) -> None:
+    url, chance, acknowledged = f"{database.url}?schema={SHARED.new_schema()}", random.Random(7), -1
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([*sys.path, str(Path(__file__).parents[1])])}
+    for _ in range(KILLS):
+        command = [sys.executable, "-c", CHILD, url, str(acknowledged + 1)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as child:
+            assert child.stdout is not None
+            first = child.stdout.readline()
+            time.sleep(chance.random() / 5)
+            child.kill()
+            acknowledged = int([first, *child.stdout.read().splitlines(keepends=True)][-1])
+    with DeltaSaver.open(url) as saver:
+        graph = talk(saver)
+        said = [one.id for one in graph.get_state(CONFIG).values["messages"] if isinstance(one, HumanMessage)]
+        assert said[: acknowledged + 1] == [f"h{number}" for number in range(acknowledged + 1)]
+        assert len(said) == len(set(said)) <= acknowledged + 2
+        graph.invoke({"messages": [HumanMessage("and now?")]}, CONFIG)
+        assert_sound(saver)
 
 
 @pytest.mark.parametrize("how", ["fast", "immediate"])
