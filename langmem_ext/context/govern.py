@@ -55,7 +55,7 @@ def govern(
         InvalidInput: Messages, events or a budget that are none.
     """
     counter = Memo(counter or counter_for())  # a plan looks at a message many times
-    thread = ThreadView(messages, counter, policy or ContextPolicy(), rules_for(provider), frozenset(pins))
+    thread = ThreadView(messages, counter, ContextPolicy.of(policy), rules_for(provider), frozenset(pins))
     fixed = fixed_costs(system, tools, counter)
     limit = request_tokens(budget) - sum(fixed.values())
     governing = planning(thread, limit, events, params=params, fixed=fixed)

@@ -96,7 +96,7 @@ class ContextGovernor(Runnable[Mapping[str, Any], dict[str, Any]]):
         params: Collection[str] = (),
     ) -> None:
         self.model = model_named(model)
-        self.policy = policy or ContextPolicy()
+        self.policy = ContextPolicy.of(policy)
         self.budget = budget if budget is not None else _stated_by(self.model)
         request_tokens(self.budget)
         self.counter = Memo(counter or counter_for(self.model))
@@ -275,10 +275,11 @@ class ContextGovernor(Runnable[Mapping[str, Any], dict[str, Any]]):
             as_node: The node in whose name it is written; only needed where several end a turn at once, and LangGraph asks for one.
 
         Raises:
+            InvalidInput: The config names no thread.
             ConversationError: The thread waits for an answer, or its graph has no channel for what is decided.
             ContextOverflow: What must be shown costs more than the budget.
         """
-        state = graph.get_state(config)
+        state = graph.get_state(_of_thread(config))
         messages, events = _at_rest(graph, state)
         governed = self.govern(messages, events, **self._known(state.values), forced=True)
         if governed.plan.added:
@@ -287,7 +288,7 @@ class ContextGovernor(Runnable[Mapping[str, Any], dict[str, Any]]):
 
     async def acompact(self, graph: Pregel[Any, Any, Any, Any], config: RunnableConfig, *, as_node: str | None = None) -> Plan:
         """Async twin of `compact`."""
-        state = await graph.aget_state(config)
+        state = await graph.aget_state(_of_thread(config))
         messages, events = _at_rest(graph, state)
         governed = await self.agovern(messages, events, **self._known(state.values), forced=True)
         if governed.plan.added:
@@ -303,15 +304,16 @@ class ContextGovernor(Runnable[Mapping[str, Any], dict[str, Any]]):
             as_node: As of `compact`.
 
         Raises:
+            InvalidInput: The config names no thread.
             ConversationError: The thread waits for an answer, or its graph has no channel for what is decided.
         """
-        _, events = _at_rest(graph, graph.get_state(config))
+        _, events = _at_rest(graph, graph.get_state(_of_thread(config)))
         if any(event != RESTORE for event in events):
             graph.update_state(config, {EVENTS: [RESTORE]}, as_node)
 
     async def arestore(self, graph: Pregel[Any, Any, Any, Any], config: RunnableConfig, *, as_node: str | None = None) -> None:
         """Async twin of `restore`."""
-        _, events = _at_rest(graph, await graph.aget_state(config))
+        _, events = _at_rest(graph, await graph.aget_state(_of_thread(config)))
         if any(event != RESTORE for event in events):
             await graph.aupdate_state(config, {EVENTS: [RESTORE]}, as_node)
 
@@ -326,6 +328,13 @@ def _stated_by(model: BaseChatModel | None) -> Budget:
 def _update(state: Mapping[str, Any], governed: Governed) -> dict[str, Any]:
     update: dict[str, Any] = {REQUEST: governed.messages, STOP: governed.plan.stop}
     return update | {EVENTS: list(governed.events)} if governed.plan.added else update
+
+
+def _of_thread(config: RunnableConfig) -> RunnableConfig:
+    """The config, if it names a thread: LangGraph itself would say no more than which key is missing."""
+    if "thread_id" not in (config.get("configurable") or {}):
+        raise InvalidInput('the config names no thread: pass {"configurable": {"thread_id": …}}')
+    return config
 
 
 def _at_rest(graph: Pregel[Any, Any, Any, Any], state: StateSnapshot) -> tuple[list[AnyMessage], list[ContextEvent]]:

@@ -104,7 +104,7 @@ class ContextMiddleware(AgentMiddleware[AgentContextState, Any, Any]):
             request_tokens(budget)
         self.budget = budget
         self.model = model_named(model)
-        self.policy = policy or ContextPolicy()
+        self.policy = ContextPolicy.of(policy)
         self.prompt = prompt
         self.tools = [output_reader()] if self.policy.offload else []
         self._kind: Kind = counter if isinstance(counter, str) else "auto"

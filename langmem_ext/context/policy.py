@@ -111,6 +111,17 @@ class ContextPolicy:
         conditions_of(self.trigger)
 
     @classmethod
+    def of(cls, policy: ContextPolicy | None) -> ContextPolicy:
+        """What a caller has passed for a policy: the default for None.
+
+        Raises:
+            InvalidInput: It is none.
+        """
+        if policy is not None and not isinstance(policy, ContextPolicy):
+            raise InvalidInput(f"policy is a ContextPolicy, like ContextPolicy(strategy='window'), not {policy!r}")
+        return policy or ContextPolicy()
+
+    @classmethod
     def from_settings(cls, settings: Settings) -> Self:
         """The policy that settings describe: `ContextPolicy()` where nobody has changed one.
 

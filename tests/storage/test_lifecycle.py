@@ -368,7 +368,6 @@ def test_a_sweep_that_fails_is_logged_and_tried_again(
 
     def sometimes(op: Any, *, write: bool) -> Any:
         if failures and threading.current_thread().name == THREAD_NAME:
-            op.close()
             raise failures.pop()
         return run(op, write=write)
 
@@ -435,7 +434,6 @@ async def test_a_sweep_on_the_event_loop_that_fails_is_tried_again(
 
     async def sometimes(op: Any, *, write: bool) -> Any:
         if failures and write:
-            op.close()
             raise failures.pop()
         return await arun(op, write=write)
 

@@ -19,7 +19,9 @@ from langgraph.errors import InvalidUpdateError
 from langgraph.graph import START, StateGraph
 
 from langmem_ext.context.asking import Asking, aanswered
+from langmem_ext.context.govern import govern
 from langmem_ext.context.governor import ContextGovernor, ContextState
+from langmem_ext.context.middleware import ContextMiddleware
 from langmem_ext.context.policy import ContextPolicy
 from langmem_ext.context.summary import ModelRequest
 from langmem_ext.errors import ConversationError, InvalidInput, SummaryFailed
@@ -189,6 +191,24 @@ def test_a_governor_is_made_with_a_budget_or_not_at_all() -> None:
     for budget in ("1000", -1):
         with pytest.raises(InvalidInput, match="budget is how many tokens"):
             ContextGovernor(budget=budget)  # type: ignore[arg-type]
+
+
+def test_a_policy_that_is_none_is_refused_where_it_is_given() -> None:
+    policy: Any = "summary"
+    for use in (ContextGovernor, ContextMiddleware, lambda **given: govern([], **given)):
+        with pytest.raises(InvalidInput, match="policy is a ContextPolicy"):
+            use(budget=1_000, policy=policy)
+
+
+async def test_a_config_that_names_no_thread_is_refused() -> None:
+    graph = StateGraph(ContextState).add_node("rest", lambda state: {}).add_edge(START, "rest").compile(checkpointer=InMemorySaver())
+    governor = ContextGovernor(budget=1_000)
+    for use in (governor.compact, governor.restore):
+        with pytest.raises(InvalidInput, match="names no thread"):
+            use(graph, {})
+    for ause in (governor.acompact, governor.arestore):
+        with pytest.raises(InvalidInput, match="names no thread"):
+            await ause(graph, {"configurable": {}})
 
 
 def test_after_a_failure_no_summary_is_tried_for_a_while(run: Any) -> None:
