@@ -16,7 +16,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.graph import START, MessagesState, StateGraph
 
 from benchmarks.proxy import Proxy
-from langmem_ext import DeltaSaver, InvalidInput, SearchUnavailable, StorageUnavailable, ThreadBusy, Threads
+from langmem_ext import DeltaSaver, InvalidInput, Retention, SearchUnavailable, StorageUnavailable, ThreadBusy, Threads
 from langmem_ext.storage.postgres.server import Server
 from postgres.bouncer import Bouncer
 from postgres.server import SHARED, Database
@@ -160,6 +160,17 @@ def test_what_is_not_there_yet_is_said(url: str) -> None:
         talk(saver).invoke(said(0), CONFIG)
         with pytest.raises(SearchUnavailable, match="PostgreSQL"):
             Threads(saver).search("turn")
+
+
+def test_a_size_that_cannot_be_kept_deletes_nothing(url: str) -> None:
+    with DeltaSaver.open(url, retention=Retention(max_bytes=1)) as saver:
+        graph = talk(saver)
+        for number in range(20):
+            graph.invoke(said(number), CONFIG)
+        with pytest.raises(InvalidInput, match="max_bytes"):
+            saver.sweep()
+        assert len(graph.get_state(CONFIG).values["messages"]) == 40
+        assert len(list(saver.list(CONFIG))) == 60
 
 
 @pytest.mark.parametrize("mode", ["ro", "rw"])

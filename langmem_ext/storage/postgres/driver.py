@@ -21,7 +21,7 @@ import psycopg
 from psycopg import errors
 from psycopg_pool import ConnectionPool, PoolTimeout
 
-from langmem_ext.errors import StorageUnavailable
+from langmem_ext.errors import InvalidInput, StorageUnavailable
 from langmem_ext.storage.dialect import postgres
 from langmem_ext.storage.effects import Operation
 from langmem_ext.storage.group import Job, interrupted, resolve, settle
@@ -101,7 +101,9 @@ class PostgresDriver:
         return result
 
     def _writing(self, jobs: Sequence[Job[Any]]) -> Plan[None]:
-        """Write what waits, together; each by itself where that fails."""
+        """Write what waits, together; each by itself where that fails, or could not be done again."""
+        if not all(job.op.repeatable for job in jobs):
+            return (yield from self._one_by_one(jobs))
         transaction = self._begin(Write, trusting=True)
         try:
             yield transaction.carry_out_all(jobs)
@@ -116,6 +118,9 @@ class PostgresDriver:
         else:
             transaction.release()
             return
+        yield from self._one_by_one(jobs)
+
+    def _one_by_one(self, jobs: Sequence[Job[Any]]) -> Plan[None]:
         for job in jobs:
             try:
                 job.result = yield from self._asking(job.op, Write)
@@ -337,8 +342,12 @@ class PostgresDriver:
         """Nothing more: what an operation has learnt is forgotten with it."""
 
     def used_bytes(self) -> Operation[int]:
-        """The operation that tells how many bytes the tables take."""
-        return space.used_bytes(self.server.schema)
+        """There is no such operation yet: what the tables take does not lessen with what is deleted, until they are vacuumed.
+
+        Raises:
+            InvalidInput: Always: who keeps a database below a size would delete all of it.
+        """
+        raise InvalidInput("a size cannot be kept on PostgreSQL yet: leave out max_bytes, and use ttl or keep_last")
 
     def compaction(self, *, full: bool) -> Generator[None, None, int]:
         """Have each table vacuumed, one at a step."""

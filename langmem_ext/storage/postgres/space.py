@@ -8,7 +8,6 @@ from typing import Any, Final
 import psycopg
 
 from langmem_ext.storage.dialect import postgres
-from langmem_ext.storage.effects import Op, fetch, operation
 from langmem_ext.storage.postgres.server import Server, storage_error
 
 TABLES: Final = ("item", "value", "checkpoint", "pending_write", "word", "namespace", "thread")
@@ -17,13 +16,6 @@ _SIZE: Final = (
     "SELECT coalesce(sum(pg_total_relation_size(to_regclass(quote_ident(CAST(:schema AS text)) || '.' || name))), 0)"
     " FROM unnest(CAST(:tables AS text[])) AS name"
 )
-
-
-@operation
-def used_bytes(schema: str) -> Op[int]:
-    """Bytes that the tables take, with their indexes and what is free in them."""
-    [(size,)] = yield from fetch(_SIZE, schema=schema, tables=list(TABLES))
-    return int(size)
 
 
 def compaction(server: Server, *, full: bool) -> Generator[None, None, int]:
