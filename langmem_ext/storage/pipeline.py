@@ -227,24 +227,27 @@ class Read(Transaction):
     def _send(self, queue: Sequence[Command]) -> Wire[Sequence[Rows]]:
         if self._ended:
             raise ExpectationFailed  # it asks for more than was foreseen
-        if self._rests:
+        if self._rests and not self._begun:
             # What rests on what is known mostly asks once: this trip ends it.
             self._ended = True
-            return (yield from self._exchange(_BEGIN_READ, *queue, _COMMIT))[:-1]
+            return (yield from self._exchange(*self._beginning(), *queue, _COMMIT))[:-1]
         if not self._begun and self._alone is None and len(queue) == 1:
             # Mostly there is no such thread. If it goes on, this is read again in its snapshot.
             results = yield from self._exchange(*queue)
             self._alone = Command(queue[0].sql, queue[0].params, results[0])
             return results
-        begin = () if self._begun else (_BEGIN_READ, *((self._alone,) if self._alone is not None else ()))
-        self._begun = True
-        return (yield from self._exchange(*begin, *queue))
+        return (yield from self._exchange(*self._beginning(), *queue))
 
     def _finish(self) -> Wire[None]:
-        if self._queue and not self._ended:
-            yield from self._exchange(_BEGIN_READ, *self._queue, _COMMIT)
-        elif self._begun:
-            yield from self._exchange(_COMMIT)
+        if not self._ended and (self._begun or self._queue):
+            yield from self._exchange(*self._beginning(), *self._queue, _COMMIT)
+
+    def _beginning(self) -> Sequence[Command]:
+        """What comes before the first statements in a transaction: what was read before it, too."""
+        if self._begun:
+            return ()
+        self._begun = True
+        return (_BEGIN_READ,) if self._alone is None else (_BEGIN_READ, self._alone)
 
 
 _BEGIN_WRITE: Final = Command("BEGIN ISOLATION LEVEL READ COMMITTED")

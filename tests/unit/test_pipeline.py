@@ -156,6 +156,20 @@ def test_what_operations_side_by_side_ask_for_at_the_same_time_is_one_trip() -> 
     ]
 
 
+def test_what_is_expected_after_something_was_read_is_compared_in_one_snapshot_with_it() -> None:
+    @operation
+    def read_on() -> Op[int]:
+        yield Statement(READ, {"id": "t"})
+        yield Statement(READ, {"id": "u"}, ((7,),))
+        [(count,)] = yield Statement(COUNT, {})
+        return int(count)
+
+    result, trips = play(read(trusting=True).carry_out(read_on()), database)
+
+    assert result == 3
+    assert trips == [["SELECT next_item"], ["BEGIN ISOLATION", "SELECT next_item", "SELECT next_item", "SELECT count(*)", "COMMIT"]]
+
+
 @pytest.mark.parametrize("begin", [read, write])
 def test_an_error_that_rests_on_what_is_known_is_no_answer(begin: Callable[..., Transaction]) -> None:
     with pytest.raises(ExpectationFailed):
