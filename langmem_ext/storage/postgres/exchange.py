@@ -10,7 +10,7 @@ import asyncio
 import re
 from collections.abc import Generator, Sequence
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 from weakref import WeakKeyDictionary
 
 import psycopg
@@ -28,6 +28,9 @@ PREPARED: Final = 400
 
 _NAMED: Final = re.compile(r"%\((\w+)\)s|%%")
 _BINARY: Final = pq.Format.BINARY
+_Message: TypeAlias = tuple[bytes, list[Any], list[int], list[pq.Format]]
+"""A statement, and the values, types and formats of its parameters."""
+
 _FAILED: Final = frozenset({pq.ExecStatus.FATAL_ERROR, pq.ExecStatus.PIPELINE_ABORTED})
 
 
@@ -52,9 +55,11 @@ class Session:
         Raises:
             psycopg.Error: A command has failed: the first one that has.
         """
+        # Before anything is begun: a parameter that cannot be sent leaves the connection as it was.
+        messages = [self._message(command) for command in commands]
         pgconn.enter_pipeline_mode()
         try:
-            answers = [answer for command in commands for answer in self._put(pgconn, command)]
+            answers = [answer for message in messages for answer in self._put(pgconn, *message)]
             pgconn.pipeline_sync()
             yield from send(pgconn)
             results: list[PGresult] = []
@@ -70,13 +75,17 @@ class Session:
             raise errors.error_from_result(failed)
         return [self._rows(result) for result, is_command in zip(results, answers, strict=True) if is_command]
 
-    def _put(self, pgconn: PGconn, command: Command) -> tuple[bool, ...]:
-        """Put a command into the buffer; for each of the answers that there will be, whether it is the command's own."""
+    def _message(self, command: Command) -> _Message:
+        """A command as libpq takes it."""
         statement, names = _positional(command.sql)
-        params = command.params or {}
-        adapter = self._adapter
-        values = adapter.dump_sequence([params[name] for name in names], [PyFormat.AUTO] * len(names)) if names else ()
-        types, formats = (adapter.types or (), adapter.formats or ()) if names else ((), ())
+        if not names:
+            return statement, [], [], []
+        params, adapter = command.params or {}, self._adapter
+        values = adapter.dump_sequence([params[name] for name in names], [PyFormat.AUTO] * len(names))
+        return statement, list(values), list(adapter.types or ()), list(adapter.formats or ())
+
+    def _put(self, pgconn: PGconn, statement: bytes, values: list[Any], types: list[int], formats: list[pq.Format]) -> tuple[bool, ...]:
+        """Put a command into the buffer; for each of the answers that there will be, whether it is the command's own."""
         key = statement, tuple(types)
         name = self._names.get(key)
         if name is not None:
