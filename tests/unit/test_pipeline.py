@@ -104,6 +104,19 @@ def test_a_write_that_must_ask_is_one_transaction_from_begin_to_commit() -> None
     assert trips == [["BEGIN ISOLATION", "SELECT next_item"], ["INSERT INTO", "INSERT INTO", 'UPDATE "s".thread', "COMMIT"]]
 
 
+def test_several_rows_that_are_expected_are_asked_for() -> None:
+    @operation
+    def read_two() -> Op[int]:
+        rows = yield Statement(READ, {"id": "t"}, ((7,), (8,)))
+        yield Statement(UPDATE, {"id": "t", "next": 9})
+        return len(rows)
+
+    result, trips = play(write(trusting=True).carry_out(read_two()), database)
+
+    assert result == 1
+    assert trips == [["BEGIN ISOLATION", "SELECT next_item"], ['UPDATE "s".thread', "COMMIT"]]
+
+
 def test_a_write_that_does_not_trust_asks_whatever_is_expected() -> None:
     result, trips = play(write(trusting=False).carry_out(raise_counter(((6,),))), database)
 
