@@ -74,15 +74,6 @@ class Lineup:
         with self._busy.changed, suppress(ValueError):
             self._jobs.remove(job)
 
-    def take(self, only: Job[Any] | None = None) -> list[Job[Any]]:
-        """Jobs to be carried out together; none where the threads of all that wait are being written.
-
-        Args:
-            only: Take no other.
-        """
-        with self._busy.changed:
-            return self._take(only)
-
     def take_or_wait(self, own: Job[Any], only: Job[Any] | None = None) -> list[Job[Any]]:
         """Jobs to be carried out together, once there are some; none where `own` has been carried out by another."""
         with self._busy.changed:
