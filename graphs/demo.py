@@ -2,6 +2,9 @@
 
 The agent asks for an order's number and the process ends. A new one is told the number, calls the tool and goes on. Then the database is
 looked into, and its size stands beside that of LangGraph's own SqliteSaver after the same conversation, held at the same time.
+
+Where the environment names a PostgreSQL database (`LANGMEM_EXT_DB=postgresql://user@host/name make demo`), the conversation is held there,
+in a schema of its own. Whatever else it names is left alone.
 """
 
 from __future__ import annotations
@@ -9,14 +12,16 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
-import sqlite3
 import subprocess
 import sys
 import textwrap
 from collections.abc import Sequence
-from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
+
+from graphs.contents import ABOUT, Table, beginning_of, drop_schema, in_schema, tables_of
+from graphs.environment import named_database
+from langmem_ext.errors import LangmemExtError
+from langmem_ext.log import is_server
 
 FIRST = ["I want to check my order"]
 """What the user says to the first process; it ends while the agent waits for the answer."""
@@ -39,29 +44,8 @@ THREAD = "demo"
 
 WIDTH = 100
 
-CONTENTS = {
-    "item": "messages, each stored once",
-    "value": "other values of the state, each stored once",
-    "checkpoint": "states to go back to; they refer to messages and values",
-    "pending_write": "results of steps not yet in a checkpoint",
-    "thread": "one row per conversation: title, status, what it waits for",
-    "namespace": "subgraphs",
-    "word": "names that repeat from checkpoint to checkpoint",
-    "setting": "settings of the database",
-    "langmem_migration": "versions of the schema",
-    "checkpoints": "states, each with all messages",
-    "writes": "results of steps, with their messages again",
-}
-"""What a table holds, in a few words."""
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """A table's size: its rows, and its bytes with its indexes'."""
-
-    name: str
-    rows: int
-    bytes: int
+SCHEMA = "langmem_ext_demo"
+"""Where the conversation goes in a PostgreSQL database; emptied first, as the folder is."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -71,32 +55,53 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--converse", choices=("delta", "sqlite"), help=argparse.SUPPRESS)
     parser.add_argument("messages", nargs="*", help=argparse.SUPPRESS)
     given = parser.parse_args(arguments)
-    if given.converse:
-        hold_conversation(given.converse, given.folder, given.messages)
-    else:
-        play(given.folder)
+    try:
+        if given.converse:
+            hold_conversation(given.converse, given.folder, given.messages)
+        else:
+            play(given.folder)
+    except LangmemExtError as error:
+        sys.exit(f"demo: {error}")
 
 
 def play(folder: Path) -> None:
     """The whole demonstration; each part of the conversation is a process that ends."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    compared = _start("sqlite", folder, [*FIRST, *LATER])
+    delta, sqlite = database_of("delta", folder), database_of("sqlite", folder)
+    on_server = is_server(delta)
+    if on_server:
+        drop_schema(delta)
+    compared = None if on_server else _start("sqlite", folder, [*FIRST, *LATER])
     _title("A user asks. The agent needs an order number, asks back, and its process ends.")
     _finish(_start("delta", folder, FIRST))
     _title("Days later: a new process, the same thread. The answer goes to the question that waits.")
     _finish(_start("delta", folder, LATER))
-    _finish(compared)
-    delta, sqlite = folder / "delta.db", folder / "sqlite.db"
-    _title(f"What {delta} holds, by table")
-    _print_tables(delta)
-    _title("The same conversation stored by LangGraph's SqliteSaver")
-    _print_tables(sqlite)
-    ours, theirs = delta.stat().st_size, sqlite.stat().st_size
-    print(f"\n  DeltaSaver {ours:,} bytes, SqliteSaver {theirs:,} bytes: {theirs / ours:.1f} times as much, and more with every turn.")
-    _title("The conversation, as any SQLite tool shows it")
-    _print_view(delta)
-    print(f"\nTalk to it yourself: make chat. Look around: sqlite3 {delta} 'SELECT * FROM conversation'")
+    _title(f"What {f'the schema {SCHEMA}' if on_server else delta} holds, by table")
+    tables = _print_tables(delta)
+    if compared is None:
+        print(f"  {'all of it':<18} {'':>5} {sum(table.bytes for table in tables):>9,}  indexes and empty pages too")
+    else:
+        _finish(compared)
+        _print_rest(delta, tables)
+        _title("The same conversation stored by LangGraph's SqliteSaver")
+        _print_rest(sqlite, _print_tables(sqlite))
+        ours, theirs = os.path.getsize(delta), os.path.getsize(sqlite)
+        print(f"\n  DeltaSaver {ours:,} bytes, SqliteSaver {theirs:,} bytes: {theirs / ours:.1f} times as much, and more with every turn.")
+    _title(f"The conversation, as any {'PostgreSQL client' if on_server else 'SQLite tool'} shows it")
+    for number, role, text in beginning_of(delta):
+        print(f"  {number:>3} {role:<6} " + textwrap.shorten(text, WIDTH, placeholder=" …"))
+    print("  …")
+    look = f"in psql: SELECT * FROM {SCHEMA}.conversation" if on_server else f"sqlite3 {delta} 'SELECT * FROM conversation'"
+    print(f"\nTalk to it yourself: make chat. Look around{':' * (not on_server)} {look}")
+
+
+def database_of(kind: str, folder: Path) -> str:
+    """Where a conversation is stored: in a file of the folder; DeltaSaver's in PostgreSQL, where the environment says so."""
+    named = named_database()
+    if kind == "delta" and named and is_server(named):
+        return in_schema(named, SCHEMA)
+    return str(folder / f"{kind}.db")
 
 
 def hold_conversation(kind: str, folder: Path, messages: Sequence[str]) -> None:
@@ -110,7 +115,7 @@ def hold_conversation(kind: str, folder: Path, messages: Sequence[str]) -> None:
     from langmem_ext.waiting.converse import converse  # noqa: PLC0415 - see above
 
     shown = kind == "delta"
-    with (DeltaSaver if shown else SqliteSaver).from_conn_string(str(folder / f"{kind}.db")) as saver:
+    with (DeltaSaver if shown else SqliteSaver).from_conn_string(database_of(kind, folder)) as saver:
         graph = make_graph(saver)
         if shown:
             _narrate(f"process {os.getpid()} begins")
@@ -128,27 +133,6 @@ def hold_conversation(kind: str, folder: Path, messages: Sequence[str]) -> None:
             for line in summary["text"].splitlines()[1:]:
                 print("  " + textwrap.shorten(line, WIDTH, placeholder=" …"))
         _narrate(f"process {os.getpid()} ends")
-
-
-def tables_of(database: Path) -> list[Table]:
-    """The tables of a database that hold something, the largest first."""
-    with closing(sqlite3.connect(database)) as connection:
-        names = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-        rows = {name: connection.execute(f'SELECT count(*) FROM "{name}"').fetchone()[0] for name in names}
-        tables = [Table(name, rows[name], bytes_of(connection, name)) for name in names if rows[name] and name != "sqlite_sequence"]
-    return sorted(tables, key=lambda table: -table.bytes)
-
-
-def bytes_of(connection: sqlite3.Connection, name: str) -> int:
-    """A table's pages, with its indexes'; where SQLite was built without page statistics, the length of its values."""
-    pages = "SELECT sum(pgsize) FROM dbstat WHERE name IN (SELECT name FROM sqlite_master WHERE tbl_name = ?)"
-    try:
-        [size] = connection.execute(pages, (name,)).fetchone()
-    except sqlite3.DatabaseError:
-        columns = [row[1] for row in connection.execute(f'PRAGMA table_info("{name}")')]
-        total = " + ".join(f'coalesce(length(CAST("{column}" AS BLOB)), 0)' for column in columns)
-        [size] = connection.execute(f'SELECT sum({total}) FROM "{name}"').fetchone()
-    return int(size)
 
 
 # -- processes -----------------------------------------------------------------------------------------------------------------------------
@@ -179,21 +163,18 @@ def _narrate(text: str) -> None:
     print(f"          [{text}]", flush=True)
 
 
-def _print_tables(database: Path) -> None:
+def _print_tables(database: str) -> list[Table]:
     print(f"  {'table':<18} {'rows':>5} {'bytes':>9}")
-    tables, size = tables_of(database), database.stat().st_size
+    tables = tables_of(database)
     for table in tables:
-        print(f"  {table.name:<18} {table.rows:>5,} {table.bytes:>9,}  {CONTENTS.get(table.name, '')}")
+        print(f"  {table.name:<18} {table.rows:>5,} {table.bytes:>9,}  {ABOUT.get(table.name, '')}")
+    return tables
+
+
+def _print_rest(database: str, tables: Sequence[Table]) -> None:
+    size = os.path.getsize(database)
     print(f"  {'':<18} {'':>5} {size - sum(table.bytes for table in tables):>9,}  the schema, and pages kept for more")
     print(f"  {'whole file':<18} {'':>5} {size:>9,}")
-
-
-def _print_view(database: Path) -> None:
-    with closing(sqlite3.connect(database)) as connection:
-        rows = connection.execute("SELECT number, role, coalesce(nullif(text, ''), '(calls a tool)') FROM conversation LIMIT 6").fetchall()
-    for number, role, text in rows:
-        print(f"  {number:>3} {role:<6} " + textwrap.shorten(text, WIDTH, placeholder=" …"))
-    print("  …")
 
 
 if __name__ == "__main__":

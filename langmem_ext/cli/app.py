@@ -94,7 +94,7 @@ def chat(
     ] = None,
     db: Annotated[
         str | None,
-        typer.Option(help=f"The database: a path or sqlite:///path; made if it is not there. {_DEFAULT_DB}", metavar="URL"),
+        typer.Option(help=f"The database: a path or a URL; made if it is not there. {_DEFAULT_DB}", metavar="URL"),
     ] = None,
     compress: Annotated[bool | None, _COMPRESS] = None,
     model: Annotated[
@@ -139,7 +139,7 @@ def chat(
 def import_checkpoints(
     source: Annotated[str, typer.Argument(help="The database of a SqliteSaver; it is only read.", metavar="OLD.sqlite")],
     target: Annotated[
-        str | None, typer.Argument(help=f"Where to: a path or sqlite:///path; made if it is not there. {_DEFAULT_DB}", metavar="NEW.db")
+        str | None, typer.Argument(help=f"Where to: a path or a URL; made if it is not there. {_DEFAULT_DB}", metavar="NEW.db")
     ] = None,
     threads: Annotated[
         list[str] | None, typer.Option("--thread", "-t", help="Import this thread only; may be given again.", metavar="ID")
@@ -173,7 +173,7 @@ def import_checkpoints(
         )
 
 
-_DB = typer.Argument(help=f"The database: a path or sqlite:///path; it must be there. {_DEFAULT_DB}", metavar="DB")
+_DB = typer.Argument(help=f"The database: a path or a URL; it must be there. {_DEFAULT_DB}", metavar="DB")
 
 _SAME_DB = typer.Option(help="The same, as the other commands have it.", metavar="URL")
 
@@ -211,7 +211,7 @@ def stats(
         count_with(database(path, db), as_json=as_json, interactive=sys.stdout.isatty())
 
 
-_HERE = typer.Option(help=f"The database: a path or sqlite:///path; it must be there. {_DEFAULT_DB}", metavar="URL")
+_HERE = typer.Option(help=f"The database: a path or a URL; it must be there. {_DEFAULT_DB}", metavar="URL")
 _OWNER = typer.Option(help="Only this owner's threads. Default: the setting owner.", metavar="NAME")
 _DRY_RUN = typer.Option("--dry-run", help="Only say what would be deleted.")
 _COUNTS = typer.Option("--json", help="Print what was deleted as one line of JSON.")

@@ -24,7 +24,7 @@ threads = typer.Typer(
 _Db = Annotated[
     str | None,
     typer.Option(
-        help="The database: a path or sqlite:///path. Default: the setting storage_path (LANGMEM_EXT_DB), memory.db if nothing sets it.",
+        help="The database: a path or a URL. Default: the setting storage_path (LANGMEM_EXT_DB), memory.db if nothing sets it.",
         metavar="URL",
     ),
 ]
@@ -277,9 +277,7 @@ def import_(
     keep_owners: Annotated[bool, typer.Option("--keep-owners", help="For the owners that they had.")] = False,
     db: Annotated[
         str | None,
-        typer.Option(
-            help="The database: a path or sqlite:///path; made if it is not there. Default: the setting storage_path.", metavar="URL"
-        ),
+        typer.Option(help="The database: a path or a URL; made if it is not there. Default: the setting storage_path.", metavar="URL"),
     ] = None,
     owner: Annotated[str | None, typer.Option(help="For this owner. Default: the setting owner.", metavar="NAME")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print what was imported as one line of JSON.")] = False,

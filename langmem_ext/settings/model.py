@@ -51,10 +51,11 @@ class Settings(BaseSettings):
             in_effect=True,
             is_path=True,
             variable="LANGMEM_EXT_DB",
-            takes="a database is named by a path, ':memory:' or a URL like 'sqlite:///memory.db'",
+            takes="a database is named by a path, ':memory:' or a URL like 'postgresql://user@host/name'",
         ),
     ] = "memory.db"
-    """The database that a command uses if it is given none: a path, `:memory:` or a URL. `~` is the home folder."""
+    """The database that a command uses if it is given none: a path, `:memory:` or a URL like `postgresql://user@host/name`. `~` is the home
+    folder."""
     owner: Annotated[Text, About(in_effect=True)] = ""
     """Whose threads are seen and made; with none, all threads are seen, and new ones belong to nobody."""
     synchronous: Annotated[Literal["full", "normal"], About(in_effect=True)] = "full"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sqlite3
 import subprocess
@@ -11,10 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.sqlite import SqliteSaver
+from postgres.server import Database
 
-from graphs.demo import FIRST, LATER, THREAD, bytes_of, tables_of
-from langmem_ext import DeltaSaver
+from graphs.contents import bytes_of, in_schema, tables_of
+from graphs.demo import FIRST, LATER, SCHEMA, THREAD
+from graphs.environment import VARIABLES
+from langmem_ext import DeltaSaver, ThreadChatMessageHistory
 
 ROOT = Path(__file__).parents[2]
 CONFIG: Any = {"configurable": {"thread_id": THREAD}}
@@ -24,8 +29,16 @@ CONFIG: Any = {"configurable": {"thread_id": THREAD}}
 def played(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
     """What the demonstration printed, and the folder of its databases."""
     folder = tmp_path_factory.mktemp("demo")
+    done = play(folder)
+    done.check_returncode()
+    return done.stdout, folder
+
+
+def play(folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    """The whole demonstration, with variables in its environment, and no others that name a database."""
     command = [sys.executable, "-m", "graphs.demo", "--folder", str(folder)]
-    return subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT).stdout, folder
+    environment = {name: value for name, value in os.environ.items() if name not in VARIABLES} | variables
+    return subprocess.run(command, check=False, capture_output=True, text=True, cwd=ROOT, env=environment)
 
 
 def test_the_question_is_asked_by_one_process_and_answered_to_another(played: tuple[str, Path]) -> None:
@@ -73,11 +86,34 @@ def test_the_sizes_are_those_of_the_files(played: tuple[str, Path]) -> None:
 
 def test_every_table_that_holds_something_is_listed(played: tuple[str, Path]) -> None:
     printed, folder = played
-    tables = {table.name: table for table in tables_of(folder / "delta.db")}
+    tables = {table.name: table for table in tables_of(str(folder / "delta.db"))}
     assert {"item", "checkpoint", "value", "thread"} <= tables.keys()
     assert all(re.search(rf"^  {name} +{table.rows:,} +{table.bytes:,}  \w", printed, re.MULTILINE) for name, table in tables.items())
     assert tables["item"].rows >= len([*FIRST, *LATER])
     assert sum(table.bytes for table in tables.values()) <= (folder / "delta.db").stat().st_size
+
+
+def test_one_variable_has_it_played_on_postgres_where_it_was_played_before(database: Database, tmp_path: Path) -> None:
+    url = in_schema(database.url, SCHEMA)
+    with DeltaSaver.open(url) as saver:
+        ThreadChatMessageHistory(THREAD, saver).add_messages([HumanMessage("said in an earlier demonstration")])
+    done = play(tmp_path, LANGMEM_EXT_DB=database.url)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.count("Order O-12345 is processing") >= 1
+    for table in tables_of(url):
+        assert re.search(rf"^  {table.name} +{table.rows:,} +{table.bytes:,}  \w", done.stdout, re.MULTILINE)
+    with DeltaSaver.open(url) as saver:
+        said = [message.text for message in ThreadChatMessageHistory(THREAD, saver).messages if message.type == "human"]
+    assert said == [*FIRST, *LATER]
+    assert not (tmp_path / "delta.db").exists()
+
+
+def test_a_server_that_is_not_there_is_one_line(tmp_path: Path) -> None:
+    done = play(tmp_path, LANGMEM_EXT_DB="postgresql://me:secret-word@127.0.0.1:1/shop")
+    assert done.returncode == 1
+    assert done.stderr.startswith("demo: the PostgreSQL database shop at 127.0.0.1 cannot be reached")
+    assert "secret-word" not in done.stderr
+    assert done.stderr.count("\n") == 1
 
 
 def test_without_page_statistics_the_values_are_measured() -> None:
