@@ -119,6 +119,10 @@ def bytes_of(column: str) -> str:
 SCHEMA: Final = "[schema]"
 """PostgreSQL's schema in which the tables stand."""
 
+BY_THREAD: Final = "[by thread]"
+BY_NUMBER: Final = "[by number]"
+"""Behind the columns of a new table on PostgreSQL: its rows are shared out among partitions by their thread, where that was asked for."""
+
 # -- whole statements --------------------------------------------------------------------------------------------------------------------
 
 INTEGRITY: Final = "[integrity]"
@@ -227,14 +231,21 @@ TABLES: Final = (
 )
 """The tables and the view that statements name."""
 
+THREAD_STORAGE: Final = "fillfactor = 90"
+"""How PostgreSQL keeps the rows of threads: of ten updates of one, nine stay in its page."""
+
 _TABLE: Final = re.compile(rf"\b(FROM|JOIN|INTO|UPDATE|TABLE|VIEW|EXISTS|ON) ({'|'.join(TABLES)})\b(?!\.)")
 _PARAMETER: Final = re.compile(r"(?<!:):([a-z_]\w*)")
 _SCHEMA_NAME: Final = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 
 
 @cache
-def postgres(schema: str = DEFAULT_SCHEMA) -> Dialect:
+def postgres(schema: str = DEFAULT_SCHEMA, *, partitioned: bool = False) -> Dialect:
     """PostgreSQL's SQL, with the tables in a schema of their own and parameters as psycopg takes them.
+
+    Args:
+        schema: The schema's name.
+        partitioned: Whether tables that are made have partitions; to other statements it is all the same.
 
     Raises:
         InvalidInput: The schema's name is none.
@@ -245,8 +256,7 @@ def postgres(schema: str = DEFAULT_SCHEMA) -> Dialect:
     def finish(sql: str) -> str:
         return _PARAMETER.sub(r"%(\1)s", _TABLE.sub(rf'\1 "{schema}".\2', sql).replace("%", "%%"))
 
-    owned = f"FROM pg_class WHERE relnamespace = '{schema}'::regnamespace AND relkind"
-    tables = f"{owned} = 'r'"
+    tables = f"FROM pg_class WHERE relnamespace = '{schema}'::regnamespace AND relkind = 'r'"
     fragments = {
         "key": "number",
         "place": "thread, number",
@@ -273,6 +283,8 @@ def postgres(schema: str = DEFAULT_SCHEMA) -> Dialect:
         "instr": "pg_catalog.position",
         "like": "ILIKE",
         "schema": f'"{schema}"',
+        "by thread": "PARTITION BY HASH (thread)" if partitioned else "",
+        "by number": "PARTITION BY HASH (number)" if partitioned else f"WITH ({THREAD_STORAGE})",
         "run": f"(\"{schema}\".label(body, 'run_id') #>> '{{}}')",
         "label": f'"{schema}".label(word.body, :name?)',
         "scalar": "CAST(:value? AS jsonb)",
@@ -280,7 +292,12 @@ def postgres(schema: str = DEFAULT_SCHEMA) -> Dialect:
         "integrity": "SELECT 'ok'",
         "pages": f"SELECT 1, coalesce(sum(pg_total_relation_size(oid)), 0)::bigint, 0 {tables}",
         "has sizes": "SELECT 1",
-        "sizes": f"SELECT relname, pg_table_size(oid) {tables} UNION ALL SELECT relname, pg_relation_size(oid) {owned} = 'i'",
+        # A partition's under the name of what it is one of.
+        "sizes": (
+            "SELECT (SELECT relname FROM pg_class AS whole WHERE whole.oid = coalesce(pg_partition_root(part.oid), part.oid)) AS name,"
+            " sum(CASE relkind WHEN 'r' THEN pg_table_size(oid) ELSE pg_relation_size(oid) END)::bigint"
+            f" FROM pg_class AS part WHERE relnamespace = '{schema}'::regnamespace AND relkind IN ('r', 'i') GROUP BY name"
+        ),
         "size": f"SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint {tables}",
     }
     return Dialect("postgres", fragments, finish)

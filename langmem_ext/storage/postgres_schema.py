@@ -8,14 +8,30 @@ from __future__ import annotations
 
 from typing import Final
 
-from langmem_ext.storage.dialect import RUN, SCHEMA
+from langmem_ext.storage.dialect import BY_NUMBER, BY_THREAD, RUN, SCHEMA, THREAD_STORAGE
 
 CREATE_SCHEMA: Final = f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}"
 MIGRATION_TABLE: Final = "CREATE TABLE IF NOT EXISTS langmem_migration (name TEXT PRIMARY KEY, applied_at BIGINT NOT NULL)"
 
+UNPARTED: Final = (
+    f"SELECT relname FROM pg_class WHERE relnamespace = '{SCHEMA}'::regnamespace AND relkind = 'p'"
+    " AND NOT EXISTS (SELECT 1 FROM pg_inherits WHERE inhparent = pg_class.oid)"
+)
+"""Tables that have no partitions yet, and take no row before they have."""
+
+COUNT_PARTITIONS: Final = f"SELECT count(*) FROM pg_inherits WHERE inhparent = to_regclass('{SCHEMA}.item')"
+
+
+def partition(table: str, at: int, count: int) -> str:
+    """Makes one of a table's partitions."""
+    kept = f" WITH ({THREAD_STORAGE})" if table == "thread" else ""
+    whole, part = f"{SCHEMA}.{table}", f"{SCHEMA}.{table}_{at}"
+    return f"CREATE TABLE {part} PARTITION OF {whole} FOR VALUES WITH (MODULUS {count}, REMAINDER {at}){kept}"
+
+
 M001_TABLES: Final = (
-    # The number follows from the id (`ids.thread_number`), so the key finds both. Of ten updates of a row, nine stay in its page.
-    """CREATE TABLE thread (
+    # The number follows from the id (`ids.thread_number`), so the key finds both.
+    f"""CREATE TABLE thread (
         number BIGINT PRIMARY KEY,
         created_at BIGINT NOT NULL,
         updated_at BIGINT NOT NULL,
@@ -41,17 +57,17 @@ M001_TABLES: Final = (
         tags TEXT,
         metadata TEXT,
         key_id TEXT
-    ) WITH (fillfactor = 90)""",
+    ) {BY_NUMBER}""",
     "CREATE INDEX thread_by_activity ON thread (status, active_at)",
     "CREATE INDEX thread_by_owner ON thread (owner, status, active_at) WHERE owner IS NOT NULL",
     "CREATE INDEX thread_by_wait ON thread (waiting_for, active_at) WHERE waiting_for IS NOT NULL",
     "CREATE INDEX thread_by_tool ON thread (tool, active_at) WHERE tool IS NOT NULL",
-    """CREATE TABLE namespace (
+    f"""CREATE TABLE namespace (
         thread BIGINT NOT NULL, number INTEGER NOT NULL, crc INTEGER NOT NULL, name TEXT NOT NULL, PRIMARY KEY (thread, number)
-    )""",
-    """CREATE TABLE word (
+    ) {BY_THREAD}""",
+    f"""CREATE TABLE word (
         thread BIGINT NOT NULL, number INTEGER NOT NULL, crc INTEGER NOT NULL, body BYTEA NOT NULL, PRIMARY KEY (thread, number)
-    )""",
+    ) {BY_THREAD}""",
     # A scalar of a label, by its name: NULL where the label has none, or the word is no label. As in SQLite, true is 1. Of what jsonb does
     # not take (zero characters, halves of a character), a question mark is left.
     f"""CREATE FUNCTION {SCHEMA}.label(body bytea, name text) RETURNS jsonb LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
@@ -75,7 +91,7 @@ M001_TABLES: Final = (
         END
     $$""",
     f"CREATE INDEX word_by_run ON word ({RUN}) WHERE {RUN} IS NOT NULL",
-    """CREATE TABLE item (
+    f"""CREATE TABLE item (
         thread BIGINT NOT NULL,
         seconds BIGINT NOT NULL,
         number INTEGER NOT NULL,
@@ -89,11 +105,11 @@ M001_TABLES: Final = (
         tool_call_id TEXT,
         rest BYTEA,
         PRIMARY KEY (thread, number)
-    )""",
-    """CREATE TABLE value (
+    ) {BY_THREAD}""",
+    f"""CREATE TABLE value (
         thread BIGINT NOT NULL, number INTEGER NOT NULL, crc INTEGER NOT NULL, body BYTEA NOT NULL, PRIMARY KEY (thread, number)
-    )""",
-    """CREATE TABLE checkpoint (
+    ) {BY_THREAD}""",
+    f"""CREATE TABLE checkpoint (
         thread BIGINT NOT NULL,
         step BIGINT,
         namespace INTEGER NOT NULL,
@@ -105,8 +121,8 @@ M001_TABLES: Final = (
         parent BYTEA,
         body BYTEA NOT NULL,
         PRIMARY KEY (thread, namespace, id)
-    )""",
-    """CREATE TABLE pending_write (
+    ) {BY_THREAD}""",
+    f"""CREATE TABLE pending_write (
         thread BIGINT NOT NULL,
         namespace INTEGER NOT NULL,
         shape INTEGER,
@@ -115,7 +131,7 @@ M001_TABLES: Final = (
         task BYTEA NOT NULL,
         body BYTEA NOT NULL,
         PRIMARY KEY (thread, namespace, checkpoint, task)
-    )""",
+    ) {BY_THREAD}""",
     # What is longer than 2,000 bytes or so is compressed by the server: with lz4, where it was built with it, in half of the time.
     """DO $$ BEGIN
         IF EXISTS (SELECT 1 FROM pg_settings WHERE name = 'default_toast_compression' AND 'lz4' = ANY (enumvals)) THEN

@@ -14,6 +14,7 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph import START, MessagesState, StateGraph
+from psycopg.conninfo import conninfo_to_dict
 
 from benchmarks.proxy import Proxy
 from langmem_ext import DeltaSaver, InvalidInput, Retention, SearchUnavailable, StorageUnavailable, ThreadBusy, Threads
@@ -204,6 +205,8 @@ def test_a_server_that_is_not_there_is_named_without_its_password() -> None:
         ("pool_size=0", "pool_size"),
         ("prepare=maybe", "prepare"),
         ("mode=x", "mode"),
+        ("partitions=-1", "partitions"),
+        ("partitions=2000", "partitions"),
         ("nonsense=1", "URL"),
     ],
 )
@@ -213,6 +216,14 @@ def test_an_option_of_the_url_that_cannot_be_used_is_named(option: str, told: st
 
 
 def test_what_a_url_says_for_libpq_is_passed_on() -> None:
-    server = Server.of("postgres://u@h:5433/d?schema=chat&sslmode=require&pool_size=20")
-    assert (server.schema, server.pool_size) == ("chat", 20)
+    server = Server.of("postgres://u@h:5433/d?schema=chat&sslmode=require&pool_size=20&partitions=16")
+    assert (server.schema, server.pool_size, server.partitions) == ("chat", 20, 16)
     assert server.conninfo == "postgresql://u@h:5433/d?sslmode=require"
+    server = Server.of("postgresql://u@h/d?options=-c%20work_mem%3D1MB&password=a+b%2Bc%26d")
+    assert conninfo_to_dict(server.conninfo) == {
+        "user": "u",
+        "host": "h",
+        "dbname": "d",
+        "options": "-c work_mem=1MB",
+        "password": "a+b+c&d",
+    }

@@ -8,7 +8,7 @@ from typing import Any, Final
 import psycopg
 from psycopg import errors
 
-from langmem_ext.errors import SchemaTooNew, StorageUnavailable
+from langmem_ext.errors import InvalidInput, SchemaTooNew, StorageUnavailable
 from langmem_ext.storage import postgres_schema
 from langmem_ext.storage.dialect import Dialect, postgres
 from langmem_ext.storage.postgres.server import Server, storage_error
@@ -29,12 +29,15 @@ def migrate(server: Server) -> None:
 
     Raises:
         SchemaTooNew: The database has a migration that this release does not know; nothing was changed.
+        InvalidInput: Its tables were made with another number of partitions than the one that is asked for.
         StorageUnavailable: It cannot be reached, or refuses.
     """
     dialect = postgres(server.schema)
     try:
         with psycopg.connect(server.direct, **server.options()) as connection:
             missing = _missing(connection, dialect)
+            if len(missing) < len(MIGRATIONS):
+                _require_partitions(connection, dialect, server)
             if not missing:
                 return
             if server.mode == "ro" or (server.mode == "rw" and len(missing) == len(MIGRATIONS)):
@@ -42,8 +45,10 @@ def migrate(server: Server) -> None:
             with connection.transaction():
                 connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
                 # Looked at again under the lock: another process may have migrated meanwhile.
-                for migration in _missing(connection, dialect):
-                    _apply(connection, dialect, migration)
+                missing = _missing(connection, dialect)
+                partitions = server.partitions if len(missing) == len(MIGRATIONS) else _partitions(connection, dialect)
+                for migration in missing:
+                    _apply(connection, postgres(server.schema, partitioned=partitions > 0), migration, partitions)
     except psycopg.Error as error:
         raise storage_error(error, server) from error
 
@@ -61,9 +66,27 @@ def _missing(connection: psycopg.Connection[Any], dialect: Dialect) -> list[Migr
     return [migration for migration in MIGRATIONS if migration.name not in applied]
 
 
-def _apply(connection: psycopg.Connection[Any], dialect: Dialect, migration: Migration) -> None:
+def _partitions(connection: psycopg.Connection[Any], dialect: Dialect) -> int:
+    """Among how many partitions each table's rows are shared out; 0 where they are not."""
+    row = connection.execute(dialect.render(postgres_schema.COUNT_PARTITIONS), {}).fetchone()
+    return int(row[0]) if row is not None else 0
+
+
+def _require_partitions(connection: psycopg.Connection[Any], dialect: Dialect, server: Server) -> None:
+    """Tables that are there keep the partitions that they were made with."""
+    if server.partitions and server.partitions != (there := _partitions(connection, dialect)):
+        raise InvalidInput(
+            f"the tables of the {server.place} were made with {there or 'no'} partitions: leave partitions={server.partitions} out,"
+            " or have copy_saver move the threads to another schema that is made with it"
+        )
+
+
+def _apply(connection: psycopg.Connection[Any], dialect: Dialect, migration: Migration, partitions: int) -> None:
     now = int(time.time())
     statements = (postgres_schema.CREATE_SCHEMA, postgres_schema.MIGRATION_TABLE, *migration.postgres)
     for statement in statements:
         connection.execute(dialect.render(statement), {})
+    for (table,) in connection.execute(dialect.render(postgres_schema.UNPARTED), {}).fetchall():
+        for at in range(partitions):
+            connection.execute(dialect.render(postgres_schema.partition(table, at, partitions)), {})
     connection.execute(dialect.render(_RECORD), {"name": migration.name, "now": now})

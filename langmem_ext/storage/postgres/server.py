@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Self
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 import psycopg
 from psycopg import errors
@@ -21,7 +21,10 @@ KEEPALIVE: Final = {"keepalives_idle": 30, "keepalives_interval": 5, "keepalives
 SYNC_POOL, ASYNC_POOL = 4, 10
 """Connections that sync callers, and those of one event loop, use at most."""
 
-_OWN: Final = ("schema", "pool_size", "prepare", "direct", "mode")
+PARTITIONS: Final = 1024
+"""So many a table has at most."""
+
+_OWN: Final = ("schema", "pool_size", "prepare", "direct", "mode", "partitions")
 _MODES: Final = ("ro", "rw", "rwc")
 
 
@@ -36,6 +39,7 @@ class Server:
         pool_size: Connections of one event loop, and of all sync callers, at most; None: the default.
         prepare: Whether statements are prepared; not behind a pooler in transaction mode.
         mode: `ro`: the tables are there and only read; `rw`: they are there; `rwc`: they are made if they are not.
+        partitions: Among how many partitions of each table threads are shared out, where the tables are made; 0: there are none.
     """
 
     conninfo: str
@@ -44,6 +48,7 @@ class Server:
     pool_size: int | None = None
     prepare: bool = True
     mode: str = "rwc"
+    partitions: int = 0
 
     @classmethod
     def of(cls, url: str) -> Self:
@@ -52,10 +57,11 @@ class Server:
         Raises:
             InvalidInput: It is no URL of one.
         """
-        parts = urlsplit(url)
-        options = dict(parse_qsl(parts.query, keep_blank_values=True))
+        address = urlsplit(url)
+        # As libpq reads it: a plus sign is one, and no space.
+        options = dict(parse_qsl(address.query.replace("+", "%2B"), keep_blank_values=True))
         own = {name: options.pop(name) for name in _OWN if name in options}
-        conninfo = urlunsplit(("postgresql", parts.netloc, parts.path, urlencode(options), ""))
+        conninfo = urlunsplit(("postgresql", address.netloc, address.path, urlencode(options, quote_via=quote), ""))
         try:
             conninfo_to_dict(conninfo)
         except psycopg.ProgrammingError as error:
@@ -71,8 +77,18 @@ class Server:
             raise InvalidInput(f"prepare is 'on' or 'off', not {own['prepare']!r}")
         if own.get("mode", "rwc") not in _MODES:
             raise InvalidInput(f"mode is one of {', '.join(map(repr, _MODES))}, not {own['mode']!r}")
-        direct = own.get("direct", conninfo)
-        return cls(conninfo, direct, schema, None if size is None else int(size), own.get("prepare", "on") == "on", own.get("mode", "rwc"))
+        parts = own.get("partitions", "0")
+        if not parts.isdecimal() or int(parts) > PARTITIONS:
+            raise InvalidInput(f"partitions is a number from 0 to {PARTITIONS}, not {parts!r}")
+        return cls(
+            conninfo,
+            own.get("direct", conninfo),
+            schema,
+            pool_size=None if size is None else int(size),
+            prepare=own.get("prepare", "on") == "on",
+            mode=own.get("mode", "rwc"),
+            partitions=int(parts),
+        )
 
     @property
     def place(self) -> str:

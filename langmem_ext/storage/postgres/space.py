@@ -7,15 +7,10 @@ from typing import Any, Final
 
 import psycopg
 
-from langmem_ext.storage.dialect import postgres
+from langmem_ext.storage.dialect import SIZE, postgres
 from langmem_ext.storage.postgres.server import Server, storage_error
 
 TABLES: Final = ("item", "value", "checkpoint", "pending_write", "word", "namespace", "thread")
-
-_SIZE: Final = (
-    "SELECT coalesce(sum(pg_total_relation_size(to_regclass(quote_ident(CAST(:schema AS text)) || '.' || name))), 0)"
-    " FROM unnest(CAST(:tables AS text[])) AS name"
-)
 
 
 def compaction(server: Server, *, full: bool) -> Generator[None, None, int]:
@@ -38,5 +33,5 @@ def compaction(server: Server, *, full: bool) -> Generator[None, None, int]:
 
 
 def _size(connection: psycopg.Connection[Any], schema: str) -> int:
-    row = connection.execute(postgres(schema).render(_SIZE), {"schema": schema, "tables": list(TABLES)}).fetchone()
+    row = connection.execute(postgres(schema).render(SIZE), {}).fetchone()
     return int(row[0]) if row is not None else 0
