@@ -17,6 +17,7 @@ from typer.core import TyperGroup
 from langmem_ext import __version__
 from langmem_ext.cli.examples import examples_of
 from langmem_ext.cli.outcome import clear_errors
+from langmem_ext.cli.roles import roles
 from langmem_ext.cli.threads import threads
 
 _NARROW: Final = 52
@@ -61,6 +62,7 @@ app = typer.Typer(
 
 
 app.add_typer(threads, name="threads", short_help="Find, show, name, copy, export and delete conversations.")
+app.add_typer(roles, name="roles", short_help="Say which roles may use a PostgreSQL database.")
 
 
 def _show_version(asked: bool) -> None:

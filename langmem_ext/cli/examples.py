@@ -55,6 +55,17 @@ _EXAMPLES: Final = {
         ("prune --older-than 30 --dry-run", "how much would be deleted"),
         ("prune --older-than 30", "delete it, after a question"),
     ),
+    "roles": (
+        ("roles grant app --writer", "the role app reads and writes all threads"),
+        ("roles grant acme --writer --owner acme", "the role acme those of the owner acme, and sees no others"),
+        ("roles list", "which roles were granted what"),
+    ),
+    "grant": (
+        ("roles grant app --writer", "it reads and writes"),
+        ("roles grant reports --reader", "it reads"),
+        ("roles grant acme --writer --owner acme", "its owner's threads alone"),
+        ("roles grant app --writer --sql", "how it is done, for somebody else to do it"),
+    ),
     "show": (
         ("config show ttl_hours", "one setting, and what it takes"),
         ("config show --set ttl_hours=12", "what an argument would do"),

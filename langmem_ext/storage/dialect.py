@@ -67,6 +67,12 @@ NEW_THREAD_VALUES: Final = "[:new thread]"
 """The first columns of a new thread, and their values, from `:id`: a number that comes again with a deleted thread's id brings along a
 generation that nobody remembers."""
 
+NUMBERED: Final = "[numbered]"
+"""The thread whose number is that of the thread `:id`, whichever that is."""
+
+OWNER_VALUE: Final = "[:owner]"
+"""A new thread's owner: `:owner`, or else the owner whose threads alone the role of PostgreSQL may write (`postgres.roles`)."""
+
 FOR_UPDATE: Final = "[for update]"
 """At the end of a SELECT: nobody else writes to the thread until the operation has ended."""
 
@@ -190,6 +196,8 @@ SQLITE: Final = Dialect(
         "of id": "id = :id",
         "new thread": "id",
         ":new thread": ":id",
+        "numbered": "id = :id",
+        ":owner": ":owner",
         "for update": "",
         "lost thread": ":thread",
         "last thread": "2147483647",
@@ -227,6 +235,7 @@ TABLES: Final = (
     "pending_write",
     "setting",
     "langmem_migration",
+    "grantee",
     "conversation",
 )
 """The tables and the view that statements name."""
@@ -274,6 +283,8 @@ def postgres(schema: str = DEFAULT_SCHEMA, *, partitioned: bool = False) -> Dial
         "of id": "number = :id_number AND id = :id",
         "new thread": "number, id, generation",
         ":new thread": ":id_number, :id, floor(random() * 2147483648)::bigint",
+        "numbered": "number = :id_number",
+        ":owner": "coalesce(:owner, (SELECT owner FROM grantee WHERE role = current_user))",
         "for update": "FOR UPDATE",
         "lost thread": ":id_number",
         "last thread": "9223372036854775807",

@@ -141,6 +141,11 @@ M001_TABLES: Final = (
             ALTER TABLE pending_write ALTER COLUMN body SET COMPRESSION lz4;
         END IF;
     END $$""",
+    # Which roles may use all of this, and how: `postgres.roles` has the server do what it says. owner: of the only threads that the role
+    # sees; NULL: it sees all.
+    """CREATE TABLE grantee (
+        role NAME PRIMARY KEY, rights TEXT NOT NULL CHECK (rights IN ('reader', 'writer')), owner TEXT CHECK (owner <> '')
+    )""",
     "CREATE TABLE setting (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
     "INSERT INTO setting (name, value) VALUES ('token_counter', 'langchain-core/approximate')",
     """CREATE VIEW conversation AS
@@ -166,4 +171,10 @@ M001_TABLES: Final = (
         FROM thread JOIN item ON item.thread = thread.number
         WHERE item.role IS NOT NULL OR item.rest IS NOT NULL
         ORDER BY item.thread, item.number""",
+    # Who reads the view sees the rows that they see in the tables, and not those that its maker sees. PostgreSQL 14 knows no such thing.
+    """DO $$ BEGIN
+        IF current_setting('server_version_num')::int >= 150000 THEN
+            ALTER VIEW conversation SET (security_invoker = true);
+        END IF;
+    END $$""",
 )

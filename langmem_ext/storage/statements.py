@@ -15,9 +15,11 @@ from langmem_ext.storage.dialect import (
     KEY,
     NEW_THREAD,
     NEW_THREAD_VALUES,
+    NUMBERED,
     OF_ID,
     OF_THREAD,
     ONWARD,
+    OWNER_VALUE,
     PLACE,
     PLACE_VALUES,
     UNINDEXED,
@@ -34,6 +36,7 @@ _COUNTERS: Final = (
 OWNED: Final = "(owner = :owner OR :owner IS NULL)"
 SELECT_THREAD = f"SELECT {_COUNTERS} FROM thread WHERE {OF_ID} {FOR_UPDATE}"
 SELECT_OWN_THREAD = f"SELECT {_COUNTERS} FROM thread WHERE {OF_ID} AND {OWNED}"
+HAS_NUMBER = f"SELECT 1 FROM thread WHERE {NUMBERED}"
 LOCK_THREAD = f"SELECT 1 FROM thread WHERE {OF_ID} {FOR_UPDATE}"
 LOCK_NUMBER = f"SELECT 1 FROM thread WHERE number = :thread {FOR_UPDATE}"
 LOCK_OWN_THREAD = f"{SELECT_OWN_THREAD} {FOR_UPDATE}"
@@ -41,7 +44,7 @@ INSERT_THREAD = (
     "INSERT INTO thread"
     f" ({NEW_THREAD}, owner, status, created_at, updated_at, active_at, epoch, next_item, next_value, next_word, next_namespace,"
     " items, tokens, indexed)"
-    f" VALUES ({NEW_THREAD_VALUES}, :owner, 'active', :now, :now, :minute, :second, 0, 0, 0, 1, 0, 0,"
+    f" VALUES ({NEW_THREAD_VALUES}, {OWNER_VALUE}, 'active', :now, :now, :minute, :second, 0, 0, 0, 1, 0, 0,"
     f" (SELECT 0 FROM setting WHERE name = 'search')) ON CONFLICT DO NOTHING RETURNING {_COUNTERS}"
 )
 UPDATE_THREAD = (

@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 from operator import attrgetter
 from typing import Final
 
-from langmem_ext.errors import DamagedRow, StorageError, ThreadNotFound
+from langmem_ext.errors import DamagedRow, LangmemExtError, StorageError, ThreadNotFound
 from langmem_ext.messages.manifest import NUMBERS
 from langmem_ext.storage import statements as sql
 from langmem_ext.storage.clock import MINUTE_MS
@@ -106,13 +106,22 @@ def ensure_thread(key: ThreadKey, *, now: int, indexes: Indexes) -> Op[ThreadRow
         # Another process has made it meanwhile.
         row = yield from fetch_one(sql.SELECT_THREAD, id=key.id)
     if row is None:
-        raise number_taken(key.id)
+        raise (yield from is_taken(key.id))
     if key.owner is not None and row[1] != key.owner:
-        raise ThreadNotFound(f"there is no thread {key.id!r} for this owner: use an id of the owner's own")
+        raise _another_owners(key.id)
     indexes.keep_row(key.id, row, new=new)
     return _thread_of(row, key)
 
 
-def number_taken(thread_id: str) -> StorageError:
-    """The error that a thread's number, where it follows from its id, is another thread's already."""
-    return StorageError(f"the thread {thread_id!r} cannot be made, because another thread's id gives the same number: use another id")
+def is_taken(thread_id: str) -> Op[LangmemExtError]:
+    """The error that a thread cannot be made and cannot be found.
+
+    Where its number follows from its id, this may be another thread's; or the thread is one that the database shows to another owner alone.
+    """
+    if (yield from fetch(sql.HAS_NUMBER, id=thread_id)):
+        return StorageError(f"the thread {thread_id!r} cannot be made, because another thread's id gives the same number: use another id")
+    return _another_owners(thread_id)
+
+
+def _another_owners(thread_id: str) -> ThreadNotFound:
+    return ThreadNotFound(f"there is no thread {thread_id!r} for this owner: use an id of the owner's own")

@@ -23,7 +23,7 @@ from langmem_ext.storage.header import longest_runs
 from langmem_ext.storage.index import Indexes, ThreadIndex
 from langmem_ext.storage.listing_ops import ThreadFilter
 from langmem_ext.storage.statements import DELETE_THREAD, SELECT_LATEST_CHECKPOINT
-from langmem_ext.storage.thread_ops import number_taken
+from langmem_ext.storage.thread_ops import is_taken
 from langmem_ext.storage.thread_statements import STATUS
 from langmem_ext.storage.transit_statements import ITEM, TABLES, VALUE, Table
 from langmem_ext.types import Codec, ThreadKey
@@ -156,7 +156,7 @@ def copy_in(
         # Another process has made it meanwhile.
         if (yield from find(key)):
             return False
-        raise number_taken(key.id)
+        raise (yield from is_taken(key.id))
     [own] = made
     for table, rows in pages():
         arriving = moved(table, rows, thread["number"], own)

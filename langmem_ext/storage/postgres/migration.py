@@ -11,6 +11,7 @@ from psycopg import errors
 from langmem_ext.errors import InvalidInput, SchemaTooNew, StorageUnavailable
 from langmem_ext.storage import postgres_schema
 from langmem_ext.storage.dialect import Dialect, postgres
+from langmem_ext.storage.postgres.roles import settle
 from langmem_ext.storage.postgres.server import Server, storage_error
 from langmem_ext.storage.schema import MIGRATIONS, Migration
 
@@ -49,6 +50,7 @@ def migrate(server: Server) -> None:
                 partitions = server.partitions if len(missing) == len(MIGRATIONS) else _partitions(connection, dialect)
                 for migration in missing:
                     _apply(connection, postgres(server.schema, partitioned=partitions > 0), migration, partitions)
+                settle(connection, server.schema)
     except psycopg.Error as error:
         raise storage_error(error, server) from error
 

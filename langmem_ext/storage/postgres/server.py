@@ -113,7 +113,8 @@ def told_of(error: BaseException) -> str:
 
 
 _ADVICE: Final[Mapping[type[psycopg.Error], str]] = {
-    errors.InsufficientPrivilege: "give its role what docs/scaling.md lists for a writer",
+    errors.InsufficientPrivilege: "have `langmem-ext roles grant` give its role what it needs, see docs/postgres.md; who makes, changes or"
+    " vacuums tables must own them",
     errors.ReadOnlySqlTransaction: "it is a standby or read-only: write to the primary",
     errors.DiskFull: "free some space on the server",
     errors.TooManyConnections: "lessen pool_size, or use a pooler",
@@ -124,9 +125,15 @@ _ADVICE: Final[Mapping[type[psycopg.Error], str]] = {
 }
 
 
+_ROW_REFUSED: Final = "ExecWithCheckOptions"
+"""Where PostgreSQL says that a policy does not let a row be written: its words are in the server's language."""
+
+
 def storage_error(error: BaseException, server: Server) -> LangmemExtError:
     """PostgreSQL's error as one of ours, with what to do next."""
     text = told_of(error)
+    if isinstance(error, errors.InsufficientPrivilege) and error.diag.source_function == _ROW_REFUSED:
+        return StorageUnavailable(f"the {server.place} refused ({text}): its role may write its own owner's threads, and no others")
     for kind, advice in _ADVICE.items():
         if isinstance(error, kind):
             return StorageUnavailable(f"the {server.place} refused ({text}): {advice}")

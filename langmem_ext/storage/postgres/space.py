@@ -7,10 +7,16 @@ from typing import Any, Final
 
 import psycopg
 
+from langmem_ext.errors import StorageUnavailable
 from langmem_ext.storage.dialect import SIZE, postgres
 from langmem_ext.storage.postgres.server import Server, storage_error
 
 TABLES: Final = ("item", "value", "checkpoint", "pending_write", "word", "namespace", "thread")
+
+_OWNS: Final = (
+    "SELECT pg_has_role(relowner, 'USAGE') FROM pg_class"
+    " WHERE relnamespace = to_regnamespace(quote_ident(%(schema)s)) AND relname = 'thread'"
+)
 
 
 def compaction(server: Server, *, full: bool) -> Generator[None, None, int]:
@@ -20,9 +26,18 @@ def compaction(server: Server, *, full: bool) -> Generator[None, None, int]:
         server: The database.
         full: Write each table anew, which those who use it wait for; else only the empty pages at its end are given back, and the space of
             what was deleted is used again.
+
+    Raises:
+        StorageUnavailable: The role does not own the tables.
     """
     try:
         with psycopg.connect(server.direct, **server.options()) as connection:
+            if connection.execute(_OWNS, {"schema": server.schema}).fetchone() != (True,):
+                # The server would only warn, and pass the tables over.
+                raise StorageUnavailable(
+                    f"the tables of the {server.place} are vacuumed by the role that owns them: compact with that one; autovacuum has the"
+                    " space used again all the same"
+                )
             before = _size(connection, server.schema)
             for table in TABLES:
                 connection.execute(f"VACUUM {'(FULL)' if full else ''} {server.schema}.{table}")
