@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import random
 import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from functools import partial
 from types import TracebackType
-from typing import Any, Final, Unpack
+from typing import Any, Unpack
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
@@ -22,6 +21,7 @@ from langgraph.checkpoint.base import (
 )
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
+from langmem_ext.checkpoint_pages import CheckpointPages
 from langmem_ext.codec import MessageCodec, codec_of
 from langmem_ext.errors import HeadConflict, ThreadNotFound
 from langmem_ext.forgetting import ForgettingSaver
@@ -29,13 +29,11 @@ from langmem_ext.labels import EXPECTED_HEAD
 from langmem_ext.log import MessageLog, owner_key, thread_key
 from langmem_ext.opening import Done, Opening, SaverOptions
 from langmem_ext.packing import (
-    ListedCheckpoint,
     config_of,
     follows_head,
     is_small,
     load_checkpoint,
     load_history,
-    matches,
     pack_checkpoint,
     split_filter,
     texts_of,
@@ -49,9 +47,6 @@ from langmem_ext.storage.header import MINOR_DIGITS, next_version
 from langmem_ext.storage.sqlite import Synchronous
 from langmem_ext.telemetry import Emitter, Sink
 from langmem_ext.types import PackedWrite, StoredCheckpoint, ThreadKey
-
-PAGE: Final = 32
-"""Checkpoints that a list reads at a time; no lock is held between pages."""
 
 
 class DeltaSaver(ForgettingSaver):
@@ -285,18 +280,9 @@ class DeltaSaver(ForgettingSaver):
         Raises:
             InvalidInput: A filter's key is not a plain name.
         """
-        query = self._query(config, filter, before)
-        cursor: read_ops.Cursor | None = None
-        left = math.inf if limit is None else limit
-        while query is not None and left > 0:
-            page, cursor = self.log.run(self._page(query, cursor, left, filter), write=False)
-            for stored in page:
-                found = ListedCheckpoint(self.codec, stored, stored.thread)
-                if left > 0 and matches(found.metadata, filter):
-                    left -= 1
-                    yield found
-            if cursor is None:
-                return
+        pages = self._pages(config, filter, before, limit)
+        while (page := pages.following()) is not None:
+            yield from pages.wanted(self.log.run(page, write=False))
 
     async def alist(
         self,
@@ -307,24 +293,16 @@ class DeltaSaver(ForgettingSaver):
         limit: int | None = None,
     ) -> AsyncIterator[CheckpointTuple]:
         """Async twin of `list`."""
-        query = self._query(config, filter, before)
-        cursor: read_ops.Cursor | None = None
-        left = math.inf if limit is None else limit
-        while query is not None and left > 0:
-            page, cursor = await self.log.arun(self._page(query, cursor, left, filter), write=False)
-            for stored in page:
-                found = ListedCheckpoint(self.codec, stored, stored.thread)
-                if left > 0 and matches(found.metadata, filter):
-                    left -= 1
-                    yield found
-            if cursor is None:
-                return
+        pages = self._pages(config, filter, before, limit)
+        while (page := pages.following()) is not None:
+            for found in pages.wanted(await self.log.arun(page, write=False)):
+                yield found
 
-    def _page(
-        self, query: read_ops.Query, cursor: read_ops.Cursor | None, left: float, filter: dict[str, Any] | None
-    ) -> Operation[read_ops.Page]:
-        size = int(min(PAGE, left)) if not filter else PAGE
-        return read_ops.list_page(query, cursor, size, indexes=self.log.indexes, codec=self.codec)
+    def _pages(
+        self, config: RunnableConfig | None, filter: dict[str, Any] | None, before: RunnableConfig | None, limit: int | None
+    ) -> CheckpointPages:
+        query = self._query(config, filter, before)
+        return CheckpointPages(query, filter, limit, indexes=self.log.indexes, codec=self.codec)
 
     def _query(self, config: RunnableConfig | None, filter: dict[str, Any] | None, before: RunnableConfig | None) -> read_ops.Query | None:
         """What is asked for; None if nothing can be found."""

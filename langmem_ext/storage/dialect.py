@@ -64,8 +64,8 @@ OF_ID: Final = "[of id]"
 
 NEW_THREAD: Final = "[new thread]"
 NEW_THREAD_VALUES: Final = "[:new thread]"
-"""The first columns of a new thread, and their values, from `:id`: a number that comes again with a deleted thread's id brings along a
-generation that nobody remembers."""
+"""The first columns of a new thread, and their values, from `:id` and `:new_generation`: a number that comes again with a deleted thread's
+id brings along a generation that nobody remembers."""
 
 NUMBERED: Final = "[numbered]"
 """The thread whose number is that of the thread `:id`, whichever that is."""
@@ -282,7 +282,7 @@ def postgres(schema: str = DEFAULT_SCHEMA, *, partitioned: bool = False) -> Dial
         "from thread": "thread >= :first ORDER BY thread",
         "of id": "number = :id_number AND id = :id",
         "new thread": "number, id, generation",
-        ":new thread": ":id_number, :id, floor(random() * 2147483648)::bigint",
+        ":new thread": ":id_number, :id, :new_generation",
         "numbered": "number = :id_number",
         ":owner": "coalesce(:owner, (SELECT owner FROM grantee WHERE role = current_user))",
         "for update": "FOR UPDATE",

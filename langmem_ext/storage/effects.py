@@ -14,10 +14,11 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from itertools import chain
-from typing import Any, Final, Generic, ParamSpec, TypeAlias, TypeVar
+from typing import Any, Final, Generic, ParamSpec, TypeAlias, TypeVar, cast
 
 from langmem_ext.types import ThreadKey
 
+S = TypeVar("S")
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 P = ParamSpec("P")
@@ -60,6 +61,21 @@ class Together:
 
 
 @dataclass(frozen=True, slots=True)
+class Foresight:
+    """What an operation will mostly ask for; the operation receives no rows. A runner whose database is near does nothing with it.
+
+    Attributes:
+        statements: They are sent along with what is asked for next; where they are asked for in the same words, that is the answer.
+        more: Whether more is asked for behind that, whatever it is.
+        last: Whether what is asked for next is mostly the last.
+    """
+
+    statements: Sequence[Statement] = ()
+    more: bool = False
+    last: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Pause:
     """A place in long work where another thread or task may run; the operation receives no rows."""
 
@@ -68,7 +84,7 @@ PAUSE: Final = Pause()
 PAUSE_EVERY: Final = 64
 """Decoded rows between two pauses."""
 
-Effect: TypeAlias = Statement | Batch | Together | Pause
+Effect: TypeAlias = Statement | Batch | Together | Foresight | Pause
 Op: TypeAlias = Generator[Effect, Any, T]
 """Receives the rows of a statement, and of `Together` those of each."""
 
@@ -146,18 +162,27 @@ def side_by_side(ops: Iterable[Op[T]]) -> Op[list[T]]:
     results: dict[int, T] = {}
     answers: dict[int, Any] = dict.fromkeys(range(len(running)))
     while answers:
-        asked: dict[int, Statement] = {}
+        asked: dict[int, Statement | Together] = {}
         for at, answer in answers.items():
             try:
                 effect = running[at].send(answer)
-                while not isinstance(effect, Statement):
+                while not isinstance(effect, Statement | Together):
                     effect = running[at].send((yield effect))
                 asked[at] = effect
             except StopIteration as done:
                 results[at] = done.value
-        rows = (yield Together(tuple(asked.values()))) if asked else ()
-        answers = dict(zip(asked, rows, strict=True))
+        statements = [one for effect in asked.values() for one in (effect.statements if isinstance(effect, Together) else (effect,))]
+        rows = iter((yield Together(statements)) if statements else ())
+        answers = {
+            at: [next(rows) for _ in effect.statements] if isinstance(effect, Together) else next(rows) for at, effect in asked.items()
+        }
     return [results[at] for at in range(len(running))]
+
+
+def both(first: Op[T], second: Op[S]) -> Op[tuple[T, S]]:
+    """`side_by_side` for two."""
+    one, other = yield from side_by_side((cast(Op[Any], first), second))
+    return one, other
 
 
 def execute(sql: str, /, **params: Any) -> Op[None]:

@@ -24,6 +24,9 @@ NAMESPACES: Final = 256
 CHECKPOINTS: Final = 64
 """Of how many checkpoints the pending writes are remembered."""
 
+MISSING: Final = 1024
+"""How many threads are remembered that were not found."""
+
 ITEMS: Final = 256
 """How many items are remembered that may still change."""
 
@@ -158,6 +161,32 @@ class Expectations:
             self.items[number] = row
             if len(self.items) > ITEMS:
                 self.size -= _size_of(self.items.popitem(last=False)[1])
+
+
+@final
+class MissingThreads:
+    """Threads that were looked for, and not found, and what the row of a new one is expected to say.
+
+    Attributes:
+        indexed: What the row of the thread that was made last said of the search index.
+    """
+
+    def __init__(self) -> None:
+        self.indexed: int | None = None
+        self._ids: OrderedDict[str, None] = OrderedDict()
+
+    def __contains__(self, thread_id: str) -> bool:
+        return thread_id in self._ids
+
+    def add(self, thread_id: str) -> None:
+        """Expect that there is no such thread."""
+        self._ids[thread_id] = None
+        if len(self._ids) > MISSING:
+            self._ids.popitem(last=False)
+
+    def discard(self, thread_id: str) -> None:
+        """There is such a thread."""
+        self._ids.pop(thread_id, None)
 
 
 def _size_of(row: Row | None) -> int:

@@ -7,6 +7,7 @@ by hand.
 
 from __future__ import annotations
 
+import secrets
 from contextlib import suppress
 from functools import lru_cache
 from hashlib import blake2b
@@ -73,6 +74,11 @@ def readable(raw: object) -> str:
 def thread_number(thread_id: str) -> int:
     """A thread's number where it follows from its id: 63 bits, alike in every database."""
     return int.from_bytes(blake2b(thread_id.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big") >> 1
+
+
+def new_generation() -> int:
+    """A new thread's generation: none that anybody remembers of a deleted thread that had its number."""
+    return secrets.randbits(31)
 
 
 def _spelled(raw: bytes) -> str:

@@ -18,7 +18,7 @@ from langmem_ext.messages.manifest import Runs, begins_with, length_of, numbers_
 from langmem_ext.storage.claims import Claims
 from langmem_ext.storage.compounds import Compound
 from langmem_ext.storage.effects import Row
-from langmem_ext.storage.expectations import Expectations
+from langmem_ext.storage.expectations import Expectations, MissingThreads
 from langmem_ext.storage.header import Header
 from langmem_ext.types import Codec, Snapshot
 
@@ -278,6 +278,7 @@ class Indexes:
         self._indexes: OrderedDict[tuple[int, str], ThreadIndex] = OrderedDict()
         self._expected: OrderedDict[int, Expectations] = OrderedDict()
         self._numbers: dict[str, int] = {}
+        self.missing = MissingThreads()  # what is expected of those that there are not yet
         self.size = 0
         self._on_drop: list[Callable[[str], None]] = []
         self._claims = Claims()
@@ -352,6 +353,7 @@ class Indexes:
 
     def keep_row(self, thread_id: str, row: Row, *, new: bool = False) -> None:
         """Remember a thread's own row as it is now; `new`: it has just been made, and has no checkpoint."""
+        self.missing.discard(thread_id)
         if not self.speculates or not self._claims.claim(row[0]):
             return
         number, _, generation, *_ = row

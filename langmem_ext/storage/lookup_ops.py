@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 from langmem_ext.errors import DamagedRow, MissingExtra, cause, told
@@ -11,7 +12,7 @@ from langmem_ext.storage import checks
 from langmem_ext.storage import statements as sql
 from langmem_ext.storage.compounds import read_compound
 from langmem_ext.storage.compression import expand
-from langmem_ext.storage.effects import Op, Row, Rows, fetch, fetch_one
+from langmem_ext.storage.effects import Op, Row, Rows, fetch, fetch_one, side_by_side
 from langmem_ext.storage.expectations import NONE
 from langmem_ext.storage.header import ValueRef
 from langmem_ext.storage.ids import readable
@@ -34,9 +35,8 @@ def read_value(index: ThreadIndex, ref: ValueRef, place: tuple[int, str] | None 
     known = index.compounds.get(place) if place is not None else None
     if known is not None and known.rows() == ref.rows():
         return known.body
-    rows = []
-    for number in ref.rows():
-        rows.append((number, (yield from read_body(index, number))))
+    bodies = yield from side_by_side([read_body(index, number) for number in ref.rows()])
+    rows = list(zip(ref.rows(), bodies, strict=True))
     try:
         compound = read_compound(rows)
     except Exception as error:
@@ -156,8 +156,8 @@ def find_newest_id(index: ThreadIndex, space: int) -> Op[bytes | None]:
     return newest
 
 
-def find_writes(index: ThreadIndex, space: int, checkpoint: bytes) -> Op[Rows]:
-    """The rows of a checkpoint's pending writes (`statements.WRITE_COLUMNS`).
+def find_writes(index: ThreadIndex, space: int, checkpoint: bytes, *, foreseen: bool = False) -> Op[Rows]:
+    """The rows of a checkpoint's pending writes (`statements.WRITE_COLUMNS`); `foreseen`, where it was found as its namespace's newest.
 
     Nothing refers to them: they are found by their keys, and a flipped bit in a key hides its row, or leads the search for another astray.
     Wherever that happens the row stands beside what is found, or a search from the other side finds something else.
@@ -167,10 +167,13 @@ def find_writes(index: ThreadIndex, space: int, checkpoint: bytes) -> Op[Rows]:
     """
     place = (index.number, space, checkpoint)
     where = {"thread": index.number, "namespace": space, "checkpoint": checkpoint}
+    search = partial(fetch, sql.SELECT_WRITES, **where)
+    if foreseen:
+        search = partial(fetch, sql.SELECT_NEWEST_WRITES, thread=index.number, namespace=space)
     expected = index.expected
     limit = AROUND if expected is None else max(AROUND, len(expected.written.get((space, checkpoint), ())) + 1)
     while True:
-        rows = yield from fetch(sql.SELECT_WRITES, **where, limit=limit)
+        rows = yield from search(limit=limit)
         own, after = _until_another([row for row in rows if row[0]], place)
         again, before = _until_another([row for row in rows if not row[0]], place)
         if max(len(own), len(again)) < limit:

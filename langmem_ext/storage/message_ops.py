@@ -16,7 +16,7 @@ from langmem_ext.messages.manifest import Runs, numbers_of, ranges_of, runs_of
 from langmem_ext.storage import checks
 from langmem_ext.storage import statements as sql
 from langmem_ext.storage.dialect import NUMBER
-from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Op, fetch, fetch_one
+from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Op, fetch, fetch_one, side_by_side
 from langmem_ext.storage.index import KnownList, ThreadIndex
 from langmem_ext.storage.item_rows import damaged_item, decode_item
 from langmem_ext.storage.lookup_ops import learn_words, read_word
@@ -31,11 +31,11 @@ that is older than these and in no list that was read is stored again, at worst.
 
 def catch_up(index: ThreadIndex, thread: ThreadRow, codec: Codec) -> Op[None]:
     """Read the newest rows that this process has not seen. A damaged one is passed over, and named where it is needed."""
+    yield from catch_up_words(index, thread)
     if index.items_end < thread.next_item:
         first = max(index.items_end, thread.next_item - CATCH_UP)
         yield from load_items(index, codec, first, thread.next_item, damaged=True)
         index.items_end = thread.next_item
-    yield from catch_up_words(index, thread)
 
 
 def catch_up_words(index: ThreadIndex, thread: ThreadRow) -> Op[None]:
@@ -80,6 +80,8 @@ def load_items(index: ThreadIndex, codec: Codec, first: int, end: int, *, damage
             expected.learn_item(number, row[1:] if message_id is None else None)
         if count % PAUSE_EVERY == 0:
             yield PAUSE
+    if first <= index.items_end < end <= first + len(rows):
+        index.items_end = end
 
 
 def resolve(writer: Writer, packed: Sequence[Snapshot], known: KnownList | None = None) -> Op[tuple[Runs, tuple[int, ...]]]:
@@ -171,6 +173,7 @@ def read_messages(index: ThreadIndex, codec: Codec, runs: Runs, nameless: tuple[
         DamagedRow: An item is missing or does not decode.
     """
     content = index.content
+    loads = []
     for first, end in ranges_of(runs):
         if end - first > CATCH_UP and end - 1 not in content:
             # Before its numbers are written out: a forged run may name more than memory holds.
@@ -179,7 +182,8 @@ def read_messages(index: ThreadIndex, codec: Codec, runs: Runs, nameless: tuple[
                 raise _missing(index, end - 1)
         missing = [number for number in range(first, end) if number not in content]
         if missing:
-            yield from load_items(index, codec, missing[0], missing[-1] + 1)
+            loads.append(load_items(index, codec, missing[0], missing[-1] + 1))
+    yield from side_by_side(loads)
     numbers = numbers_of(runs)
     if not index.unnamed.isdisjoint(numbers):
         yield from _reload_named(index, codec, numbers, set(nameless))

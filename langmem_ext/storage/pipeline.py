@@ -2,7 +2,8 @@
 
 An operation yields one statement after the other, and mostly it is known what each will return: this process wrote the rows itself. So an
 operation goes on with what is expected, its statements are gathered, and all of them are sent in one pipeline. The expectation is sent
-along, as a condition that fails the transaction where another process wrote meanwhile: then the operation runs again, and asks.
+along, as a condition that fails the transaction where another process wrote meanwhile: then the operation runs again, and asks. Where it
+must ask, what it will mostly ask for next is asked for along with it (`Foresight`).
 
 Invariants:
 - What an operation returns, or raises, never rests on an expectation that was not compared with the database in the same transaction.
@@ -20,7 +21,7 @@ from functools import lru_cache
 from typing import Any, Final, TypeAlias, TypeVar
 
 from langmem_ext.storage.dialect import Dialect
-from langmem_ext.storage.effects import Batch, Effect, Op, Operation, Params, Pause, Rows, Statement, Together
+from langmem_ext.storage.effects import Batch, Effect, Foresight, Op, Operation, Params, Pause, Rows, Statement
 from langmem_ext.storage.group import Job
 from langmem_ext.storage.ids import thread_number
 from langmem_ext.storage.index import Indexes
@@ -49,6 +50,10 @@ class ExpectationFailed(Exception):
     """Another process wrote meanwhile: the operation is to be run again, and to ask."""
 
 
+class ForesightFailed(ExpectationFailed):
+    """A read asks for more than was foreseen: it is to be run again, and to end when it has ended."""
+
+
 class ExchangeFailed(Exception):
     """What was sent has failed, and nothing of it is stored; its cause says why."""
 
@@ -67,16 +72,21 @@ class Transaction(ABC):
         indexes: What this process knows of threads.
         dialect: Writes statements as PostgreSQL takes them.
         trusting: Whether expectations are taken for granted.
+        hasty: Whether a read ends when an operation says that it asks for no more.
     """
 
-    def __init__(self, indexes: Indexes, dialect: Dialect, *, trusting: bool) -> None:
+    def __init__(self, indexes: Indexes, dialect: Dialect, *, trusting: bool, hasty: bool = True) -> None:
         self._indexes = indexes
         self._dialect = dialect
         self._trusting = trusting
+        self._hasty = hasty
         self._queue: list[Command] = []
         self._begun = False
         self._rests = False
         self._asked: int | None = None  # how many statements: None for one, 0 for a pause
+        self._ahead: Sequence[Statement] = ()
+        self._more = self._last = False
+        self._foreseen: dict[_Key, Rows] = {}
 
     def carry_out(self, op: Operation[T]) -> Wire[T]:
         """Run an operation as all of this transaction."""
@@ -123,25 +133,52 @@ class Transaction(ABC):
 
     def _answer(self, effect: Effect) -> Rows | None:
         """The rows that an effect has without asking; None where it must be asked."""
+        if isinstance(effect, Statement):
+            return self._answer_one(effect)
         if isinstance(effect, Batch):
+            self._foreseen.clear()
             sql = self._dialect.render(effect.sql)
             self._queue += [Command(sql, params) for params in effect.params]
             return ()
         if isinstance(effect, Pause):
             self._asked = 0
             return None
-        if isinstance(effect, Together):
-            self._asked = len(effect.statements)
-            self._queue += [replace(self._command(statement)[0], expected=None) for statement in effect.statements]
-            return None
-        command, returns_rows = self._command(effect)
-        # A condition speaks of one row: several are asked for.
-        if returns_rows and command.expected is not None and len(command.expected) <= 1 and self._trusting:
-            self._rests = True
-            self._queue.append(self._expecting(command))
+        if isinstance(effect, Foresight):
+            self._ahead, self._more, self._last = effect.statements, effect.more, effect.last
+            return ()
+        return self._answer_all(effect.statements)
+
+    def _answer_one(self, statement: Statement) -> Rows | None:
+        if self._foreseen and (rows := self._foreseen.get(_key_of(statement))) is not None:
+            return rows
+        command, returns_rows = self._command(statement)
+        if not (returns_rows and command.sql.startswith("SELECT")):
+            self._foreseen.clear()
+        if returns_rows and self._trusts(command):
+            if not self._is_held(command):
+                self._queue.append(self._expecting(command))
             return command.expected
         self._queue.append(replace(command, expected=None))
         return None if returns_rows else ()
+
+    def _answer_all(self, statements: Sequence[Statement]) -> Sequence[Any] | None:
+        """The rows of each, if all are known; else all are asked for."""
+        foreseen = [self._foreseen.get(_key_of(statement)) for statement in statements]
+        if None not in foreseen:
+            return foreseen
+        commands = [self._command(statement)[0] for statement in statements]
+        if all(map(self._trusts, commands)):
+            self._queue += map(self._expecting, commands)
+            return [command.expected for command in commands]
+        self._asked = len(commands)
+        self._queue += [replace(command, expected=None) for command in commands]
+        return None
+
+    def _trusts(self, command: Command) -> bool:
+        """Whether the rows of a command are taken for granted. A condition speaks of one row: several are asked for."""
+        trusted = self._trusting and command.expected is not None and len(command.expected) <= 1
+        self._rests = self._rests or trusted
+        return trusted
 
     def _command(self, statement: Statement) -> tuple[Command, bool]:
         """A statement as it is sent, and whether it returns rows."""
@@ -158,8 +195,11 @@ class Transaction(ABC):
             yield ()
             return ()
         queue, self._queue = self._queue, []
-        rows = yield from self._send(queue)
-        return rows[-1] if asked is None else rows[len(rows) - asked :]
+        ahead, self._ahead = self._ahead, ()
+        rows = yield from self._send(queue, [replace(self._command(statement)[0], expected=None) for statement in ahead])
+        end = len(rows) - len(ahead)
+        self._foreseen |= zip(map(_key_of, ahead), rows[end:], strict=True)
+        return rows[end - 1] if asked is None else rows[end - asked : end]
 
     def _exchange(self, *commands: Command) -> Wire[Sequence[Rows]]:
         """Send commands, and compare what is expected."""
@@ -170,13 +210,17 @@ class Transaction(ABC):
         self._rests = False
         return results
 
+    def _is_held(self, command: Command) -> bool:
+        """Whether what is expected of a command was compared in this transaction, and nobody else can have changed it since."""
+        return False
+
     @abstractmethod
     def _expecting(self, command: Command) -> Command:
         """A command as it is sent whose rows are taken for granted."""
 
     @abstractmethod
-    def _send(self, queue: Sequence[Command]) -> Wire[Sequence[Rows]]:
-        """Send what was queued, of which the last is asked for."""
+    def _send(self, queue: Sequence[Command], ahead: Sequence[Command]) -> Wire[Sequence[Rows]]:
+        """Send what was queued, of which the last is asked for, and what is foreseen; the rows of each."""
 
     @abstractmethod
     def _finish(self) -> Wire[None]:
@@ -185,6 +229,10 @@ class Transaction(ABC):
 
 class Write(Transaction):
     """A transaction that changes something. Where all is expected, it is one pipeline."""
+
+    def __init__(self, indexes: Indexes, dialect: Dialect, *, trusting: bool, hasty: bool = True) -> None:
+        super().__init__(indexes, dialect, trusting=trusting, hasty=hasty)
+        self._held: set[_Key] = set()
 
     def carry_out_all(self, jobs: Sequence[Job[Any]]) -> Wire[None]:
         """Run operations as one transaction.
@@ -203,13 +251,22 @@ class Write(Transaction):
                 raise
         yield from self._finish()
 
+    def _is_held(self, command: Command) -> bool:
+        # Several operations on one thread go together: its row is locked from the first on, and changed by them alone.
+        if not (command.expected and command.sql.endswith(" FOR UPDATE")):
+            return False
+        key = command.sql, frozenset((command.params or {}).items())
+        held = key in self._held
+        self._held.add(key)
+        return held
+
     def _expecting(self, command: Command) -> Command:
         return _condition(command)
 
-    def _send(self, queue: Sequence[Command]) -> Wire[Sequence[Rows]]:
+    def _send(self, queue: Sequence[Command], ahead: Sequence[Command]) -> Wire[Sequence[Rows]]:
         begin = () if self._begun else (_BEGIN_WRITE,)
         self._begun = True
-        return (yield from self._exchange(*begin, *queue))
+        return (yield from self._exchange(*begin, *queue, *ahead))[len(begin) :]
 
     def _finish(self) -> Wire[None]:
         if self._queue or self._begun:
@@ -220,27 +277,32 @@ class Read(Transaction):
     """A transaction that changes nothing, and sees one snapshot."""
 
     _ended = False
-    _alone: Command | None = None
+    _before: Sequence[Command] = ()
 
     def _expecting(self, command: Command) -> Command:
         return command
 
-    def _send(self, queue: Sequence[Command]) -> Wire[Sequence[Rows]]:
+    def _send(self, queue: Sequence[Command], ahead: Sequence[Command]) -> Wire[Sequence[Rows]]:
         if self._ended:
-            raise ExpectationFailed  # it asks for more than was foreseen
-        if self._rests and not self._begun:
-            # What rests on what is known mostly asks once: this trip ends it.
-            self._ended = True
-            return (yield from self._exchange(*self._beginning(), *queue, _COMMIT))[:-1]
-        if not self._begun and self._alone is None and len(queue) == 1:
-            # Mostly there is no such thread. If it goes on, this is read again in its snapshot.
-            results = yield from self._exchange(*queue)
-            self._alone = Command(queue[0].sql, queue[0].params, results[0])
+            raise ForesightFailed
+        asked = [*queue, *ahead]
+        if not (self._begun or self._before or self._rests or self._more) and len(queue) == 1:
+            # Mostly there is no such thread, or this is all. If it goes on, it is read again in its snapshot.
+            results = yield from self._exchange(*((_BEGIN_READ, *asked, _COMMIT) if ahead else asked))
+            results = results[1:-1] if ahead else results
+            self._before = [replace(command, expected=rows) for command, rows in zip(asked, results, strict=True)]
             return results
-        return (yield from self._exchange(*self._beginning(), *queue))
+        # What rests on what is known mostly asks once.
+        ends = self._ended = (self._rests and not self._begun) or (self._last and self._hasty)
+        beginning = self._beginning()
+        results = yield from self._exchange(*beginning, *asked, *((_COMMIT,) if ends else ()))
+        return results[len(beginning) :][: len(asked)]
 
     def _finish(self) -> Wire[None]:
-        if not self._ended and (self._begun or self._queue):
+        if self._ended:
+            if self._queue:
+                raise ForesightFailed
+        elif self._begun or self._queue:
             yield from self._exchange(*self._beginning(), *self._queue, _COMMIT)
 
     def _beginning(self) -> Sequence[Command]:
@@ -248,7 +310,7 @@ class Read(Transaction):
         if self._begun:
             return ()
         self._begun = True
-        return (_BEGIN_READ,) if self._alone is None else (_BEGIN_READ, self._alone)
+        return (_BEGIN_READ, *self._before)
 
 
 _BEGIN_WRITE: Final = Command("BEGIN ISOLATION LEVEL READ COMMITTED")
@@ -261,6 +323,14 @@ def _condition(command: Command) -> Command:
     expected = command.expected or ()
     values = {f"is{at}": value for at, value in enumerate(expected[0])} if expected else {}
     return Command(_conditional(command.sql, len(values)), {**(command.params or {}), **values}, ((1,),))
+
+
+_Key: TypeAlias = tuple[str, frozenset[tuple[str, Any]]]
+
+
+def _key_of(statement: Statement) -> _Key:
+    """What tells a statement from others."""
+    return statement.sql, frozenset(statement.params.items())
 
 
 @lru_cache(maxsize=1024)

@@ -15,11 +15,12 @@ from langmem_ext.interruption import pass_on
 from langmem_ext.storage import statements as sql
 from langmem_ext.storage.checkpoint_ops import header_of
 from langmem_ext.storage.dialect import label, scalar
-from langmem_ext.storage.effects import Op, Row, fetch, operation, side_by_side
+from langmem_ext.storage.effects import Foresight, Op, Row, Statement, both, fetch, operation, side_by_side
 from langmem_ext.storage.header import Header, ValueRef
-from langmem_ext.storage.ids import decode_id, encode_id, readable
+from langmem_ext.storage.ids import decode_id, encode_id, readable, thread_number
 from langmem_ext.storage.index import Indexes, ThreadIndex
 from langmem_ext.storage.lookup_ops import (
+    AROUND,
     find_checkpoint,
     find_namespace,
     find_newest,
@@ -30,9 +31,9 @@ from langmem_ext.storage.lookup_ops import (
     read_word,
 )
 from langmem_ext.storage.message_ops import catch_up_words, read_messages
-from langmem_ext.storage.thread_ops import find_thread
+from langmem_ext.storage.thread_ops import find_thread, thread_foresight
 from langmem_ext.storage.write_ops import WriteEntry, read_writes
-from langmem_ext.types import Codec, DeltaHistory, PackedValue, StoredCheckpoint, StoredWrite, ThreadKey
+from langmem_ext.types import Codec, DeltaHistory, PackedValue, Snapshot, StoredCheckpoint, StoredWrite, ThreadKey
 
 
 @dataclass(slots=True)
@@ -50,14 +51,28 @@ def get_checkpoint(
     key: ThreadKey, namespace: str, checkpoint_id: str | None, *, indexes: Indexes, codec: Codec
 ) -> Op[StoredCheckpoint | None]:
     """A checkpoint with its pending writes; the newest where no id is given; None where there is none."""
+    unknown = indexes.speculates and namespace == "" and indexes.row_of(key.id) is None
+    if unknown:
+        yield _first_look(key.id, checkpoint_id)
     found = yield from _look_up(key, namespace, checkpoint_id, indexes, codec)
     if found is None:
         return None
     reader, space, row = found
-    writes = yield from find_writes(reader.index, space, row[0])
-    stored = yield from _assemble(reader, namespace, space, row, writes)
+    writes = yield from find_writes(reader.index, space, row[0], foreseen=unknown and checkpoint_id is None)
+    stored = yield from _assemble(reader, namespace, space, row, writes, last=unknown)
     indexes.account(reader.index)
     return stored
+
+
+def _first_look(thread_id: str, checkpoint_id: str | None) -> Foresight:
+    """What is mostly asked for when a checkpoint of the root is read from a thread of which nothing is known."""
+    place = {"thread": thread_number(thread_id), "namespace": 0}
+    if checkpoint_id is None:
+        row = Statement(sql.SELECT_LATEST_CHECKPOINT, place)
+        return thread_foresight(thread_id, row, Statement(sql.SELECT_NEWEST_WRITES, {**place, "limit": AROUND}))
+    checkpoint = encode_id(checkpoint_id)
+    row = Statement(sql.SELECT_CHECKPOINT, {**place, "id": checkpoint})
+    return thread_foresight(thread_id, row, Statement(sql.SELECT_WRITES, {**place, "checkpoint": checkpoint, "limit": AROUND}))
 
 
 def _look_up(
@@ -79,12 +94,19 @@ def _look_up(
     return None if row is None else (reader, space, row)
 
 
-def _assemble(reader: Reader, namespace: str, space: int, row: Row, write_rows: Sequence[Row]) -> Op[StoredCheckpoint]:
+def _assemble(
+    reader: Reader, namespace: str, space: int, row: Row, write_rows: Sequence[Row], *, last: bool = False
+) -> Op[StoredCheckpoint]:
+    """The checkpoint that a row holds; `last`, where it is all that is asked for."""
     checkpoint, parent, step, label, *_ = row
     header = yield from header_of(reader.index, space, row)
-    values: dict[str, PackedValue] = {}
-    for channel, ref in header.values.items():
-        values[channel] = yield from read_packed(reader, ref, (space, channel))
+    entries = yield from read_entries(reader, write_rows)
+    said = yield from read_word(reader.index, label)
+    if last:
+        yield Foresight(last=True)
+    reads = [read_packed(reader, ref, (space, channel)) for channel, ref in header.values.items()]
+    reads += [read_packed(reader, entry.value) for _, entry in entries]
+    packed = yield from side_by_side(reads)
     return StoredCheckpoint(
         thread=reader.thread_id,
         namespace=namespace,
@@ -95,12 +117,14 @@ def _assemble(reader: Reader, namespace: str, space: int, row: Row, write_rows: 
         versions=header.versions,
         seen=header.seen,
         updated=header.updated,
-        values=values,
+        values=dict(zip(header.values, packed, strict=False)),
         extra=header.extra,
-        label=(yield from read_word(reader.index, label)),
+        label=said,
         step=step,
         details=header.details,
-        writes=(yield from _read_writes(reader, write_rows)),
+        writes=[
+            StoredWrite(task, entry.channel, value) for (task, entry), value in zip(entries, packed[len(header.values) :], strict=True)
+        ],
     )
 
 
@@ -115,12 +139,20 @@ def read_packed(reader: Reader, ref: ValueRef, place: tuple[int, str] | None = N
         if place is not None:
             packed = index.learn_list(place, packed, ref.runs, ref.nameless)
         return PackedValue(messages=packed)
-    packed = (yield from read_messages(index, reader.codec, ref.runs, ref.nameless)) if ref.runs else []
     if ref.row is None:
-        return PackedValue(messages=packed, body=ref.body)
+        return PackedValue(messages=(yield from _messages_of(reader, ref)), body=ref.body)
+    messages, body = yield from both(_messages_of(reader, ref), _body_of(reader, ref, place))
+    return PackedValue(messages=messages, body=body)
+
+
+def _messages_of(reader: Reader, ref: ValueRef) -> Op[list[Snapshot]]:
+    return (yield from read_messages(reader.index, reader.codec, ref.runs, ref.nameless)) if ref.runs else []
+
+
+def _body_of(reader: Reader, ref: ValueRef, place: tuple[int, str] | None) -> Op[bytes | None]:
     if ref.rows() not in reader.bodies:
-        reader.bodies[ref.rows()] = yield from read_value(index, ref, place)
-    return PackedValue(messages=packed, body=reader.bodies[ref.rows()])
+        reader.bodies[ref.rows()] = yield from read_value(reader.index, ref, place)
+    return reader.bodies[ref.rows()]
 
 
 def read_entries(reader: Reader, rows: Sequence[Row]) -> Op[list[tuple[str, WriteEntry]]]:
@@ -193,11 +225,15 @@ Page: TypeAlias = tuple[list[StoredCheckpoint], Cursor | None]
 def list_page(query: Query, cursor: Cursor | None, limit: int, *, indexes: Indexes, codec: Codec) -> Op[Page]:
     """A page of checkpoints, newest id first."""
     statement, params = _page_statement(query, cursor)
+    if indexes.speculates:
+        yield Foresight(more=True)
     rows = yield from fetch(statement, **params, limit=limit)
     readers = {row[0]: Reader(row[1], indexes.of(row[0], row[2], codec), codec) for row in rows}
     strange = {row[0] for row in rows if row[3] not in readers[row[0]].index.namespaces.values()}
     strange |= {thread for thread, reader in readers.items() if not reader.index.words}
     yield from side_by_side([_learn_names(readers[thread].index) for thread in strange])
+    if indexes.speculates and cursor is not None and not any(_asks_for_values(reader.index) for reader in readers.values()):
+        yield Foresight(last=True)  # the messages came with an earlier page
     places = [(readers[thread].index, space, checkpoint) for thread, _, _, space, checkpoint, *_ in rows]
     written = yield from side_by_side([find_writes(*place) for place in places])
     page: list[StoredCheckpoint] = []
@@ -211,6 +247,11 @@ def list_page(query: Query, cursor: Cursor | None, limit: int, *, indexes: Index
         indexes.account(reader.index)
     following = Cursor(id=rows[-1][4], thread=rows[-1][0], namespace=rows[-1][3]) if len(rows) == limit else None
     return page, following
+
+
+def _asks_for_values(index: ThreadIndex) -> bool:
+    """Whether a checkpoint of a thread may hold more than messages that are known, as far as those that were read tell."""
+    return not index.lists or bool(index.manifests or index.compounds or index.held)
 
 
 def _learn_names(index: ThreadIndex) -> Op[None]:

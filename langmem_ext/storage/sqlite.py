@@ -34,7 +34,7 @@ from langmem_ext.storage.connection import (
     storage_error,
 )
 from langmem_ext.storage.dialect import SQLITE
-from langmem_ext.storage.effects import Batch, Effect, Operation, Rows, Statement, Together
+from langmem_ext.storage.effects import Batch, Effect, Operation, Pause, Rows, Statement, Together
 from langmem_ext.storage.group import Job, Queue, interrupted, settle
 from langmem_ext.storage.index import Indexes
 from langmem_ext.storage.lease import FileLeases, Leases
@@ -256,7 +256,7 @@ class SqliteDriver:
             return [self.execute(statement) for statement in effect.statements]
         if isinstance(effect, Batch):
             self._cursor.executemany(_render(effect.sql), effect.params)
-        else:
+        elif isinstance(effect, Pause):
             self._pause()
         return ()
 

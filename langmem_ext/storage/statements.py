@@ -154,12 +154,19 @@ SELECT_LATEST_ID = (
 )
 WRITE_COLUMNS = "namespace, checkpoint, task, shape, body, crc"
 # Found from both sides, with what stands around them (`lookup_ops.find_writes`); and without any search, in the order of the file.
-SELECT_WRITES = (
-    f"SELECT * FROM (SELECT 0, thread, {WRITE_COLUMNS} FROM pending_write WHERE {UP_TO}"
+_WRITES_AROUND: Final = (
+    f"SELECT * FROM (SELECT 0, thread, {WRITE_COLUMNS} FROM pending_write WHERE {{up_to}}"
     " ORDER BY thread DESC, namespace DESC, checkpoint DESC, task DESC LIMIT :limit) AS before UNION ALL"
-    f" SELECT * FROM (SELECT 1, thread, {WRITE_COLUMNS} FROM pending_write WHERE {ONWARD}"
+    f" SELECT * FROM (SELECT 1, thread, {WRITE_COLUMNS} FROM pending_write WHERE {{onward}}"
     " ORDER BY thread, namespace, checkpoint, task LIMIT :limit) AS behind"
 )
+SELECT_WRITES = _WRITES_AROUND.format(up_to=UP_TO, onward=ONWARD)
+# Those of its namespace's newest checkpoint, while it is not known which one that is.
+_OF_NEWEST: Final = (
+    "thread = :thread AND (namespace, checkpoint) {} (:namespace,"
+    " (SELECT id FROM checkpoint WHERE thread = :thread AND namespace = :namespace ORDER BY id DESC LIMIT 1))"
+)
+SELECT_NEWEST_WRITES = _WRITES_AROUND.format(up_to=_OF_NEWEST.format("<="), onward=_OF_NEWEST.format(">="))
 SCAN_WRITES = (
     f"SELECT {WRITE_COLUMNS} FROM pending_write"
     f" WHERE {UNINDEXED}thread = :thread AND {UNINDEXED}namespace = :namespace AND {UNINDEXED}checkpoint = :checkpoint"

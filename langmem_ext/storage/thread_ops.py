@@ -10,8 +10,9 @@ from langmem_ext.errors import DamagedRow, LangmemExtError, StorageError, Thread
 from langmem_ext.messages.manifest import NUMBERS
 from langmem_ext.storage import statements as sql
 from langmem_ext.storage.clock import MINUTE_MS
-from langmem_ext.storage.effects import Op, Row, fetch, fetch_one
+from langmem_ext.storage.effects import Foresight, Op, Row, Rows, Statement, fetch, fetch_one
 from langmem_ext.storage.expectations import NONE
+from langmem_ext.storage.ids import new_generation, thread_number
 from langmem_ext.storage.index import Indexes
 from langmem_ext.types import ThreadKey
 
@@ -72,8 +73,10 @@ def find_thread(key: ThreadKey, indexes: Indexes | None = None, *, lock: bool = 
     known = None if indexes is None else indexes.row_of(key.id)
     expected = None if known is None else (known,) if key.owner is None or key.owner == known[1] else NONE
     row = yield from fetch_one(sql.LOCK_OWN_THREAD if lock else sql.SELECT_OWN_THREAD, expected, id=key.id, owner=key.owner)
-    if row is not None and indexes is not None:
+    if indexes is not None and row is not None:
         indexes.keep_row(key.id, row)
+    elif indexes is not None and indexes.speculates:
+        indexes.missing.add(key.id)
     return None if row is None else _thread_of(row, key)
 
 
@@ -96,11 +99,18 @@ def ensure_thread(key: ThreadKey, *, now: int, indexes: Indexes) -> Op[ThreadRow
         StorageError: Another thread has its number.
     """
     known = indexes.row_of(key.id)
-    row = yield from fetch_one(sql.SELECT_THREAD, None if known is None else (known,), id=key.id)
+    expected: Rows | None = None
+    if known is not None:
+        expected = (known,)
+    elif key.id in indexes.missing:
+        expected = NONE
+    elif indexes.speculates:
+        newest = Statement(sql.SELECT_LATEST_ID, {"thread": thread_number(key.id), "namespace": 0})
+        yield thread_foresight(key.id, newest)
+    row = yield from fetch_one(sql.SELECT_THREAD, expected, id=key.id)
     new = False
     if row is None:
-        times = {"now": now, "minute": now // MINUTE_MS, "second": now // 1000}
-        row = yield from fetch_one(sql.INSERT_THREAD, id=key.id, owner=key.owner, **times)
+        row = yield from _make_thread(key, now, indexes)
         new = row is not None
     if row is None:
         # Another process has made it meanwhile.
@@ -111,6 +121,25 @@ def ensure_thread(key: ThreadKey, *, now: int, indexes: Indexes) -> Op[ThreadRow
         raise _another_owners(key.id)
     indexes.keep_row(key.id, row, new=new)
     return _thread_of(row, key)
+
+
+def _make_thread(key: ThreadKey, now: int, indexes: Indexes) -> Op[Row | None]:
+    """A new thread's row; None where another process has made the thread meanwhile, or its number is another's."""
+    minute, second, generation = now // MINUTE_MS, now // 1000, new_generation()
+    expected = None
+    if indexes.speculates:
+        number, untitled, titled = thread_number(key.id), 1, 0
+        expected = ((number, key.owner, generation, 0, 0, 0, 1, minute, untitled, second, titled, indexes.missing.indexed),)
+    times = {"now": now, "minute": minute, "second": second}
+    row = yield from fetch_one(sql.INSERT_THREAD, expected, id=key.id, owner=key.owner, new_generation=generation, **times)
+    if row is not None:
+        indexes.missing.indexed = row[-1]
+    return row
+
+
+def thread_foresight(thread_id: str, *further: Statement) -> Foresight:
+    """What is mostly asked for once a thread was found of which nothing is known: its words, and more."""
+    return Foresight((Statement(sql.SELECT_WORDS_FROM, {"thread": thread_number(thread_id), "first": 0}), *further))
 
 
 def is_taken(thread_id: str) -> Op[LangmemExtError]:

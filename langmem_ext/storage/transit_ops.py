@@ -20,6 +20,7 @@ from langmem_ext.storage.compression import shrink, shrink_text
 from langmem_ext.storage.copy_ops import rename_labels
 from langmem_ext.storage.effects import PAUSE, Batch, Op, Row, Rows, fetch, fetch_one, operation, operation_once
 from langmem_ext.storage.header import longest_runs
+from langmem_ext.storage.ids import new_generation
 from langmem_ext.storage.index import Indexes, ThreadIndex
 from langmem_ext.storage.listing_ops import ThreadFilter
 from langmem_ext.storage.statements import DELETE_THREAD, SELECT_LATEST_CHECKPOINT
@@ -151,7 +152,7 @@ def copy_in(
     if (yield from find(key)):
         return False
     columns = {name: thread[name] for name in sql.THREAD_COLUMNS}
-    made = yield from fetch_one(sql.INSERT_THREAD, **{**columns, "id": key.id})
+    made = yield from fetch_one(sql.INSERT_THREAD, **{**columns, "id": key.id, "new_generation": new_generation()})
     if made is None:
         # Another process has made it meanwhile.
         if (yield from find(key)):

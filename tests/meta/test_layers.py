@@ -55,6 +55,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "labels",
         "lifting",
         "packing",
+        "checkpoint_pages",
         "serde",
         "templates",
         "unbuilt",

@@ -9,10 +9,19 @@ import pytest
 
 from langmem_ext.errors import ThreadNotFound
 from langmem_ext.storage.dialect import postgres
-from langmem_ext.storage.effects import PAUSE, Batch, Op, Rows, Statement, operation, side_by_side
+from langmem_ext.storage.effects import PAUSE, Batch, Foresight, Op, Rows, Statement, both, operation, side_by_side
 from langmem_ext.storage.group import Job
 from langmem_ext.storage.index import Indexes
-from langmem_ext.storage.pipeline import Command, ExchangeFailed, ExpectationFailed, Read, Transaction, Wire, Write
+from langmem_ext.storage.pipeline import (
+    Command,
+    ExchangeFailed,
+    ExpectationFailed,
+    ForesightFailed,
+    Read,
+    Transaction,
+    Wire,
+    Write,
+)
 
 READ = "SELECT next_item FROM thread WHERE id = :id"
 COUNT = "SELECT count(*) FROM item"
@@ -181,6 +190,103 @@ def test_what_is_expected_after_something_was_read_is_compared_in_one_snapshot_w
 
     assert result == 3
     assert trips == [["SELECT next_item"], ["BEGIN ISOLATION", "SELECT next_item", "SELECT next_item", "SELECT count(*)", "COMMIT"]]
+
+
+@operation
+def look_ahead(asks: int) -> Op[list[Any]]:
+    """One that says what it asks for: a row, then a count, then several at once."""
+    yield Foresight((Statement(COUNT, {}),))
+    found = [(yield Statement(READ, {"id": "t"})), (yield Statement(COUNT, {}))]
+    yield Foresight(last=True)
+    for _ in range(asks):
+        found += yield from both(count(), count())
+    return found
+
+
+def count() -> Op[int]:
+    [(number,)] = yield Statement("SELECT count(*) FROM value", {})
+    return int(number)
+
+
+def test_what_is_foreseen_is_asked_for_along_and_the_last_trip_ends_the_transaction() -> None:
+    first = ["BEGIN ISOLATION", "SELECT next_item", "SELECT count(*)"]
+
+    result, trips = play(read(trusting=True).carry_out(look_ahead(0)), database)
+    assert result == [[(7,)], [(3,)]]
+    assert trips == [[*first, "COMMIT"]]
+
+    result, trips = play(read(trusting=True).carry_out(look_ahead(1)), database)
+    assert result == [[(7,)], [(3,)], 3, 3]
+    assert trips == [[*first, "COMMIT"], [*first, "SELECT count(*)", "SELECT count(*)", "COMMIT"]]
+
+
+def test_a_read_that_asks_for_more_than_was_foreseen_is_run_again_and_sees_one_snapshot() -> None:
+    with pytest.raises(ForesightFailed):
+        play(read(trusting=True).carry_out(look_ahead(2)), database)
+
+    patient = Read(Indexes(0), postgres("s"), trusting=False, hasty=False)
+    result, trips = play(patient.carry_out(look_ahead(2)), database)
+
+    assert result == [[(7,)], [(3,)], 3, 3, 3, 3]
+    assert [trip[0] for trip in trips] == ["BEGIN ISOLATION", "BEGIN ISOLATION", "SELECT count(*)", "COMMIT"]
+    assert [trip[-1] for trip in trips] == ["COMMIT", "SELECT count(*)", "SELECT count(*)", "COMMIT"]
+
+
+def test_what_was_foreseen_and_has_changed_before_the_snapshot_gives_no_result() -> None:
+    counts = iter([3, 4])
+
+    with pytest.raises(ExpectationFailed):
+        play(
+            read(trusting=False).carry_out(look_ahead(1)),
+            lambda command: [(next(counts),)] if "count(*)" in command.sql and "item" in command.sql else database(command),
+        )
+
+
+def test_a_read_that_goes_on_behind_its_last_trip_with_what_is_expected_gives_no_result() -> None:
+    @operation
+    def read_on() -> Op[None]:
+        yield Statement(READ, {"id": "t"}, ((7,),))
+        yield Statement(COUNT, {})
+        yield Statement(READ, {"id": "u"}, ((7,),))
+
+    with pytest.raises(ForesightFailed):
+        play(read(trusting=True).carry_out(read_on()), database)
+
+
+def test_what_a_write_has_changed_is_not_answered_from_what_came_before() -> None:
+    @operation
+    def count_before_and_after() -> Op[list[int]]:
+        yield Foresight((Statement(COUNT, {}),))
+        yield Statement(READ, {"id": "t"})
+        [(before,)] = yield Statement(COUNT, {})
+        yield Statement(UPDATE, {"id": "t", "next": 8})
+        [(after,)] = yield Statement(COUNT, {})
+        return [before, after]
+
+    counts = iter([3, 4])
+
+    result, trips = play(
+        write(trusting=False).carry_out(count_before_and_after()),
+        lambda command: [(next(counts),)] if "count(*)" in command.sql else database(command),
+    )
+
+    assert result == [3, 4]
+    assert trips == [
+        ["BEGIN ISOLATION", "SELECT next_item", "SELECT count(*)"],
+        ['UPDATE "s".thread', "SELECT count(*)"],
+        ["COMMIT"],
+    ]
+
+
+def test_a_row_that_a_transaction_has_locked_is_compared_once() -> None:
+    @operation
+    def lock(number: int) -> Op[None]:
+        yield Statement(f"{READ} FOR UPDATE", {"id": "t"}, ((number,),))
+        yield Statement(UPDATE, {"id": "t", "next": number + 1})
+
+    _, trips = play(write(trusting=True).carry_out_all([Job(lock(7)), Job(lock(8))]), database)
+
+    assert trips == [["WITH found", 'UPDATE "s".thread', 'UPDATE "s".thread']]
 
 
 @pytest.mark.parametrize("begin", [read, write])

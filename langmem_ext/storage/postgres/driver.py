@@ -27,7 +27,7 @@ from langmem_ext.storage.effects import Operation
 from langmem_ext.storage.group import Job, interrupted, resolve, settle
 from langmem_ext.storage.index import Indexes
 from langmem_ext.storage.lineup import Busy, Lineup
-from langmem_ext.storage.pipeline import ExchangeFailed, ExpectationFailed, Read, Transaction, Wire, Write
+from langmem_ext.storage.pipeline import ExchangeFailed, ExpectationFailed, ForesightFailed, Read, Transaction, Wire, Write
 from langmem_ext.storage.postgres import space
 from langmem_ext.storage.postgres.exchange import aexchange, begin_session, exchange, failure
 from langmem_ext.storage.postgres.lane import DEADLINE_S, Lane
@@ -81,8 +81,8 @@ class PostgresDriver:
 
     # -- plans: what is tried, and what then -----------------------------------------------------------------------------------------------
 
-    def _begin(self, kind: type[X], *, trusting: bool) -> X:
-        return kind(self._indexes, self._dialect, trusting=trusting)
+    def _begin(self, kind: type[X], *, trusting: bool, hasty: bool = True) -> X:
+        return kind(self._indexes, self._dialect, trusting=trusting, hasty=hasty)
 
     def _reading(self, op: Operation[T]) -> Plan[T]:
         """Read, and rest on what is known, if there is anything; else ask."""
@@ -91,9 +91,9 @@ class PostgresDriver:
         transaction = self._begin(Read, trusting=True)
         try:
             result: T = yield transaction.carry_out(op)
-        except (ExpectationFailed, ExchangeFailed):
+        except (ExpectationFailed, ExchangeFailed) as failed:
             transaction.forget()
-            return (yield from self._asking(op, Read))
+            return (yield from self._asking(op, Read, hasty=not isinstance(failed, ForesightFailed)))
         except BaseException:
             transaction.forget()
             raise
@@ -127,11 +127,11 @@ class PostgresDriver:
             except Exception as error:
                 job.fail(error)
 
-    def _asking(self, op: Operation[T], kind: type[Transaction]) -> Plan[T]:
+    def _asking(self, op: Operation[T], kind: type[Transaction], *, hasty: bool = True) -> Plan[T]:
         """Run an operation that asks for all it needs; again, where others got in its way, and once, where its connection broke."""
         broke = False
         for attempt in range(ATTEMPTS):
-            transaction = self._begin(kind, trusting=False)
+            transaction = self._begin(kind, trusting=False, hasty=hasty)
             try:
                 result: T = yield transaction.carry_out(op)
             except ExchangeFailed as failed:
@@ -141,9 +141,10 @@ class PostgresDriver:
                 broke = broke or is_broken(cause)
                 if not (again and op.repeatable) or attempt == ATTEMPTS - 1:
                     raise storage_error(cause or failed, self.server) from cause
-            except ExpectationFailed:
-                # The first row of a read changed before its snapshot was taken.
+            except ExpectationFailed as failed:
+                # What a read began with changed before its snapshot was taken, or it asked for more than was foreseen.
                 transaction.forget()
+                hasty = hasty and not isinstance(failed, ForesightFailed)
                 if not op.repeatable or attempt == ATTEMPTS - 1:
                     raise StorageUnavailable("what was to be read changed again and again meanwhile: try again") from None
             except BaseException:

@@ -1,0 +1,60 @@
+"""A list of checkpoints as it is read: page by page, newest first, while its caller takes them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from langmem_ext.codec import MessageCodec
+from langmem_ext.packing import ListedCheckpoint, matches
+from langmem_ext.storage import read_ops
+from langmem_ext.storage.effects import Operation
+from langmem_ext.storage.index import Indexes
+
+PAGE: Final = 32
+"""Checkpoints of the first page; each that follows has twice as many, since whoever reads on mostly wants all."""
+
+LAST_PAGE: Final = 128
+"""Checkpoints of a page, at most."""
+
+
+class CheckpointPages:
+    """The pages of a list, one after the other.
+
+    Args:
+        query: What is asked for; None: nothing can be found.
+        filter: What the metadata must equal, by plain name.
+        limit: At most so many checkpoints; None: all.
+        indexes, codec: The log's and the saver's.
+    """
+
+    def __init__(
+        self, query: read_ops.Query | None, filter: Mapping[str, Any] | None, limit: int | None, *, indexes: Indexes, codec: MessageCodec
+    ) -> None:
+        self._query = query
+        self._filter = filter
+        self._left = math.inf if limit is None else limit
+        self._indexes = indexes
+        self._codec = codec
+        self._cursor: read_ops.Cursor | None = None
+        self._size = PAGE
+
+    def following(self) -> Operation[read_ops.Page] | None:
+        """What reads the next page; None where there is none, or no more are wanted."""
+        if self._query is None or self._left <= 0:
+            return None
+        size = int(min(self._size, self._left)) if not self._filter else self._size
+        self._size = min(2 * self._size, LAST_PAGE)
+        return read_ops.list_page(self._query, self._cursor, size, indexes=self._indexes, codec=self._codec)
+
+    def wanted(self, page: read_ops.Page) -> Iterator[ListedCheckpoint]:
+        """The checkpoints of a page that are asked for."""
+        stored, self._cursor = page
+        if self._cursor is None:
+            self._query = None
+        for one in stored:
+            found = ListedCheckpoint(self._codec, one, one.thread)
+            if self._left > 0 and matches(found.metadata, self._filter):
+                self._left -= 1
+                yield found
