@@ -62,6 +62,9 @@ FROM_THREAD: Final = "[from thread]"
 OF_ID: Final = "[of id]"
 """The thread `:id`. PostgreSQL's driver adds `:id_number` (`ids.thread_number`)."""
 
+CHECKPOINT_OF_ID: Final = "[checkpoint of id]"
+"""A checkpoint, joined to its thread, of the thread `:id`. PostgreSQL's planner is told the number: so it reads a list in its order."""
+
 NEW_THREAD: Final = "[new thread]"
 NEW_THREAD_VALUES: Final = "[:new thread]"
 """The first columns of a new thread, and their values, from `:id` and `:new_generation`: a number that comes again with a deleted thread's
@@ -194,6 +197,7 @@ SQLITE: Final = Dialect(
         "has search": "pragma_module_list WHERE name = 'fts5'",
         "from thread": "key >= max(:first, -2147483648) << 32 ORDER BY key",
         "of id": "id = :id",
+        "checkpoint of id": "checkpoint.thread = (SELECT number FROM thread WHERE id = :id)",
         "new thread": "id",
         ":new thread": ":id",
         "numbered": "id = :id",
@@ -281,6 +285,7 @@ def postgres(schema: str = DEFAULT_SCHEMA, *, partitioned: bool = False) -> Dial
         "has search": "(SELECT) AS nothing WHERE FALSE",
         "from thread": "thread >= :first ORDER BY thread",
         "of id": "number = :id_number AND id = :id",
+        "checkpoint of id": "checkpoint.thread = :id_number AND thread.id = :id",
         "new thread": "number, id, generation",
         ":new thread": ":id_number, :id, :new_generation",
         "numbered": "number = :id_number",

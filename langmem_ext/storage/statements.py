@@ -11,6 +11,7 @@ from typing import Final
 from langmem_ext.messages.tokens import ROLE_LENGTHS
 from langmem_ext.storage.dialect import (
     AT,
+    CHECKPOINT_OF_ID,
     FOR_UPDATE,
     KEY,
     NEW_THREAD,
@@ -115,13 +116,20 @@ SELECT_VALUE = f"SELECT body, crc FROM value WHERE {AT}"
 
 # -- checkpoints and pending writes ------------------------------------------------------------------------------------------------------
 
-PARENT = (
-    "CASE WHEN length(checkpoint.parent) = 0 THEN"
-    " (SELECT earlier.id FROM checkpoint AS earlier WHERE earlier.thread = checkpoint.thread"
-    " AND earlier.namespace = checkpoint.namespace AND earlier.id < checkpoint.id ORDER BY earlier.id DESC LIMIT 1)"
-    " ELSE checkpoint.parent END"
-)
-"""A checkpoint's parent. An empty one is the row before it, by id, in its namespace."""
+
+def _parent(thread: str) -> str:
+    """A checkpoint's parent, where it is one of this thread. An empty one is the row before it, by id, in its namespace."""
+    return (
+        "CASE WHEN length(checkpoint.parent) = 0 THEN"
+        f" (SELECT earlier.id FROM checkpoint AS earlier WHERE earlier.thread = {thread}"
+        " AND earlier.namespace = checkpoint.namespace AND earlier.id < checkpoint.id ORDER BY earlier.id DESC LIMIT 1)"
+        " ELSE checkpoint.parent END"
+    )
+
+
+# Where a parameter names the thread, PostgreSQL plans for its partition alone.
+PARENT = _parent(":thread")
+_PARENT_IN_LIST = _parent("checkpoint.thread")
 CHECKPOINT_COLUMNS = f"id, {PARENT}, step, label, shape, pattern, body, crc"
 INSERT_CHECKPOINT = (
     "INSERT INTO checkpoint (thread, namespace, id, parent, step, label, shape, pattern, body, crc)"
@@ -186,14 +194,14 @@ UPDATE_WRITES = (
     " WHERE thread = :thread AND namespace = :namespace AND checkpoint = :checkpoint AND task = :task"
 )
 SELECT_CHECKPOINT_PAGE = (
-    f"SELECT checkpoint.thread, thread.id, thread.generation, checkpoint.namespace, checkpoint.id, {PARENT}, checkpoint.step,"
+    f"SELECT checkpoint.thread, thread.id, thread.generation, checkpoint.namespace, checkpoint.id, {_PARENT_IN_LIST}, checkpoint.step,"
     " checkpoint.label, checkpoint.shape, checkpoint.pattern, checkpoint.body, checkpoint.crc"
     " FROM checkpoint JOIN thread ON thread.number = checkpoint.thread"
     " LEFT JOIN word ON word.thread = checkpoint.thread AND word.number = checkpoint.label{where}"
     " ORDER BY checkpoint.id DESC, checkpoint.thread, checkpoint.namespace LIMIT :limit"
 )
 PAGE_CONDITIONS: Final = {
-    "id": f"checkpoint.thread = (SELECT number FROM thread WHERE {OF_ID})",
+    "id": CHECKPOINT_OF_ID,
     "owner": "thread.owner = :owner",
     "namespace": "checkpoint.namespace = (SELECT number FROM namespace WHERE thread = checkpoint.thread AND name = :namespace)",
     "checkpoint_id": "checkpoint.id = :checkpoint_id",
