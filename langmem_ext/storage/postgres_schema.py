@@ -13,14 +13,6 @@ from langmem_ext.storage.dialect import BY_NUMBER, BY_THREAD, RUN, SCHEMA, THREA
 CREATE_SCHEMA: Final = f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}"
 MIGRATION_TABLE: Final = "CREATE TABLE IF NOT EXISTS langmem_migration (name TEXT PRIMARY KEY, applied_at BIGINT NOT NULL)"
 
-UNPARTED: Final = (
-    f"SELECT relname FROM pg_class WHERE relnamespace = '{SCHEMA}'::regnamespace AND relkind = 'p'"
-    " AND NOT EXISTS (SELECT 1 FROM pg_inherits WHERE inhparent = pg_class.oid)"
-)
-"""Tables that have no partitions yet, and take no row before they have."""
-
-COUNT_PARTITIONS: Final = f"SELECT count(*) FROM pg_inherits WHERE inhparent = to_regclass('{SCHEMA}.item')"
-
 
 def partition(table: str, at: int, count: int) -> str:
     """Makes one of a table's partitions."""

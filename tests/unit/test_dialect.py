@@ -50,7 +50,7 @@ def test_sqlite_takes_every_statement(name: str, connection: sqlite3.Connection)
 
 def test_each_dialect_knows_every_marker() -> None:
     markers = {value for name, value in vars(dialect).items() if name.isupper() and isinstance(value, str) and value.startswith("[")}
-    for marker in {*markers, label(0), dialect.scalar(0), bytes_of("text")} - {dialect.SCHEMA}:
+    for marker in {*markers, label(0), dialect.scalar(0), bytes_of("text")} - {dialect.SCHEMA, dialect.BY_THREAD, dialect.BY_NUMBER}:
         assert "[" not in SQLITE.render(marker) + POSTGRES.render(marker)
 
 

@@ -10,7 +10,7 @@ from psycopg import errors
 
 from langmem_ext.errors import InvalidInput, SchemaTooNew, StorageUnavailable
 from langmem_ext.storage import postgres_schema
-from langmem_ext.storage.dialect import Dialect, postgres
+from langmem_ext.storage.dialect import SCHEMA, Dialect, postgres
 from langmem_ext.storage.postgres.roles import settle
 from langmem_ext.storage.postgres.server import Server, storage_error
 from langmem_ext.storage.schema import MIGRATIONS, Migration
@@ -19,6 +19,14 @@ _LOCK: Final = 0x6C6D6578
 """The advisory lock of those who migrate: "lmex"."""
 
 _APPLIED: Final = "SELECT name FROM langmem_migration"
+_UNPARTED: Final = (
+    f"SELECT relname FROM pg_class WHERE relnamespace = '{SCHEMA}'::regnamespace AND relkind = 'p'"
+    " AND NOT EXISTS (SELECT 1 FROM pg_inherits WHERE inhparent = pg_class.oid)"
+)
+"""Tables that have no partitions yet, and take no row before they have."""
+
+_COUNT_PARTITIONS: Final = f"SELECT count(*) FROM pg_inherits WHERE inhparent = to_regclass('{SCHEMA}.item')"
+
 _RECORD: Final = "INSERT INTO langmem_migration (name, applied_at) VALUES (:name, :now)"
 
 
@@ -70,7 +78,7 @@ def _missing(connection: psycopg.Connection[Any], dialect: Dialect) -> list[Migr
 
 def _partitions(connection: psycopg.Connection[Any], dialect: Dialect) -> int:
     """Among how many partitions each table's rows are shared out; 0 where they are not."""
-    row = connection.execute(dialect.render(postgres_schema.COUNT_PARTITIONS), {}).fetchone()
+    row = connection.execute(dialect.render(_COUNT_PARTITIONS), {}).fetchone()
     return int(row[0]) if row is not None else 0
 
 
@@ -88,7 +96,7 @@ def _apply(connection: psycopg.Connection[Any], dialect: Dialect, migration: Mig
     statements = (postgres_schema.CREATE_SCHEMA, postgres_schema.MIGRATION_TABLE, *migration.postgres)
     for statement in statements:
         connection.execute(dialect.render(statement), {})
-    for (table,) in connection.execute(dialect.render(postgres_schema.UNPARTED), {}).fetchall():
+    for (table,) in connection.execute(dialect.render(_UNPARTED), {}).fetchall():
         for at in range(partitions):
             connection.execute(dialect.render(postgres_schema.partition(table, at, partitions)), {})
     connection.execute(dialect.render(_RECORD), {"name": migration.name, "now": now})
