@@ -53,7 +53,7 @@ def main() -> int:
             "messages": messages_of(target),
         }
     if args.json:
-        print(json.dumps({**figures, "machine": dataclasses.asdict(machine()), "versions": versions(), "load": load()}))
+        print(json.dumps({**figures, "machine": machine().model_dump(), "versions": versions(), "load": load()}))
     else:
         print(describe(report, figures))
     reached = report.seconds <= SECONDS and (args.turns != 800 or args.rich or report.bytes_after <= TARGET_BYTES)

@@ -258,7 +258,7 @@ def main() -> int:
     before = load()
     figures, errors = measure(plan, args.contenders)
     if args.json:
-        about = {"machine": dataclasses.asdict(machine()), "versions": versions(), "load": (before, load())}
+        about = {"machine": machine().model_dump(), "versions": versions(), "load": (before, load())}
         print(json.dumps({"figures": figures, "errors": errors, "plan": dataclasses.asdict(plan) | {"server": "postgresql://"}, **about}))
     else:
         print("\n".join(report(figures, plan)))

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
-
 import pytest
 
 from benchmarks.postgres_peers import COLUMNS, CONTENDERS, Plan, measure, place, report
-from postgres.missing import missing
 from postgres.server import Database
 
 
-@pytest.fixture(autouse=True)
-def peers() -> None:
-    if not find_spec("langgraph.checkpoint.postgres"):
-        missing("langgraph-checkpoint-postgres is not installed: pip install --group bench")
+pytestmark = pytest.mark.usefixtures("peers")
 
 
 def test_every_contender_gives_every_figure(database: Database) -> None:
