@@ -7,7 +7,6 @@ import pytest
 from benchmarks.postgres_peers import COLUMNS, CONTENDERS, Plan, measure, place, report
 from postgres.server import Database
 
-
 pytestmark = pytest.mark.usefixtures("peers")
 
 
