@@ -153,9 +153,11 @@ class _Link:
     def _client_left(self) -> None:
         self._network.links.discard(self)
         if self._reached:
+            self._network.leaving.add(self._server)
             self._up.after(self._network.delay_s, self._server.transport.close)
 
     def _server_left(self) -> None:
+        self._network.leaving.discard(self._server)
         self._down.after(self._network.delay_s, self.client.transport.close)
 
     def cut(self) -> None:
@@ -174,6 +176,7 @@ class _Network:
         self.delay_s = delay_s
         self.total = dict.fromkeys(Counts.__dataclass_fields__, 0)
         self.links: set[_Link] = set()
+        self.leaving: set[_End] = set()
         self._fuse: tuple[str, int] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -200,6 +203,8 @@ class _Network:
         links = list(self.links)
         for link in links:
             link.cut()
+        for end in list(self.leaving):
+            end.transport.abort()
         return len(links)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 from langmem_ext.errors import MissingExtra
 from langmem_ext.log import is_server
@@ -77,8 +77,8 @@ def bytes_of(connection: sqlite3.Connection, name: str) -> int:
 def in_schema(url: str, schema: str) -> str:
     """The URL of another schema in the same database."""
     parts = urlsplit(url)
-    options = dict(parse_qsl(parts.query, keep_blank_values=True)) | {"schema": schema}
-    return parts._replace(query=urlencode(options)).geturl()
+    options = dict(parse_qsl(parts.query.replace("+", "%2B"), keep_blank_values=True)) | {"schema": schema}
+    return parts._replace(query=urlencode(options, quote_via=quote)).geturl()
 
 
 def drop_schema(url: str) -> None:

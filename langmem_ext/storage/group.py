@@ -26,14 +26,18 @@ class Job(Generic[T]):
     Args:
         op: The operation.
         future: Is told, on its event loop, once the operation is stored or refused.
+
+    Attributes:
+        since: When it began to wait, by `time.monotonic`, where somebody counts how long it does.
     """
 
-    __slots__ = ("done", "error", "future", "op", "result")
+    __slots__ = ("done", "error", "future", "op", "result", "since")
 
     def __init__(self, op: Operation[T], future: asyncio.Future[T] | None = None) -> None:
         self.op = op
         self.future = future
         self.done = False
+        self.since = 0.0
         self.result: T | None = None
         self.error: Exception | None = None
 

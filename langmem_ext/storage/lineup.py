@@ -12,6 +12,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from time import monotonic
 from typing import Any, Final
 
 from langmem_ext.storage.group import Job
@@ -66,21 +67,44 @@ class Lineup:
 
     def add(self, job: Job[Any]) -> None:
         """Let a job wait."""
+        job.since = monotonic()
         with self._busy.changed:
             self._jobs.append(job)
+
+    def expire(self, deadline: float) -> list[Job[Any]]:
+        """Take the jobs back that have waited for so many seconds."""
+        since = monotonic() - deadline
+        with self._busy.changed:
+            expired = [job for job in self._jobs if job.since <= since]
+            for job in expired:
+                self._jobs.remove(job)
+        return expired
+
+    def oldest(self) -> float | None:
+        """Since when the job waits that has waited for longest."""
+        with self._busy.changed:
+            return self._jobs[0].since if self._jobs else None
 
     def withdraw(self, job: Job[Any]) -> None:
         """Take a job back that nobody has taken."""
         with self._busy.changed, suppress(ValueError):
             self._jobs.remove(job)
 
-    def take_or_wait(self, own: Job[Any], only: Job[Any] | None = None) -> list[Job[Any]]:
-        """Jobs to be carried out together, once there are some; none where `own` has been carried out by another."""
+    def take_or_wait(self, own: Job[Any], only: Job[Any] | None = None, *, deadline: float) -> list[Job[Any]]:
+        """Jobs to be carried out together, once there are some; none where `own` has been carried out by another.
+
+        Raises:
+            TimeoutError: `own` has waited for `deadline` seconds, and nobody has taken it; it is taken back.
+        """
         with self._busy.changed:
             while not own.done:
                 if jobs := self._take(only):
                     return jobs
-                self._busy.changed.wait()
+                left = own.since + deadline - monotonic() if own in self._jobs else None
+                if left is not None and left <= 0:
+                    self._jobs.remove(own)
+                    raise TimeoutError
+                self._busy.changed.wait(left)
         return []
 
     def take_or_call(self, wake: Callable[[], None]) -> list[Job[Any]]:

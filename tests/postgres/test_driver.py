@@ -18,7 +18,7 @@ from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command, interrupt
 from psycopg.conninfo import conninfo_to_dict
 
-from benchmarks.proxy import Proxy
+from benchmarks.proxy import Proxy, with_database
 from langmem_ext import DeltaSaver, InvalidInput, Retention, SearchUnavailable, StorageUnavailable, ThreadBusy, Threads
 from langmem_ext.storage.postgres.server import Server
 from postgres.bouncer import Bouncer
@@ -237,6 +237,8 @@ def test_a_server_that_is_not_there_is_named_without_its_password() -> None:
         ("pool_size=0", "pool_size"),
         ("prepare=maybe", "prepare"),
         ("mode=x", "mode"),
+        ("deadline=0", "deadline"),
+        ("answer_deadline=soon", "answer_deadline"),
         ("partitions=-1", "partitions"),
         ("partitions=2000", "partitions"),
         ("nonsense=1", "URL"),
@@ -245,6 +247,17 @@ def test_a_server_that_is_not_there_is_named_without_its_password() -> None:
 def test_an_option_of_the_url_that_cannot_be_used_is_named(option: str, told: str) -> None:
     with pytest.raises(InvalidInput, match=told):
         Server.of(f"postgresql://localhost/x?{option}")
+
+
+def test_a_database_that_a_server_does_not_have_is_told_with_what_to_look_at(database: Database) -> None:
+    with pytest.raises(StorageUnavailable, match="none_of_this_name.*see that its URL is right"):
+        DeltaSaver.open(with_database(database.url, "none_of_this_name"))
+
+
+def test_what_the_url_says_of_a_connection_counts_for_more() -> None:
+    assert Server.of("postgresql://u@h/d?connect_timeout=3").options().keys().isdisjoint({"connect_timeout"})
+    assert Server.of("postgresql://u@h/d?deadline=2.5").options()["connect_timeout"] == 3
+    assert Server.of("postgresql://u@h/d").options()["connect_timeout"] == 10
 
 
 def test_what_a_url_says_for_libpq_is_passed_on() -> None:

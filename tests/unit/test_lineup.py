@@ -73,7 +73,7 @@ def test_who_takes_its_own_alone_leaves_the_others() -> None:
     own, other = job("b"), job("a")
     lineup = line(other, own)
 
-    assert lineup.take_or_wait(own, own) == [own]
+    assert lineup.take_or_wait(own, own, deadline=30) == [own]
     assert lineup.take_or_call(nothing) == [other]
 
 
@@ -84,7 +84,7 @@ def test_a_caller_waits_until_its_thread_is_given_back() -> None:
     own = job("a")
     lineup.add(own)
     found: list[list[Job[None]]] = []
-    waiting = threading.Thread(target=lambda: found.append(lineup.take_or_wait(own)))
+    waiting = threading.Thread(target=lambda: found.append(lineup.take_or_wait(own, deadline=30)))
     waiting.start()
     waiting.join(0.05)
     assert not found

@@ -11,15 +11,14 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager
-from functools import partial
+from collections.abc import Callable, Generator, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Any, Final, TypeVar
 from weakref import WeakKeyDictionary
 
 import psycopg
 from psycopg import errors
-from psycopg_pool import ConnectionPool, PoolTimeout
+from psycopg_pool import PoolTimeout
 
 from langmem_ext.errors import InvalidInput, StorageUnavailable
 from langmem_ext.storage.dialect import postgres
@@ -29,11 +28,12 @@ from langmem_ext.storage.index import Indexes
 from langmem_ext.storage.lineup import Busy, Lineup
 from langmem_ext.storage.pipeline import ExchangeFailed, ExpectationFailed, ForesightFailed, Read, Transaction, Wire, Write
 from langmem_ext.storage.postgres import space
-from langmem_ext.storage.postgres.exchange import aexchange, begin_session, exchange, failure
-from langmem_ext.storage.postgres.lane import DEADLINE_S, Lane
+from langmem_ext.storage.postgres.exchange import aexchange, exchange, failure
+from langmem_ext.storage.postgres.lane import Lane
 from langmem_ext.storage.postgres.lease import AdvisoryLeases
 from langmem_ext.storage.postgres.migration import migrate
-from langmem_ext.storage.postgres.server import SYNC_POOL, Server, is_broken, storage_error, unreachable
+from langmem_ext.storage.postgres.pool import SyncPool
+from langmem_ext.storage.postgres.server import NoAnswer, Server, is_broken, is_closed, storage_error, waited
 
 T = TypeVar("T")
 X = TypeVar("X", bound=Transaction)
@@ -42,6 +42,9 @@ ATTEMPTS: Final = 8
 """How often an operation is run that others get in the way of."""
 
 _AGAIN: Final = (errors.DeadlockDetected, errors.SerializationFailure)
+
+_FINAL: Final = (NoAnswer, errors.QueryCanceled)
+"""What has taken as long as it may: it is not done again."""
 
 Plan = Generator[Wire[Any], Any, T]
 """Yields what is to be carried out on a connection, and receives what came of it; what it raised is raised there."""
@@ -69,7 +72,7 @@ class PostgresDriver:
         self._busy = Busy()
         self._lineup = Lineup(self._busy)
         self._opening = threading.Lock()
-        self._pool: ConnectionPool[psycopg.Connection[Any]] | None = None
+        self._pool = SyncPool(self.server)
         self._lanes: WeakKeyDictionary[asyncio.AbstractEventLoop, Lane] = WeakKeyDictionary()
         self._closed = False
         self._leases = AdvisoryLeases(self.server)
@@ -93,6 +96,8 @@ class PostgresDriver:
             result: T = yield transaction.carry_out(op)
         except (ExpectationFailed, ExchangeFailed) as failed:
             transaction.forget()
+            if isinstance(failed.__cause__, _FINAL):
+                raise storage_error(failed.__cause__, self.server) from failed.__cause__
             return (yield from self._asking(op, Read, hasty=not isinstance(failed, ForesightFailed)))
         except BaseException:
             transaction.forget()
@@ -107,13 +112,19 @@ class PostgresDriver:
         transaction = self._begin(Write, trusting=True)
         try:
             yield transaction.carry_out_all(jobs)
-        except (ExpectationFailed, ExchangeFailed):
+        except (ExpectationFailed, ExchangeFailed) as failed:
             transaction.forget()
+            cause = failed.__cause__
+            if isinstance(cause, NoAnswer) or (isinstance(cause, _FINAL) and len(jobs) == 1):
+                for job in jobs:
+                    job.fail(storage_error(cause, self.server))
+                return
         except BaseException as error:
             transaction.forget()
             if not isinstance(error, Exception):
                 raise
-            jobs[0].fail(error)
+            for job in jobs:  # one's own error, if it is alone; else there was no connection, and nothing of any is stored
+                job.fail(error)
             return
         else:
             transaction.release()
@@ -121,11 +132,15 @@ class PostgresDriver:
         yield from self._one_by_one(jobs)
 
     def _one_by_one(self, jobs: Sequence[Job[Any]]) -> Plan[None]:
-        for job in jobs:
+        for at, job in enumerate(jobs):
             try:
                 job.result = yield from self._asking(job.op, Write)
             except Exception as error:
                 job.fail(error)
+                if isinstance(error.__cause__, PoolTimeout | NoAnswer):
+                    for other in jobs[at + 1 :]:  # they would wait as long, one after the other
+                        other.fail(error)
+                    return
 
     def _asking(self, op: Operation[T], kind: type[Transaction], *, hasty: bool = True) -> Plan[T]:
         """Run an operation that asks for all it needs; again, where others got in its way, and once, where its connection broke."""
@@ -167,8 +182,10 @@ class PostgresDriver:
         only = job if threading.current_thread() is threading.main_thread() else None
         self._lineup.add(job)
         try:
-            while jobs := self._lineup.take_or_wait(job, only):
+            while jobs := self._lineup.take_or_wait(job, only, deadline=self.server.deadline):
                 self._store(jobs)
+        except TimeoutError:
+            raise waited(self.server, self._pool.size) from None
         except BaseException:
             self._lineup.withdraw(job)
             raise
@@ -201,15 +218,15 @@ class PostgresDriver:
             return value
 
     def _play(self, wire: Wire[T]) -> T:
-        with self._connection() as connection:
+        with self._pool.connection() as connection:
             try:
                 commands = next(wire)
                 while True:
                     try:
-                        results = exchange(connection, commands)
+                        results = exchange(connection, commands, deadline=self.server.answer_deadline)
                     except psycopg.Error as error:
                         if is_broken(error):
-                            self._open_pool().check()
+                            self._pool.check()
                         commands = wire.throw(failure(error))
                     else:
                         commands = wire.send(results)
@@ -230,8 +247,7 @@ class PostgresDriver:
             return await self._afollow(lane, self._reading(op))
         self._require_writable()
         job = Job(op, lane.loop.create_future())
-        lane.lineup.add(job)
-        lane.kick()
+        lane.add(job)
         assert job.future is not None
         result: T = await job.future
         return result
@@ -260,7 +276,7 @@ class PostgresDriver:
                 commands = next(wire)
                 while True:
                     try:
-                        results = await aexchange(connection, commands)
+                        results = await aexchange(connection, commands, deadline=self.server.answer_deadline)
                     except psycopg.Error as error:
                         if is_broken(error):
                             await lane.pool.check()
@@ -280,7 +296,7 @@ class PostgresDriver:
         lane = self._lanes.get(loop)
         if lane is None:
             if self._closed:
-                raise self._is_closed()
+                raise is_closed(self.server)
             with self._opening:
                 for other in [one for one in self._lanes if one.is_closed()]:
                     self._lanes.pop(other).abandon()
@@ -302,38 +318,6 @@ class PostgresDriver:
             self._busy.give_back(jobs)
 
     # -- connections, leases, space --------------------------------------------------------------------------------------------------------
-
-    @contextmanager
-    def _connection(self) -> Iterator[psycopg.Connection[Any]]:
-        pool = self._open_pool()
-        try:
-            connection = pool.getconn()
-        except (PoolTimeout, psycopg.Error) as error:
-            raise unreachable(self.server, error) from error
-        try:
-            yield connection
-        finally:
-            pool.putconn(connection)
-
-    def _open_pool(self) -> ConnectionPool[psycopg.Connection[Any]]:
-        with self._opening:
-            if self._closed:
-                raise self._is_closed()
-            if self._pool is None:
-                size = self.server.pool_size or SYNC_POOL
-                self._pool = ConnectionPool(
-                    self.server.conninfo,
-                    kwargs=self.server.options(),
-                    min_size=0,
-                    max_size=size,
-                    configure=partial(begin_session, prepare=self.server.prepare),
-                    timeout=DEADLINE_S,
-                    open=True,
-                )
-            return self._pool
-
-    def _is_closed(self) -> StorageUnavailable:
-        return StorageUnavailable(f"the {self.server.place} is closed: open it again")
 
     def _require_writable(self) -> None:
         if self.server.mode == "ro":
@@ -366,9 +350,7 @@ class PostgresDriver:
         """Close all connections, those of other event loops too; idempotent."""
         with self._opening:
             self._closed = True
-            pool, self._pool = self._pool, None
-        if pool is not None:
-            pool.close()
+        self._pool.close()
         for loop in list(self._lanes):
             lane = self._lanes.pop(loop)
             if loop.is_closed() or not loop.is_running():

@@ -9,12 +9,14 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Generator, Sequence
+from contextlib import suppress
 from functools import lru_cache
+from time import monotonic
 from typing import Any, Final, TypeAlias
 from weakref import WeakKeyDictionary
 
 import psycopg
-from psycopg import errors, pq
+from psycopg import capabilities, errors, pq
 from psycopg.adapt import PyFormat, Transformer
 from psycopg.generators import fetch_many, send
 from psycopg.pq.abc import PGconn, PGresult
@@ -22,6 +24,10 @@ from psycopg.types.numeric import Int8BinaryDumper, Int8Dumper
 
 from langmem_ext.storage.effects import Rows
 from langmem_ext.storage.pipeline import Command, ExchangeFailed
+from langmem_ext.storage.postgres.server import NoAnswer
+
+GRACE_S: Final = 5.0
+"""How long a server has for stopping what takes too long, in seconds."""
 
 PREPARED: Final = 400
 """Statements that a connection has prepared, at most: those that come first. What comes once is not prepared."""
@@ -119,21 +125,85 @@ def begin_session(connection: psycopg.BaseConnection[Any], *, prepare: bool) -> 
     _sessions[connection] = Session(connection, prepare=prepare)
 
 
-def exchange(connection: psycopg.Connection[Any], commands: Sequence[Command]) -> Sequence[Rows]:
+class _Watch:
+    """A talk with a server that may be silent.
+
+    Args:
+        talk: The talk.
+    """
+
+    def __init__(self, talk: Generator[Any, Any, list[Rows]]) -> None:
+        self._talk = talk
+        self._awaited: Any = None
+
+    def within(self, seconds: float) -> Generator[Any, Any, list[Rows]]:
+        """Go on with it.
+
+        Raises:
+            NoAnswer: It takes longer; it can be gone on with.
+        """
+        until = monotonic() + seconds
+        try:
+            if self._awaited is None:
+                self._awaited = next(self._talk)
+            while True:
+                ready = yield self._awaited
+                if not ready and monotonic() >= until:
+                    raise NoAnswer
+                self._awaited = self._talk.send(ready)
+        except StopIteration as done:
+            rows: list[Rows] = done.value
+            return rows
+
+
+def exchange(connection: psycopg.Connection[Any], commands: Sequence[Command], *, deadline: float) -> Sequence[Rows]:
     """Send commands in one trip; the rows of each.
 
+    Args:
+        connection: Where to.
+        commands: What is sent.
+        deadline: How long an answer is waited for, in seconds. Then the server is asked to stop, and where it does not do that either, the
+            connection is closed.
+
     Raises:
-        psycopg.Error: One has failed, and with it, where no transaction was begun, all.
+        psycopg.Error: One has failed, and with it, where no transaction was begun, all. `QueryCanceled`: it took too long.
+            `NoAnswer`: the server has been silent.
     """
-    return connection.wait(_sessions[connection].talk(connection.pgconn, commands)) if commands else []
+    if not commands:
+        return []
+    watch = _Watch(_sessions[connection].talk(connection.pgconn, commands))
+    try:
+        return connection.wait(watch.within(deadline))
+    except NoAnswer:
+        try:
+            if capabilities.has_cancel_safe():
+                with suppress(psycopg.Error):
+                    connection.cancel_safe(timeout=min(deadline, GRACE_S))
+                return connection.wait(watch.within(min(deadline, GRACE_S)))
+            raise
+        except NoAnswer:
+            connection.pgconn.finish()
+            raise
 
 
-async def aexchange(connection: psycopg.AsyncConnection[Any], commands: Sequence[Command]) -> Sequence[Rows]:
+async def aexchange(connection: psycopg.AsyncConnection[Any], commands: Sequence[Command], *, deadline: float) -> Sequence[Rows]:
     """Async twin of `exchange`; others get on where there is nothing to send."""
     if not commands:
         await asyncio.sleep(0)
         return []
-    return await connection.wait(_sessions[connection].talk(connection.pgconn, commands))
+    watch = _Watch(_sessions[connection].talk(connection.pgconn, commands))
+    try:
+        return await connection.wait(watch.within(deadline))
+    except NoAnswer:
+        try:
+            if capabilities.has_cancel_safe():
+                with suppress(psycopg.Error):
+                    await connection.cancel_safe(timeout=min(deadline, GRACE_S))
+                return await connection.wait(watch.within(min(deadline, GRACE_S)))
+            raise
+        except NoAnswer:
+            connection.pgconn.finish()
+            raise
 
 
 def failure(error: psycopg.Error) -> ExchangeFailed:

@@ -12,13 +12,10 @@ from weakref import WeakSet
 import psycopg
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
-from langmem_ext.storage.group import Job
+from langmem_ext.storage.group import Job, resolve
 from langmem_ext.storage.lineup import Busy, Lineup, wake_in
 from langmem_ext.storage.postgres.exchange import begin_session
-from langmem_ext.storage.postgres.server import ASYNC_POOL, Server, unreachable
-
-DEADLINE_S: Final = 30.0
-"""How long an operation waits for a connection, in seconds."""
+from langmem_ext.storage.postgres.server import ASYNC_POOL, Server, no_connection, waited
 
 _JOINING: Final = 3
 """How often a flusher gives way first: what the last answer has set free still joins."""
@@ -56,8 +53,11 @@ class Lane:
             max_size=self._size,
             open=False,
             configure=self._begin_session,
-            timeout=DEADLINE_S,
+            timeout=server.deadline,
+            reconnect_timeout=server.deadline,
         )
+        self._lent = 0
+        self._patience: asyncio.TimerHandle | None = None
 
     async def _begin_session(self, connection: psycopg.AsyncConnection[Any]) -> None:
         begin_session(connection, prepare=self._server.prepare)
@@ -69,11 +69,29 @@ class Lane:
         try:
             connection = await self.pool.getconn()
         except (PoolTimeout, psycopg.Error) as error:
-            raise unreachable(self._server, error) from error
+            raise no_connection(error, self._server, lent=self._lent, size=self._size) from error
+        self._lent += 1
         try:
             yield connection
         finally:
+            self._lent -= 1
             await self.pool.putconn(connection)
+
+    def add(self, job: Job[Any]) -> None:
+        """Have a job carried out; it fails where it is not taken up within the deadline."""
+        self.lineup.add(job)
+        self.kick()
+        if self._patience is None:
+            self._patience = self.loop.call_later(self._server.deadline, self._expire)
+
+    def _expire(self) -> None:
+        self._patience = None
+        expired = self.lineup.expire(self._server.deadline)
+        for job in expired:
+            job.fail(waited(self._server, self._size))
+        resolve(expired)
+        if oldest := self.lineup.oldest():
+            self._patience = self.loop.call_at(oldest + self._server.deadline, self._expire)
 
     def kick(self) -> None:
         """See to it that what waits is carried out."""
@@ -105,6 +123,8 @@ class Lane:
         """Close its connections, once what is being written is written."""
         while self._flushers:
             await asyncio.wait(self._flushers)
+        if self._patience is not None:
+            self._patience.cancel()
         await self.pool.close()
 
     def abandon(self) -> None:

@@ -5,15 +5,17 @@ It is held on a connection of its own, and ends with that: a killed process hold
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from hashlib import blake2b
-from typing import Any
 
 import psycopg
 from psycopg import errors
 
+from langmem_ext.storage.effects import Rows
 from langmem_ext.storage.lease import thread_busy
+from langmem_ext.storage.pipeline import Command
+from langmem_ext.storage.postgres.exchange import aexchange, begin_session, exchange
 from langmem_ext.storage.postgres.server import Server, storage_error
 
 _WAIT = "SELECT set_config('lock_timeout', %(wait)s, false)"
@@ -39,10 +41,10 @@ class AdvisoryLeases:
         except psycopg.Error as error:
             raise storage_error(error, self._server) from error
         with connection:
+            begin_session(connection, prepare=False)
             try:
-                for statement, params in self._statements(thread_id, wait):
-                    row = connection.execute(statement, params).fetchone()
-                self._require(row, thread_id, wait)
+                rows = exchange(connection, self._commands(thread_id, wait), deadline=wait + self._server.answer_deadline)
+                self._require(rows, thread_id, wait)
             except psycopg.Error as error:
                 raise self._refusal(error, thread_id, wait) from error
             yield
@@ -55,23 +57,23 @@ class AdvisoryLeases:
         except psycopg.Error as error:
             raise storage_error(error, self._server) from error
         async with connection:
+            begin_session(connection, prepare=False)
             try:
-                for statement, params in self._statements(thread_id, wait):
-                    row = await (await connection.execute(statement, params)).fetchone()
-                self._require(row, thread_id, wait)
+                rows = await aexchange(connection, self._commands(thread_id, wait), deadline=wait + self._server.answer_deadline)
+                self._require(rows, thread_id, wait)
             except psycopg.Error as error:
                 raise self._refusal(error, thread_id, wait) from error
             yield
 
-    def _statements(self, thread_id: str, wait: float) -> list[tuple[str, dict[str, Any]]]:
+    def _commands(self, thread_id: str, wait: float) -> list[Command]:
         name = f"{self._server.schema}/{thread_id}".encode("utf-8", "surrogatepass")
         key = {"key": int.from_bytes(blake2b(name, digest_size=8).digest(), "big", signed=True)}
         if wait <= 0:
-            return [(_TRY, key)]
-        return [(_WAIT, {"wait": f"{max(1, round(wait * 1000))}ms"}), (_LOCK, key)]
+            return [Command(_TRY, key)]
+        return [Command(_WAIT, {"wait": f"{max(1, round(wait * 1000))}ms"}), Command(_LOCK, key)]
 
-    def _require(self, row: Any, thread_id: str, wait: float) -> None:
-        if row is not None and row[0] is False:
+    def _require(self, rows: Sequence[Rows], thread_id: str, wait: float) -> None:
+        if rows[-1][0][0] is False:
             raise thread_busy(thread_id, wait)
 
     def _refusal(self, error: psycopg.Error, thread_id: str, wait: float) -> Exception:

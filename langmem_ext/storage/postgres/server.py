@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Self
@@ -10,11 +11,20 @@ from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 import psycopg
 from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict
+from psycopg_pool import PoolTimeout
 
 from langmem_ext.errors import InvalidInput, LangmemExtError, StorageError, StorageUnavailable
 from langmem_ext.storage.dialect import DEFAULT_SCHEMA, postgres
 
 CONNECT_TIMEOUT_S: Final = 10
+"""How long a server may take to accept a connection."""
+
+DEADLINE_S: Final = 30.0
+"""How long an operation waits for a connection, or to be taken up."""
+
+ANSWER_DEADLINE_S: Final = 300.0
+"""How long it waits for an answer."""
+
 KEEPALIVE: Final = {"keepalives_idle": 30, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 30_000}
 """How soon a server that has gone silently is noticed."""
 
@@ -24,8 +34,8 @@ SYNC_POOL, ASYNC_POOL = 4, 10
 PARTITIONS: Final = 1024
 """So many a table has at most."""
 
-_OWN: Final = ("schema", "pool_size", "prepare", "direct", "mode", "partitions")
-_MODES: Final = ("ro", "rw", "rwc")
+_LONGEST_S: Final = 86_400
+_OWN: Final = ("schema", "pool_size", "prepare", "direct", "mode", "partitions", "deadline", "answer_deadline")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +50,8 @@ class Server:
         prepare: Whether statements are prepared; not behind a pooler in transaction mode.
         mode: `ro`: the tables are there and only read; `rw`: they are there; `rwc`: they are made if they are not.
         partitions: Among how many partitions of each table threads are shared out, where the tables are made; 0: there are none.
+        deadline: How long an operation waits for a connection, or to be taken up, in seconds.
+        answer_deadline: How long it waits for an answer.
     """
 
     conninfo: str
@@ -49,6 +61,8 @@ class Server:
     prepare: bool = True
     mode: str = "rwc"
     partitions: int = 0
+    deadline: float = DEADLINE_S
+    answer_deadline: float = ANSWER_DEADLINE_S
 
     @classmethod
     def of(cls, url: str) -> Self:
@@ -60,7 +74,7 @@ class Server:
         address = urlsplit(url)
         # As libpq reads it: a plus sign is one, and no space.
         options = dict(parse_qsl(address.query.replace("+", "%2B"), keep_blank_values=True))
-        own = {name: options.pop(name) for name in _OWN if name in options}
+        own: dict[str, str] = {name: options.pop(name) for name in _OWN if name in options}
         conninfo = urlunsplit(("postgresql", address.netloc, address.path, urlencode(options, quote_via=quote), ""))
         try:
             conninfo_to_dict(conninfo)
@@ -70,24 +84,16 @@ class Server:
             ) from error
         schema = own.get("schema", DEFAULT_SCHEMA)
         postgres(schema)  # refuses a name that is none
-        size = own.get("pool_size")
-        if size is not None and (not size.isdecimal() or not 1 <= int(size) <= 1000):
-            raise InvalidInput(f"pool_size is a number from 1 to 1000, not {size!r}")
-        if own.get("prepare", "on") not in {"on", "off"}:
-            raise InvalidInput(f"prepare is 'on' or 'off', not {own['prepare']!r}")
-        if own.get("mode", "rwc") not in _MODES:
-            raise InvalidInput(f"mode is one of {', '.join(map(repr, _MODES))}, not {own['mode']!r}")
-        parts = own.get("partitions", "0")
-        if not parts.isdecimal() or int(parts) > PARTITIONS:
-            raise InvalidInput(f"partitions is a number from 0 to {PARTITIONS}, not {parts!r}")
         return cls(
             conninfo,
             own.get("direct", conninfo),
             schema,
-            pool_size=None if size is None else int(size),
-            prepare=own.get("prepare", "on") == "on",
-            mode=own.get("mode", "rwc"),
-            partitions=int(parts),
+            pool_size=_count(own, "pool_size", 1, 1000),
+            prepare=_choice(own, "prepare", "on", "off") == "on",
+            mode=_choice(own, "mode", "rwc", "rw", "ro"),
+            partitions=_count(own, "partitions", 0, PARTITIONS) or 0,
+            deadline=_seconds(own, "deadline", DEADLINE_S),
+            answer_deadline=_seconds(own, "answer_deadline", ANSWER_DEADLINE_S),
         )
 
     @property
@@ -97,14 +103,40 @@ class Server:
         return f"PostgreSQL database {known.get('dbname') or known.get('user') or ''!s} at {known.get('host') or 'localhost'}"
 
     def options(self) -> dict[str, Any]:
-        """What a connection is opened with."""
-        return {
-            "autocommit": True,
-            "prepare_threshold": None,
-            "connect_timeout": CONNECT_TIMEOUT_S,
-            "application_name": "langmem-ext",
-            **KEEPALIVE,
-        }
+        """What a connection is opened with; of what libpq knows, that which the URL leaves open."""
+        usual = {"connect_timeout": min(CONNECT_TIMEOUT_S, math.ceil(self.deadline)), "application_name": "langmem-ext", **KEEPALIVE}
+        said = conninfo_to_dict(self.conninfo)
+        return {"autocommit": True, "prepare_threshold": None, **{name: value for name, value in usual.items() if name not in said}}
+
+
+def _choice(options: Mapping[str, str], name: str, *choices: str) -> str:
+    """One of some words; the first one, where nothing is said."""
+    said = options.get(name, choices[0])
+    if said not in choices:
+        raise InvalidInput(f"{name} is one of {', '.join(map(repr, choices))}, not {said!r}")
+    return said
+
+
+def _count(options: Mapping[str, str], name: str, least: int, most: int) -> int | None:
+    said = options.get(name)
+    if said is not None and not (said.isdecimal() and least <= int(said) <= most):
+        raise InvalidInput(f"{name} is a number from {least} to {most}, not {said!r}")
+    return None if said is None else int(said)
+
+
+def _seconds(options: Mapping[str, str], name: str, usual: float) -> float:
+    said = options.get(name)
+    try:
+        seconds = usual if said is None else float(said)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds <= _LONGEST_S:
+        raise InvalidInput(f"{name} is a number of seconds, more than 0 and at most {_LONGEST_S}, not {said!r}")
+    return seconds
+
+
+class NoAnswer(psycopg.OperationalError):
+    """A server has not answered within the deadline, and not when it was asked to stop either: the connection is given up."""
 
 
 def told_of(error: BaseException) -> str:
@@ -118,7 +150,7 @@ _ADVICE: Final[Mapping[type[psycopg.Error], str]] = {
     errors.ReadOnlySqlTransaction: "it is a standby or read-only: write to the primary",
     errors.DiskFull: "free some space on the server",
     errors.TooManyConnections: "lessen pool_size, or use a pooler",
-    errors.QueryCanceled: "the statement took longer than the server's statement_timeout: try again",
+    errors.QueryCanceled: "it took longer than answer_deadline in the URL, or the server's statement_timeout, allows; nothing was changed",
     errors.LockNotAvailable: "another transaction has held a row for longer than the server's lock_timeout: try again",
     errors.InvalidPassword: "check user and password",
     errors.InvalidCatalogName: "make the database first, or name another",
@@ -132,6 +164,11 @@ _ROW_REFUSED: Final = "ExecWithCheckOptions"
 def storage_error(error: BaseException, server: Server) -> LangmemExtError:
     """PostgreSQL's error as one of ours, with what to do next."""
     text = told_of(error)
+    if isinstance(error, NoAnswer):
+        return StorageUnavailable(
+            f"the {server.place} has not answered within {server.answer_deadline:g} s: see that the server is well; what was to be written"
+            " may have been stored or not"
+        )
     if isinstance(error, errors.InsufficientPrivilege) and error.diag.source_function == _ROW_REFUSED:
         return StorageUnavailable(f"the {server.place} refused ({text}): its role may write its own owner's threads, and no others")
     for kind, advice in _ADVICE.items():
@@ -140,17 +177,39 @@ def storage_error(error: BaseException, server: Server) -> LangmemExtError:
     if isinstance(error, errors.UndefinedTable | errors.InvalidSchemaName | errors.UndefinedColumn | errors.UndefinedFunction):
         return StorageUnavailable(f"the {server.place} lacks the store's tables ({text}): open it once with a role that may make them")
     if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
-        return StorageUnavailable(f"the {server.place} cannot be reached ({text}): see that the server runs, and try again")
+        return _unreachable(server, text)
     return StorageError(f"the {server.place} refused an operation ({text}); nothing was changed")
 
 
-def unreachable(server: Server, error: BaseException) -> StorageUnavailable:
-    """There was no connection to be had."""
-    return StorageUnavailable(f"the {server.place} cannot be reached ({told_of(error)}): see that the server runs, and try again")
+def no_connection(error: BaseException, server: Server, *, lent: int, size: int) -> StorageUnavailable:
+    """Why there was no connection to be had from a pool of some size, of which so many are in use."""
+    if lent >= size:
+        return waited(server, size)
+    return _unreachable(server, f"no connection within {server.deadline:g} s" if isinstance(error, PoolTimeout) else told_of(error))
+
+
+def waited(server: Server, size: int) -> StorageUnavailable:
+    """An operation was not taken up."""
+    return StorageUnavailable(
+        f"all {size} connections to the {server.place} were in use for {server.deadline:g} s: try again, or raise pool_size or deadline in"
+        " its URL; nothing was changed"
+    )
+
+
+def is_closed(server: Server) -> StorageUnavailable:
+    """A store was closed by its own program."""
+    return StorageUnavailable(f"the {server.place} is closed: open it again")
+
+
+def _unreachable(server: Server, text: str) -> StorageUnavailable:
+    advice = "see that its URL is right" if "FATAL:" in text else "see that the server runs, and try again"
+    return StorageUnavailable(f"the {server.place} cannot be reached ({text}): {advice}")
 
 
 def is_broken(error: BaseException | None) -> bool:
     """Whether an error means that its connection has ended, and another may do."""
+    if isinstance(error, NoAnswer):
+        return False  # others would be silent too
     if isinstance(error, errors.AdminShutdown | errors.CrashShutdown | errors.CannotConnectNow | errors.IdleInTransactionSessionTimeout):
         return True
     return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError) and getattr(error, "sqlstate", None) is None
