@@ -58,8 +58,8 @@ class SearchedThreads(LimitedThreads):
         Raises:
             InvalidInput: An argument cannot be used.
             ThreadNotFound: There is no such thread, or it is another owner's.
-            SearchUnavailable: The saver's serializer hides the messages, the database has no index and can only be read, or SQLite has no
-                FTS5.
+            SearchUnavailable: The saver's serializer hides the messages, the database has no index and can only be read, SQLite has no
+                FTS5, or PostgreSQL lets only another role make the index.
         """
         return Running(self.log.driver, self._search(text, owner, thread, role, since, limit)).finish()
 
@@ -80,7 +80,7 @@ class SearchedThreads(LimitedThreads):
         """Make the index now, or go on with making it, in short steps that let writers on.
 
         Raises:
-            SearchUnavailable: The saver's serializer hides the messages, or SQLite has no FTS5.
+            SearchUnavailable: The saver's serializer hides the messages, SQLite has no FTS5, or PostgreSQL lets only another role make it.
             StorageUnavailable: The database can only be read.
         """
         Running(self.log.driver, self._build()).finish()
@@ -126,6 +126,7 @@ class SearchedThreads(LimitedThreads):
 
     def _rebuild(self) -> Steps[None]:
         self._require_shown()
+        yield fill_ops.require_maker(), False
         yield search_ops.drop_index(), True
         yield from self._fill()
 

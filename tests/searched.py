@@ -7,14 +7,26 @@ from typing import Any
 from langmem_ext import DeltaSaver, Threads
 from langmem_ext.messages.query import has_all, plan_query
 from langmem_ext.messages.words import list_words
-from langmem_ext.storage.effects import Op, Rows, fetch, operation
+from langmem_ext.storage.dialect import KEY, OF_THREAD
+from langmem_ext.storage.effects import Op, Rows, execute, fetch, operation
 from langmem_ext.storage.index import ThreadIndex
-from langmem_ext.storage.search_ops import read_packed_item
+from langmem_ext.storage.search_ops import read_packed_item, read_state
 from langmem_ext.storage.statements import ITEM_COLUMNS
 from langmem_ext.types import Shown
 
 Place = tuple[str, int]
 """A message: its thread's id, and its number there."""
+
+
+def has_index(saver: DeltaSaver) -> bool:
+    """Whether somebody has searched the database, or has begun to make its index."""
+    return bool(saver.log.run(read_state(), write=False))
+
+
+def spoil(saver: DeltaSaver, statement: str) -> None:
+    """Change the database behind the saver's back."""
+    saver.log.run(operation(execute)(statement), write=True)
+    saver.log.indexes.forget()
 
 
 def shown(saver: DeltaSaver) -> tuple[dict[Place, Shown], set[Place]]:
@@ -29,7 +41,7 @@ def shown(saver: DeltaSaver) -> tuple[dict[Place, Shown], set[Place]]:
             newest: dict[Any, Shown | None] = {}
             places: dict[Any, Place] = {}
             last: Place | None = None
-            items = yield from fetch(f"SELECT {ITEM_COLUMNS} FROM item WHERE key >> 32 = :number ORDER BY key", number=number)
+            items = yield from fetch(f"SELECT {ITEM_COLUMNS} FROM item WHERE {OF_THREAD} ORDER BY {KEY}", thread=number)
             for row in items:
                 packed = yield from read_packed_item(ThreadIndex(number), row, saver.codec)
                 one = saver.codec.shown_of(packed)

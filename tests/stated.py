@@ -9,21 +9,27 @@ from importlib import import_module
 from typing import Any, Final
 
 from langmem_ext import storage
+from langmem_ext.storage import search_dialect
+from langmem_ext.storage import search_statements as search
 from langmem_ext.storage import statements as sql
 from langmem_ext.storage import thread_statements as threads
 from langmem_ext.storage.dialect import label, scalar
 from langmem_ext.storage.transit_statements import AFTER, SELECT_IDS, TABLES
 
-SQLITE_ALONE: Final = re.compile(r"\b(PRAGMA|pragma_\w+|sqlite_\w+|checkpoints|writes|search_message|search|fts5|total_changes)\b(?!')")
-"""What only SQLite is asked: the files of other checkpointers, the index of a search, and SQLite's own pages."""
+SQLITE_ALONE: Final = re.compile(r"\b(PRAGMA|pragma_\w+|sqlite_\w+|checkpoints|writes|search \(search, rank|total_changes)\b(?!')")
+"""What only SQLite is asked: the files of other checkpointers, FTS5 to merge, and SQLite's own pages."""
 
-_BEGINNING: Final = re.compile(r"(SELECT|INSERT|UPDATE|DELETE|\[(integrity|pages|has sizes|sizes|size)\])")
+_BEGINNING: Final = re.compile(
+    r"(SELECT|INSERT|UPDATE|DELETE|\[(integrity|pages|has sizes|sizes|size|hindrance|put words|copy words|mark stale)\])"
+)
 _PATTERN: Final = re.compile(r"\{\w+\}")
 
 
 def statements() -> Iterator[tuple[str, str]]:
-    """Names and texts of all of them, but for those that make tables."""
+    """Names and texts of all of them, but for those that make tables, or look at what tables there are."""
     for module in pkgutil.iter_modules(storage.__path__):
+        if module.name == "postgres_schema":
+            continue
         for name, value in vars(import_module(f"{storage.__name__}.{module.name}")).items():
             if name.isupper() and not name.startswith("_"):
                 for at, text in enumerate(_texts(value)):
@@ -49,6 +55,13 @@ def _composed() -> Iterator[tuple[str, str]]:
     labels = {"label": f"{label(0)} = {scalar(0)}", "no label": f"{label(1)} IS NULL", "after": sql.PAGE_AFTER}
     for name, condition in (sql.PAGE_CONDITIONS | labels).items():
         yield f"checkpoints by {name}", sql.SELECT_CHECKPOINT_PAGE.format(where=f" WHERE {condition}")
+    for latest in (search_dialect.LATEST_OF_THREAD, search_dialect.LATEST_OF_OWNER, search_dialect.LATEST_OF_ALL):
+        conditions = (
+            f" AND {search_dialect.OF_OWNER} AND {search_dialect.OF_ROLE} AND {search_dialect.SINCE} AND {search_dialect.looked_at(1)}"
+        )
+        yield f"{latest} with words", search.SELECT_LATEST_WITH.format(latest=latest, conditions=conditions)
+        yield f"number of {latest}", search.COUNT_LATEST.format(latest=latest, counts="")
+        yield f"matches of {latest}", search.SELECT_MATCHES.format(conditions=conditions)
     further = {name: getattr(threads, name) for name in ("SOUND", "STATUS", "STATUS_OF_FEW", "WITHIN", "BEFORE", "EARLIER")}
     for name, condition in (threads.CONDITIONS | further).items():
         yield f"threads by {name}", threads.SELECT_PAGE.format(where=f" WHERE {condition}")

@@ -16,6 +16,7 @@ from functools import cache, lru_cache
 from typing import Final
 
 from langmem_ext.errors import InvalidInput
+from langmem_ext.storage import search_dialect
 
 KEY_BITS: Final = 32
 """Bits of a key that are the number."""
@@ -91,9 +92,6 @@ UP_TO: Final = "[up to]"
 ONWARD: Final = "[onward]"
 """Rows of pending writes up to a checkpoint's, and from them on, in the order of their keys. SQLite looks into other threads too, where a
 flipped bit may have taken a row; PostgreSQL keeps to one thread, which may stand on a machine of its own."""
-
-HAS_SEARCH: Final = "[has search]"
-"""Where a row is found if the database can be searched."""
 
 # -- functions and operators -------------------------------------------------------------------------------------------------------------
 
@@ -194,7 +192,6 @@ SQLITE: Final = Dialect(
         "behind": "key > (:thread << 32) + :after AND key <= :thread << 32 | 4294967295",
         "item of thread": "item.key BETWEEN thread.number << 32 AND thread.number << 32 | 4294967295",
         "row thread": "key >> 32",
-        "has search": "pragma_module_list WHERE name = 'fts5'",
         "from thread": "key >= max(:first, -2147483648) << 32 ORDER BY key",
         "of id": "id = :id",
         "checkpoint of id": "checkpoint.thread = (SELECT number FROM thread WHERE id = :id)",
@@ -223,6 +220,7 @@ SQLITE: Final = Dialect(
         "has sizes": "SELECT 1 FROM pragma_module_list WHERE name = 'dbstat'",
         "sizes": "SELECT name, sum(pgsize) FROM dbstat WHERE aggregate = TRUE GROUP BY name",
         "size": "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()",
+        **search_dialect.of_sqlite(),
     },
 )
 
@@ -238,6 +236,8 @@ TABLES: Final = (
     "checkpoint",
     "pending_write",
     "setting",
+    "search",
+    "search_message",
     "langmem_migration",
     "grantee",
     "conversation",
@@ -282,7 +282,6 @@ def postgres(schema: str = DEFAULT_SCHEMA, *, partitioned: bool = False) -> Dial
         "behind": "thread = :thread AND number > :after",
         "item of thread": "item.thread = thread.number",
         "row thread": "thread",
-        "has search": "(SELECT) AS nothing WHERE FALSE",
         "from thread": "thread >= :first ORDER BY thread",
         "of id": "number = :id_number AND id = :id",
         "checkpoint of id": "checkpoint.thread = :id_number AND thread.id = :id",
@@ -315,6 +314,7 @@ def postgres(schema: str = DEFAULT_SCHEMA, *, partitioned: bool = False) -> Dial
             f" FROM pg_class AS part WHERE relnamespace = '{schema}'::regnamespace AND relkind IN ('r', 'i') GROUP BY name"
         ),
         "size": f"SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint {tables}",
+        **search_dialect.of_postgres(schema),
     }
     return Dialect("postgres", fragments, finish)
 

@@ -30,6 +30,12 @@ MISSING: Final = 1024
 ITEMS: Final = 256
 """How many items are remembered that may still change."""
 
+NOTED: Final = 256
+"""Of how many message ids the newest item is remembered, as the search index has it."""
+
+NOTED_BYTES: Final = 150
+"""What such an id costs, about."""
+
 EXPECTATIONS_BYTES: Final = 2000
 """What a thread's expectations cost that hold nothing, about."""
 
@@ -49,6 +55,7 @@ class Expectations:
         newest: The newest checkpoint's row (`statements.CHECKPOINT_COLUMNS`) by namespace; None for one that has no checkpoint.
         written: Rows of pending writes (`statements.WRITE_COLUMNS`) by task, by namespace and checkpoint; all that there are.
         items: Rows (`statements.ITEM_BODY`) of items that may still get an id, or become a message, by number.
+        noted: The newest item's number in the search index by message id.
         size: Bytes held, about; `accounted` is the part that the bound of all threads knows of.
         forgotten: Whether whoever still works with them is the last to do so.
     """
@@ -61,6 +68,7 @@ class Expectations:
     newest: OrderedDict[int, Row | None] = field(default_factory=OrderedDict)
     written: OrderedDict[tuple[int, bytes], dict[bytes, Row]] = field(default_factory=OrderedDict)
     items: OrderedDict[int, Row] = field(default_factory=OrderedDict)
+    noted: OrderedDict[bytes, int] = field(default_factory=OrderedDict)
     size: int = EXPECTATIONS_BYTES
     accounted: int = 0
     forgotten: bool = False
@@ -72,6 +80,7 @@ class Expectations:
         self.newest.clear()
         self.written.clear()
         self.items.clear()
+        self.noted.clear()
         self.size = EXPECTATIONS_BYTES
 
     # -- checkpoints ---------------------------------------------------------------------------------------------------------------------
@@ -161,6 +170,17 @@ class Expectations:
             self.items[number] = row
             if len(self.items) > ITEMS:
                 self.size -= _size_of(self.items.popitem(last=False)[1])
+
+    # -- the search index ------------------------------------------------------------------------------------------------------------------
+
+    def note(self, message_id: bytes, number: int) -> None:
+        """Expect the search index to have this item as the newest with its message id."""
+        self.size += NOTED_BYTES * (message_id not in self.noted)
+        self.noted[message_id] = number
+        self.noted.move_to_end(message_id)
+        if len(self.noted) > NOTED:
+            self.noted.popitem(last=False)
+            self.size -= NOTED_BYTES
 
 
 @final

@@ -20,13 +20,26 @@ from langmem_ext.storage.effects import PAUSE, Op, Row, fetch, fetch_one, operat
 from langmem_ext.storage.index import ThreadIndex
 from langmem_ext.storage.lookup_ops import find_checkpoint, find_namespace, read_word
 from langmem_ext.storage.rest import has_item, is_at_rest, work_of
-from langmem_ext.storage.search_ops import FORMAT, Placing, drop_index, forget_thread, index_down, read_messages_of, read_state
-from langmem_ext.storage.statements import SELECT_LATEST_CHECKPOINT
+from langmem_ext.storage.search_dialect import HINDRANCE, HOLD_THREADS
+from langmem_ext.storage.search_ops import (
+    FORMAT,
+    Placing,
+    drop_index,
+    forget_thread,
+    index_down,
+    lock_state,
+    read_messages_of,
+    read_state,
+)
+from langmem_ext.storage.statements import LOCK_NUMBER, SELECT_LATEST_CHECKPOINT
 from langmem_ext.storage.steps import Steps
 from langmem_ext.types import Codec
 
 AT_ONCE: Final = 256
 """Items that one step indexes."""
+
+BEFORE_ALL: Final = -1
+"""Below every thread's number."""
 
 EDITS: Final = 100
 """Checkpoints that are looked at for the one that a message came with."""
@@ -46,35 +59,56 @@ def open_index() -> Op[None]:
     Raises:
         SearchUnavailable: The database cannot be searched.
     """
-    state = yield from read_state()
-    if state.get("search") == FORMAT:
+    if (yield from read_state()).get("search") == FORMAT:
         return
-    if not (yield from fetch(sql.HAS_FTS5)):
-        raise SearchUnavailable(
-            "this database cannot be searched: SQLite needs FTS5, so use a Python whose sqlite3 has it; PostgreSQL is not searched yet"
-        )
+    yield from require_maker()
+    # Whoever writes meanwhile, to a thread or a new one, would not know of the index.
+    yield from lock_state()
+    yield from fetch(HOLD_THREADS)
+    if (yield from lock_state()).get("search") == FORMAT:
+        return  # another process has made it meanwhile
     yield from drop_index()
     for statement in sql.CREATE:
         yield from fetch(statement)
-    for name, value in (("search", FORMAT), ("search_backfill", "0:0")):
+    for name, value in (("search", FORMAT), ("search_backfill", f"{BEFORE_ALL}:0")):
         yield from fetch(sql.SET_STATE, name=name, value=value)
+
+
+@operation
+def require_maker() -> Op[None]:
+    """See that the index can be made here.
+
+    Raises:
+        SearchUnavailable: It cannot.
+    """
+    row = yield from fetch_one(HINDRANCE)
+    if row is not None:
+        raise SearchUnavailable(f"this database has no search index, and none can be made here: {row[0]}")
 
 
 @operation
 def fill_some(codec: Codec) -> Op[bool]:
     """Index some of the messages that are not indexed yet; whether there are more."""
-    state = yield from read_state()
+    state = yield from lock_state()
     if "search_backfill" not in state:
         return False
     thread, below = map(int, state["search_backfill"].split(":"))
-    left = AT_ONCE
+    left, waits = AT_ONCE, True
+    if below > 0:
+        waits = not (yield from fetch(LOCK_NUMBER, thread=thread))
     while left > 0:
         if below <= 0:
-            row = yield from fetch_one(sql.SELECT_UNINDEXED, after=thread)
-            if row is None:
+            # For one thread this may wait. Who holds one and waits for another would stand in the way of those who write to several.
+            row = yield from fetch_one(sql.SELECT_UNINDEXED if waits else sql.SELECT_FREE, after=thread)
+            if row is None and not waits:
+                break
+            if row is None and not (yield from _is_left(thread)):
                 yield from fetch(sql.CLEAR_STATE, name="search_backfill", value=None)
                 return False
-            thread = row[0]
+            if row is None:
+                thread = BEFORE_ALL
+                break
+            thread, waits = row[0], False
             below = yield from begin_thread(thread, row[1], codec)
         rows = yield from fetch(sql.SELECT_ITEMS_DOWN, thread=thread, low=0, high=below, limit=left)
         yield from index_down(ThreadIndex(thread), rows, codec)
@@ -84,19 +118,27 @@ def fill_some(codec: Codec) -> Op[bool]:
     return True
 
 
+def _is_left(thread: int) -> Op[bool]:
+    """Whether a thread is still to be filled: one that somebody held, or that is a copy of one that was to be filled then."""
+    if thread > BEFORE_ALL and (yield from fetch(sql.SELECT_UNINDEXED, after=BEFORE_ALL)):
+        return True
+    yield from fetch(HOLD_THREADS)  # nobody is copying one now
+    return bool((yield from fetch(sql.SELECT_UNINDEXED, after=BEFORE_ALL)))
+
+
 def begin_thread(thread: int, end: int, codec: Codec) -> Op[int]:
     """From now on those who write to the thread index what they write; the number below which it is still to be filled."""
     index, held = ThreadIndex(thread), None
     high = end
     while rows := (yield from fetch(sql.SELECT_ITEMS_DOWN, thread=thread, low=0, high=high, limit=1)):
         high = rows[0][0] & NUMBER
-        last = next((yield from read_messages_of(index, rows, codec)), None)
+        last = next(iter((yield from read_messages_of(index, rows, codec))), None)
         if last is None or is_text(last[2]):
             continue
         shown = codec.shown_of(last[2])
         if shown is not None and shown.open and not (yield from _is_final(index, last[0], codec)):
             held = last[0]
-            yield from Placing(thread).is_newest(held, last[1])
+            yield from Placing(thread).pick_newest([(held, last[1])])
         break
     below = end if held is None else held
     yield from fetch(sql.SET_INDEXED, thread=thread, indexed=below)
@@ -124,10 +166,10 @@ def restore_earlier(thread: int, end: int, codec: Codec) -> Op[None]:
     index = ThreadIndex(thread)
     [(last,)] = yield from fetch(sql.SELECT_LAST_MESSAGE, thread=thread, low=low, high=end)
     if rows[0][0] == last:
-        newest = next((yield from read_messages_of(index, rows[:1], codec)), None)
+        newest = next(iter((yield from read_messages_of(index, rows[:1], codec))), None)
         shown = None if newest is None else codec.shown_of(newest[2])
         if newest is not None and shown is not None and shown.open and not (yield from _is_final(index, newest[0], codec)):
-            yield from Placing(thread).is_newest(newest[0], newest[1])
+            yield from Placing(thread).pick_newest([(newest[0], newest[1])])
             yield from fetch(sql.SET_INDEXED, thread=thread, indexed=newest[0])
             rows = rows[1:]
     yield from index_down(index, rows, codec)

@@ -13,7 +13,8 @@ from langmem_ext.storage.dialect import NUMBER
 from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Op, Row, fetch, fetch_one, operation, operation_once
 from langmem_ext.storage.findings import Finding, Findings
 from langmem_ext.storage.inspect_ops import Examined
-from langmem_ext.storage.search_statements import row_key
+from langmem_ext.storage.search_dialect import CHECK_WORDS
+from langmem_ext.storage.statements import LOCK_NUMBER
 from langmem_ext.storage.steps import Steps
 from langmem_ext.types import Codec
 
@@ -49,11 +50,11 @@ def _look(findings: Findings, fix: bool) -> Steps[None]:
     if state.get("search") != search_ops.FORMAT:
         return
     if fix:
-        yield operation(fetch)(sql.CHECK), True
-    low: int | None = -(1 << 62)
-    while low is not None:
-        row = yield operation(fetch_one)(sql.NEXT_THREAD, low=low), False
-        low = None if row is None else row_key(row[0] + 1, 0)
+        yield operation(fetch)(CHECK_WORDS), True
+    first: int | None = -(1 << 62)
+    while first is not None:
+        row = yield operation(fetch_one)(sql.NEXT_THREAD, first=first), False
+        first = None if row is None else row[0] + 1
         if row is not None and row[1] is None:
             message = f"words of thread number {row[0]}, which has no row: they can be deleted"
             findings.add(KIND, "wrong", f"search {row[0]}", message, fixable=True)
@@ -78,6 +79,7 @@ def examine_words(thread: Examined, codec: Codec) -> Steps[None]:
 @operation
 def repair_words(number: int, codec: Codec) -> Op[None]:
     """Index a thread anew."""
+    yield from fetch(LOCK_NUMBER, thread=number)
     row = yield from fetch_one(sql.SELECT_PROGRESS, thread=number)
     if row is not None:
         yield from fill_ops.index_thread(number, row[0], codec)
@@ -101,16 +103,16 @@ def _compare_page(thread: Examined, codec: Codec, after: int) -> Op[int | None]:
     first = int(below) if filling == str(thread.number) else 0
     items = yield from fetch(inspect_statements.SELECT_ITEM_PAGE, thread=thread.number, after=after, limit=PAGE)
     last = items[-1][0] & NUMBER if len(items) == PAGE else None
-    end = row_key(thread.number + 1, 0) if last is None else row_key(thread.number, last) + 1
-    words: dict[int, str] = dict((yield from fetch(sql.SELECT_WORDS, low=row_key(thread.number, after + 1), high=end)))
+    high = NUMBER + 1 if last is None else last + 1
+    words: dict[int, str] = dict((yield from fetch(sql.SELECT_WORDS, thread=thread.number, low=after + 1, high=high)))
     for count, item in enumerate(items, start=1):
-        found = words.pop(row_key(thread.number, item[0] & NUMBER), "")
+        found = words.pop(item[0] & NUMBER, "")
         if item[0] & NUMBER >= first:
             yield from _compare(thread, codec, item[:-1], found, row[1])
         if count % PAUSE_EVERY == 0:
             yield PAUSE
-    for key in words:
-        _tell(thread, f"search {thread.number}:{key & NUMBER}", "there are words of a message that is not there")
+    for number in words:
+        _tell(thread, f"search {thread.number}:{number}", "there are words of a message that is not there")
     return last
 
 
@@ -121,12 +123,13 @@ def _compare(thread: Examined, codec: Codec, item: Row, found: str, indexed: int
     except DamagedRow:
         return
     expected = "" if shown is None else list_words(shown.text)
-    newest = yield from _newest(thread.number, number, item[1])
+    message_id = search_ops.id_within(item[1])
+    newest = yield from _newest(thread.number, number, message_id)
     if newest is not None and newest > number:
         expected = ""
     elif number >= indexed and not found:
         return
-    elif item[1] is not None and newest != number and number < indexed:
+    elif message_id is not None and newest != number and number < indexed:
         _tell(thread, f"search {thread.number}:{number}", "the search index does not know its message id")
         return
     if found != expected:

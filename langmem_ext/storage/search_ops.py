@@ -12,27 +12,31 @@ Invariants:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from langmem_ext.errors import DamagedRow
 from langmem_ext.messages.identity import is_text
 from langmem_ext.messages.words import list_words
 from langmem_ext.storage import search_statements as sql
-from langmem_ext.storage.dialect import KEY_BITS, NUMBER
-from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Batch, Op, Row, Rows, fetch, fetch_one, operation
+from langmem_ext.storage.dialect import NUMBER
+from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Batch, Op, Row, Rows, Statement, Together, fetch, fetch_one, operation
+from langmem_ext.storage.expectations import STORED, Expectations
 from langmem_ext.storage.ids import encode_id
 from langmem_ext.storage.index import ThreadIndex
 from langmem_ext.storage.item_rows import decode_item, require_item
 from langmem_ext.storage.lookup_ops import read_word
 from langmem_ext.storage.message_ops import load_items
 from langmem_ext.storage.rest import has_item
-from langmem_ext.storage.search_statements import row_key
+from langmem_ext.storage.search_dialect import HOLD_THREADS, MARK_STALE, PUT_WORDS
 from langmem_ext.storage.writer import Writer
 from langmem_ext.types import Codec, Shown, Snapshot
 
 FORMAT: Final = "1"
 """How words are made of texts: an index of another format is made again."""
+
+EXPECTED: Final = 16
+"""Message ids whose newest item is expected one by one; what of more is noted is asked for, together."""
 
 PAGES_AT_ONCE: Final = 250
 """Pages of the index that one step writes anew."""
@@ -46,6 +50,7 @@ def keep_indexed(writer: Writer) -> Op[None]:
     thread, index = writer.thread, writer.index
     assert thread.indexed is not None
     first, end = thread.indexed, thread.next_item
+    yield from writer.flush()
     earlier = sorted(number for number in {*writer.named, *writer.completed} if number < first)
     missing = [number for number in range(first, end) if number not in index.content]
     if missing:
@@ -53,19 +58,15 @@ def keep_indexed(writer: Writer) -> Op[None]:
         yield from load_items(index, writer.codec, missing[0], missing[-1] + 1, damaged=True)
     numbers = [number for number in (*earlier, *range(first, end)) if number in index.content]
     held = yield from _held(writer, numbers)
-    placing = Placing(thread.number)
-    newest: dict[bytes, int] = {}
-    for number in numbers:
-        message_id = _id_of(writer.codec, index.content[number])
-        if message_id is not None:
-            newest[message_id] = number
-    for number in numbers:
-        packed = index.content[number]
-        message_id = _id_of(writer.codec, packed)
-        if message_id is not None and newest[message_id] != number:
-            placing.remove(number)
-        elif (yield from placing.is_newest(number, message_id)) and number != held and (number >= first or number in writer.completed):
-            placing.add(number, writer.codec.shown_of(packed))
+    placing = Placing(thread.number, index.expected)
+    ids = {number: _id_of(writer.codec, index.content[number]) for number in numbers}
+    last = {message_id: number for number, message_id in ids.items()}
+    standing = [(number, message_id) for number, message_id in ids.items() if message_id is None or last[message_id] == number]
+    for number in sorted(ids.keys() - dict(standing).keys()):
+        placing.remove(number)
+    for number in (yield from placing.pick_newest(standing)):
+        if number != held and (number >= first or number in writer.completed):
+            placing.add(number, writer.codec.shown_of(index.content[number]))
     yield from placing.finish()
     thread.indexed = end if held is None else held
 
@@ -91,52 +92,86 @@ def _held(writer: Writer, numbers: Iterable[int]) -> Op[int | None]:
 
 def _id_of(codec: Codec, packed: Snapshot) -> bytes | None:
     message_id = None if is_text(packed) else codec.id_of(packed)
-    return None if message_id is None else encode_id(message_id)
+    return None if message_id is None else id_within(encode_id(message_id))
+
+
+def id_within(message_id: bytes | None) -> bytes | None:
+    """A message id as the index has it; None for one that is too long for an index."""
+    return message_id if message_id is not None and len(message_id) <= sql.LONGEST_ID else None
 
 
 class Placing:
     """Items of a thread on their way into the index, and out of it.
 
     Args:
-        thread: The thread's number.
+        thread: The thread's number. Nobody else writes to it.
+        expected: What is expected of the thread's rows; None where each is to be asked for.
     """
 
-    def __init__(self, thread: int) -> None:
+    def __init__(self, thread: int, expected: Expectations | None = None) -> None:
         self._thread = thread
+        self._expected = expected
         self._words: list[dict[str, int | str]] = []
         self._gone: list[dict[str, int]] = []
 
-    def is_newest(self, number: int, message_id: bytes | None) -> Op[bool]:
-        """Whether an item is the newest with its id; then it is noted as that, and an earlier one leaves."""
-        if message_id is None:
-            return True
-        row = yield from fetch_one(sql.SELECT_NEWEST, thread=self._thread, id=message_id)
-        if row is not None and row[0] > number:
-            self.remove(number)
-            return False
-        if row is None or row[0] < number:
-            yield from fetch(sql.SET_NEWEST, thread=self._thread, id=message_id, number=number)
-        if row is not None and row[0] < number:
-            self.remove(row[0])
-        return True
+    def pick_newest(self, items: Sequence[tuple[int, bytes | None]]) -> Op[list[int]]:
+        """Those of some items, by number and message id, that are the newest with their ids; they are noted as that.
+
+        An earlier one leaves, and so do those of `items` that are not the newest.
+        """
+        named = [(number, message_id) for number, message_id in items if message_id is not None]
+        if self._expected is None or len(named) > EXPECTED:
+            before = yield from self._ask(named)
+        else:
+            before = yield from self._expect(named, self._expected)
+        for number, message_id in named:
+            if number > before.get(message_id, number):
+                yield from fetch(sql.SET_NEWEST, thread=self._thread, id=message_id, number=number)
+                self.remove(before[message_id])
+                before[message_id] = number
+            elif number < before.get(message_id, number):
+                self.remove(number)
+        return [number for number, message_id in items if message_id is None or before.get(message_id, number) == number]
+
+    def _ask(self, named: Sequence[tuple[int, bytes]]) -> Op[dict[bytes, int]]:
+        """Note items as the newest where none is noted; by id, those that were noted before, in one trip, or two."""
+        notes = [Statement(sql.INSERT_NEWEST, {"thread": self._thread, "id": raw, "number": number}) for number, raw in named]
+        stored: Sequence[Rows] = (yield Together(notes)) if notes else ()
+        known = [raw for (_, raw), rows in zip(named, stored, strict=True) if not rows]
+        questions = [Statement(sql.SELECT_NEWEST, {"thread": self._thread, "id": raw}) for raw in known]
+        found: Sequence[Rows] = (yield Together(questions)) if questions else ()
+        return {raw: rows[0][0] for raw, rows in zip(known, found, strict=True)}
+
+    def _expect(self, named: Sequence[tuple[int, bytes]], expected: Expectations) -> Op[dict[bytes, int]]:
+        """`_ask`, as it is expected: an id that is not known is new."""
+        before: dict[bytes, int] = {}
+        for number, raw in named:
+            noted = expected.noted.get(raw)
+            row = None if noted is None else (yield from fetch_one(sql.SELECT_NEWEST, ((noted,),), thread=self._thread, id=raw))
+            if row is None and not (yield from fetch(sql.INSERT_NEWEST, STORED, thread=self._thread, id=raw, number=number)):
+                row = yield from fetch_one(sql.SELECT_NEWEST, thread=self._thread, id=raw)
+            if row is not None:
+                before[raw] = row[0]
+            expected.note(raw, max(before.get(raw, number), number))
+        return before
 
     def add(self, number: int, shown: Shown | None) -> None:
         """Have an item found by what is shown of it."""
         words = "" if shown is None else list_words(shown.text)
         if words:
-            self._words.append({"key": row_key(self._thread, number), "words": words})
+            self._words.append({"thread": self._thread, "number": number, "words": words})
 
     def remove(self, number: int) -> None:
         """Have an item found no more."""
-        self._gone.append({"key": row_key(self._thread, number)})
+        self._gone.append({"thread": self._thread, "number": number})
 
     def finish(self) -> Op[None]:
         """Write what has come together."""
         if self._gone:
             yield Batch(sql.DELETE_WORDS, self._gone)
-            yield from fetch(sql.SET_STATE, name="search_stale", value="")
+            yield from fetch(MARK_STALE, thread=self._thread)
         if self._words:
-            yield Batch(sql.INSERT_WORDS, self._words)
+            yield Batch(PUT_WORDS, self._words)
 
 
 # -- parts -------------------------------------------------------------------------------------------------------------------------------
@@ -145,6 +180,8 @@ class Placing:
 @operation
 def drop_index() -> Op[None]:
     """Take the index away."""
+    yield from lock_state()
+    yield from fetch(HOLD_THREADS)
     for statement in sql.DROP:
         yield from fetch(statement)
 
@@ -155,25 +192,31 @@ def read_state() -> Op[dict[str, str]]:
     return dict((yield from fetch(sql.SELECT_STATE)))
 
 
+def lock_state() -> Op[dict[str, str]]:
+    """`read_state`, and nobody else goes on with the index until the operation has ended."""
+    return dict((yield from fetch(sql.LOCK_STATE)))
+
+
 @operation
 def forget_thread(thread: int) -> Op[None]:
     """Take all of a thread out of the index."""
-    bounds = {"low": row_key(thread, 0), "high": row_key(thread + 1, 0)}
     for statement in sql.DELETE_THREAD:
-        yield from fetch(statement, **(bounds if ":low" in statement else {"thread": thread}))
-    yield from fetch(sql.SET_STATE, name="search_stale", value="")
+        yield from fetch(statement, thread=thread)
+    yield from fetch(MARK_STALE, thread=thread)
 
 
 def index_down(index: ThreadIndex, rows: Rows, codec: Codec) -> Op[None]:
     """Index items from the later to the earlier."""
     placing = Placing(index.number)
-    for number, message_id, packed in (yield from read_messages_of(index, rows, codec)):
-        if (yield from placing.is_newest(number, message_id)):
+    messages = yield from read_messages_of(index, rows, codec)
+    newest = set((yield from placing.pick_newest([(number, message_id) for number, message_id, _ in messages])))
+    for number, _, packed in messages:
+        if number in newest:
             placing.add(number, codec.shown_of(packed))
     yield from placing.finish()
 
 
-def read_messages_of(index: ThreadIndex, rows: Rows, codec: Codec) -> Op[Iterator[tuple[int, bytes | None, Snapshot]]]:
+def read_messages_of(index: ThreadIndex, rows: Rows, codec: Codec) -> Op[list[tuple[int, bytes | None, Snapshot]]]:
     """Number, id and bytes of each item that is whole."""
     found: list[tuple[int, bytes | None, Snapshot]] = []
     for count, row in enumerate(rows, start=1):
@@ -181,10 +224,10 @@ def read_messages_of(index: ThreadIndex, rows: Rows, codec: Codec) -> Op[Iterato
             packed = yield from read_packed_item(index, row, codec)
         except DamagedRow:
             continue
-        found.append((row[0] & NUMBER, row[1], packed))
+        found.append((row[0] & NUMBER, id_within(row[1]), packed))
         if count % PAUSE_EVERY == 0:
             yield PAUSE
-    return iter(found)
+    return found
 
 
 def read_packed_item(index: ThreadIndex, row: Row, codec: Codec) -> Op[Snapshot]:
@@ -211,15 +254,8 @@ def copy_indexed(source: int, target: int) -> Op[None]:
     if indexed is None or state.get("search_backfill", "").startswith(f"{source}:"):
         yield from fetch(sql.SET_INDEXED, thread=target, indexed=None)
         return
-    params = {
-        "source": source,
-        "target": target,
-        "low": row_key(source, 0),
-        "high": row_key(source + 1, 0),
-        "shift": (target - source) << KEY_BITS,
-    }
     for statement in sql.COPY:
-        yield from fetch(statement, **{name: value for name, value in params.items() if f":{name}" in statement})
+        yield from fetch(statement, source=source, target=target)
     yield from fetch(sql.SET_INDEXED, thread=target, indexed=indexed)
 
 

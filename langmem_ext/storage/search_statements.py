@@ -4,58 +4,73 @@ from __future__ import annotations
 
 from typing import Final
 
-from langmem_ext.storage.dialect import AT, HAS_SEARCH, KEY, KEY_BITS, WITHIN
+from langmem_ext.storage.dialect import AT, FOR_UPDATE, KEY, OF_ID, WITHIN
+from langmem_ext.storage.search_dialect import (
+    BOUND,
+    COPY_WORDS,
+    END_OF_MATCHES,
+    FOUND,
+    IF_FREE,
+    LATEST_FIRST,
+    MAKE_LEAVING,
+    MAKE_NEWEST,
+    MAKE_WORDS,
+    MATCHES,
+    MATCHING,
+    UNMAKE_LEAVING,
+    WORDS_AT,
+    WORDS_IN_PLACE,
+    WORDS_NUMBER,
+    WORDS_OF_THREAD,
+    WORDS_ONWARD,
+    WORDS_THREAD,
+    WORDS_WITHIN,
+)
 from langmem_ext.storage.statements import ITEM_COLUMNS
 
-
-def row_key(thread: int, number: int) -> int:
-    """The key of an item, which is its rowid in the index."""
-    return thread << KEY_BITS | number
-
-
-SHADOWS: Final = ("search_message", "search_data", "search_idx", "search_content", "search_config")
-"""The tables that hold it."""
-
-CREATE: Final = (
-    # A message's words (`messages.words`), by the item's key: a thread is one range of rowids. The words are the tokenizer's own, so every
-    # program that opens the file takes them apart in the same way. Lengths are of no use: ranking is not FTS5's (`find_ops`).
-    "CREATE VIRTUAL TABLE search USING fts5(words, columnsize = 0, tokenize = 'ascii')",
-    # The newest item of each message id.
-    """CREATE TABLE search_message (
-        thread INTEGER NOT NULL, id BLOB NOT NULL, number INTEGER NOT NULL, PRIMARY KEY (thread, id)
-    ) WITHOUT ROWID""",
-    # Whoever deletes an item takes its words along; FTS5 forgets them when it merges, which `compact` has it do.
-    """CREATE TRIGGER item_leaves_search AFTER DELETE ON item BEGIN
-        DELETE FROM search WHERE rowid = OLD.key;
-        DELETE FROM search_message WHERE thread = OLD.key >> 32 AND id = OLD.message_id AND number = OLD.key & 4294967295;
-        INSERT OR REPLACE INTO setting (name, value) VALUES ('search_stale', '');
-    END""",
+SHADOWS: Final = (
+    "search_message",
+    "search_data",
+    "search_idx",
+    "search_content",
+    "search_config",
+    "search",
+    "search_pkey",
+    "search_by_word",
+    "search_by_time",
+    "search_by_length",
+    "search_message_pkey",
 )
+"""The tables and indexes that hold it: FTS5's on SQLite, and PostgreSQL's."""
+
+LONGEST_ID: Final = 1000
+"""Bytes of a message id that the index keeps: PostgreSQL's keys hold little more, and nobody has longer ones."""
+
+CREATE: Final = (MAKE_WORDS, MAKE_NEWEST, MAKE_LEAVING)
 DROP: Final = (
-    "DROP TRIGGER IF EXISTS item_leaves_search",
+    UNMAKE_LEAVING,
     "DROP TABLE IF EXISTS search",
     "DROP TABLE IF EXISTS search_message",
     "UPDATE thread SET indexed = NULL WHERE indexed IS NOT NULL",
     "DELETE FROM setting WHERE name IN ('search', 'search_backfill', 'search_stale')",
 )
-HAS_FTS5 = f"SELECT 1 FROM {HAS_SEARCH}"
 SELECT_STATE = "SELECT name, value FROM setting WHERE name IN ('search', 'search_backfill', 'search_stale')"
+LOCK_STATE = f"{SELECT_STATE} ORDER BY name {FOR_UPDATE}"
 SET_STATE = "INSERT INTO setting (name, value) VALUES (:name, :value) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
 CLEAR_STATE = "DELETE FROM setting WHERE name = :name AND value = coalesce(:value, value)"
 
 # -- a message's words -------------------------------------------------------------------------------------------------------------------
 
 SELECT_NEWEST = "SELECT number FROM search_message WHERE thread = :thread AND id = :id"
-SET_NEWEST = (
-    "INSERT INTO search_message (thread, id, number) VALUES (:thread, :id, :number)"
-    " ON CONFLICT (thread, id) DO UPDATE SET number = excluded.number"
-)
-INSERT_WORDS = "INSERT OR REPLACE INTO search (rowid, words) VALUES (:key, :words)"
-DELETE_WORDS = "DELETE FROM search WHERE rowid = :key"
+INSERT_NEWEST = "INSERT INTO search_message (thread, id, number) VALUES (:thread, :id, :number) ON CONFLICT DO NOTHING RETURNING 1"
+SET_NEWEST = "UPDATE search_message SET number = :number WHERE thread = :thread AND id = :id"
+DELETE_WORDS = f"DELETE FROM search WHERE {WORDS_AT}"
 
 # -- many messages -----------------------------------------------------------------------------------------------------------------------
 
-SELECT_UNINDEXED = "SELECT number, next_item FROM thread WHERE number > :after AND indexed IS NULL ORDER BY number LIMIT 1"
+_UNINDEXED: Final = "SELECT number, next_item FROM thread WHERE number > :after AND indexed IS NULL ORDER BY number LIMIT 1"
+SELECT_UNINDEXED = f"{_UNINDEXED} {FOR_UPDATE}"
+SELECT_FREE = f"{_UNINDEXED} {IF_FREE}"
 SET_INDEXED = "UPDATE thread SET indexed = :indexed WHERE number = :thread"
 SELECT_INDEXED = "SELECT indexed FROM thread WHERE number = :thread"
 SELECT_ITEMS_DOWN = f"SELECT {ITEM_COLUMNS} FROM item WHERE {WITHIN} ORDER BY {KEY} DESC LIMIT :limit"
@@ -63,27 +78,23 @@ HAS_MESSAGES = f"SELECT 1 FROM item WHERE {WITHIN} AND (role IS NOT NULL OR rest
 SELECT_LAST_MESSAGE = f"SELECT max({KEY}) FROM item WHERE {WITHIN} AND (role IS NOT NULL OR rest IS NOT NULL)"
 # Their newest item has gone, and one of these is now the newest of its id.
 SELECT_ITEMS_LEFT = (
-    f"SELECT {ITEM_COLUMNS} FROM item WHERE {WITHIN} AND message_id IS NOT NULL"
+    f"SELECT {ITEM_COLUMNS} FROM item WHERE {WITHIN} AND length(message_id) <= {LONGEST_ID}"
     f" AND NOT EXISTS (SELECT 1 FROM search_message WHERE thread = :thread AND id = item.message_id) ORDER BY {KEY} DESC"
 )
 COPY: Final = (
-    "INSERT INTO search (rowid, words) SELECT rowid + :shift, words FROM search WHERE rowid >= :low AND rowid < :high",
+    COPY_WORDS,
     "INSERT INTO search_message (thread, id, number) SELECT :target, id, number FROM search_message WHERE thread = :source",
 )
 DELETE_THREAD: Final = (
-    "DELETE FROM search WHERE rowid >= :low AND rowid < :high",
+    f"DELETE FROM search WHERE {WORDS_OF_THREAD}",
     "DELETE FROM search_message WHERE thread = :thread",
 )
 
 # -- examining ---------------------------------------------------------------------------------------------------------------------------
 
-CHECK = "INSERT INTO search (search) VALUES ('integrity-check')"
-NEXT_THREAD = (
-    "SELECT rowid >> 32, (SELECT number FROM thread WHERE number = search.rowid >> 32) FROM search WHERE rowid >= :low"
-    " ORDER BY rowid LIMIT 1"
-)
+NEXT_THREAD = f"SELECT {WORDS_THREAD}, (SELECT number FROM thread WHERE number = {WORDS_THREAD}) FROM search WHERE {WORDS_ONWARD} LIMIT 1"
 SELECT_PROGRESS = "SELECT next_item, indexed FROM thread WHERE number = :thread"
-SELECT_WORDS = "SELECT rowid, words FROM search WHERE rowid >= :low AND rowid < :high"
+SELECT_WORDS = f"SELECT {WORDS_NUMBER}, {WORDS_IN_PLACE} FROM search WHERE {WORDS_WITHIN}"
 HAS_MESSAGE = f"SELECT 1 FROM item WHERE {AT} AND message_id = :id"
 
 # -- forgetting --------------------------------------------------------------------------------------------------------------------------
@@ -93,16 +104,10 @@ TOTAL_CHANGES = "SELECT total_changes()"
 
 # -- finding -----------------------------------------------------------------------------------------------------------------------------
 
-SELECT_THREAD = "SELECT number, items FROM thread WHERE id = :thread{owner}"
-SELECT_THREADS_OF = "SELECT number, items FROM thread WHERE owner = :owner LIMIT :limit"
+SELECT_THREAD = f"SELECT number, items FROM thread WHERE {OF_ID} AND (owner = :owner OR CAST(:owner AS TEXT) IS NULL)"
+SELECT_BOUND = f"SELECT {BOUND}"
+SELECT_THREADS_OF = "SELECT items FROM thread WHERE owner = :owner LIMIT :limit"
 SELECT_TITLE = "SELECT id, title, epoch FROM thread WHERE number = :thread"
-_NEWEST: Final = "(SELECT rowid, words FROM search WHERE rowid >= :low AND rowid < :high ORDER BY rowid DESC LIMIT :newest) AS search"
-SELECT_NEWEST_WITH = f"SELECT search.rowid, search.words FROM {_NEWEST}{{joins}} WHERE TRUE{{conditions}} LIMIT :limit"
-COUNT_NEWEST = f"SELECT count(*){{counts}} FROM {_NEWEST}"
-SELECT_MATCHES = (
-    "SELECT search.rowid, search.words FROM search{joins} WHERE search MATCH :match AND search.rowid >= :low AND search.rowid < :high"
-    "{conditions} ORDER BY search.rowid DESC LIMIT :limit"
-)
-# In this order: the index finds few, and each of them is looked up.
-JOIN_ITEM: Final = " CROSS JOIN item ON item.key = search.rowid"
-JOIN_THREAD: Final = " CROSS JOIN thread ON thread.number = search.rowid >> 32"
+SELECT_LATEST_WITH = f"SELECT {FOUND} FROM {{latest}} WHERE TRUE{{conditions}} ORDER BY {LATEST_FIRST} LIMIT :limit"
+COUNT_LATEST = "SELECT count(*){counts} FROM {latest}"
+SELECT_MATCHES = f"{MATCHES} WHERE {MATCHING}{{conditions}}{END_OF_MATCHES}"

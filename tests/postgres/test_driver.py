@@ -19,7 +19,7 @@ from langgraph.types import Command, interrupt
 from psycopg.conninfo import conninfo_to_dict
 
 from benchmarks.proxy import Proxy, with_database
-from langmem_ext import DeltaSaver, InvalidInput, Retention, SearchUnavailable, StorageUnavailable, ThreadBusy, Threads
+from langmem_ext import DeltaSaver, InvalidInput, Retention, StorageUnavailable, ThreadBusy
 from langmem_ext.storage.postgres.server import Server
 from postgres.bouncer import Bouncer
 from postgres.server import SHARED, Database
@@ -186,13 +186,6 @@ def test_a_thread_is_driven_by_one_holder_at_a_time(url: str) -> None:
                 pass
         with other.lease("t", wait=0):
             pass
-
-
-def test_what_is_not_there_yet_is_said(url: str) -> None:
-    with DeltaSaver.open(url) as saver:
-        talk(saver).invoke(said(0), CONFIG)
-        with pytest.raises(SearchUnavailable, match="PostgreSQL"):
-            Threads(saver).search("turn")
 
 
 def test_a_size_that_cannot_be_kept_deletes_nothing(url: str) -> None:

@@ -12,6 +12,7 @@ from stated import SQLITE_ALONE, statements
 from langmem_ext.storage.dialect import Dialect, postgres
 from langmem_ext.storage.postgres_schema import CREATE_SCHEMA, MIGRATION_TABLE
 from langmem_ext.storage.schema import MIGRATIONS
+from langmem_ext.storage.search_statements import CREATE
 from postgres.server import SHARED, Database
 
 
@@ -20,7 +21,7 @@ def tables(database: Database) -> Iterator[tuple[psycopg.Connection, Dialect]]:
     """A connection, and the dialect of a schema that has the tables."""
     dialect = postgres(SHARED.new_schema())
     with psycopg.connect(database.url, autocommit=True) as connection:
-        for statement in (CREATE_SCHEMA, MIGRATION_TABLE, *(one for migration in MIGRATIONS for one in migration.postgres)):
+        for statement in (CREATE_SCHEMA, MIGRATION_TABLE, *(one for migration in MIGRATIONS for one in migration.postgres), *CREATE):
             connection.execute(dialect.render(statement).encode(), {})
         yield connection, dialect
 

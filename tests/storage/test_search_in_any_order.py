@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage
 from langgraph.graph import START, MessagesState, StateGraph
-from searched import assert_found
+from savers import BACKENDS, Backend, open_saver
+from searched import assert_found, has_index
 
 from langmem_ext import DeltaSaver, ThreadChatMessageHistory, Threads
 from langmem_ext.storage.fill_ops import build_steps, open_index
@@ -31,13 +32,16 @@ class Stopped(Exception):
 
 
 class Searching(RuleBasedStateMachine):
-    """Two savers on one file."""
+    """Two savers on one database; in memory, one is both."""
+
+    backend: Backend
 
     def __init__(self) -> None:
         super().__init__()
         self.folder = tempfile.TemporaryDirectory()
-        self.path = str(Path(self.folder.name) / "a.db")
-        self.savers = [DeltaSaver.open(self.path, synchronous="normal") for _ in range(2)]
+        url = self.backend.new_url(Path(self.folder.name))
+        first: DeltaSaver = open_saver(url)
+        self.savers = [first, open_saver(url) if self.backend.survives_close else first]
         self.on = False
         self.stops = False
         self.count = 0
@@ -119,7 +123,9 @@ class Searching(RuleBasedStateMachine):
 
     @rule(saver=savers, thread=st.sampled_from(["t1", "t2"]), at=st.integers(0, 20))
     def fork(self, saver: int, thread: str, at: int) -> None:
-        ids = [found.config["configurable"]["checkpoint_id"] for found in self.savers[saver].list(_config(thread))]
+        # Not where an input waits that has no id yet: what a graph makes of it in the copy gets another one, and takes no place.
+        found = [one for one in self.savers[saver].list(_config(thread)) if one.metadata.get("step", 0) >= 0]
+        ids = [one.config["configurable"]["checkpoint_id"] for one in found]
         if ids:
             Threads(self.savers[saver]).delete("copy")
             Threads(self.savers[saver]).fork(thread, checkpoint_id=ids[at % len(ids)] if at else None, to="copy")
@@ -169,13 +175,20 @@ class Searching(RuleBasedStateMachine):
         assert_sound(self.savers[0])
 
     def _nothing_secret(self) -> None:
-        if rows(self.savers[0], "SELECT 1 FROM sqlite_schema WHERE name = 'search'"):
-            assert rows(self.savers[0], f"SELECT words FROM search WHERE instr(words, '{SECRET}')") == []
+        if has_index(self.savers[0]):
+            assert list(rows(self.savers[0], f"SELECT words FROM search WHERE words LIKE '%{SECRET}%'")) == []
 
 
 def _config(thread: str) -> Any:
     return {"configurable": {"thread_id": thread}}
 
 
-TestSearchingInAnyOrder = Searching.TestCase
-TestSearchingInAnyOrder.settings = settings(stateful_step_count=15)
+def cases(backend: Backend) -> Any:
+    """The tests of one kind of database."""
+    machine: Any = type(f"SearchingOn{backend.name.title()}", (Searching,), {"backend": backend})
+    found = machine.TestCase
+    found.settings = settings(stateful_step_count=15)
+    return found
+
+
+TestInMemory, TestOnAFile, TestOnPostgres = map(cases, BACKENDS)

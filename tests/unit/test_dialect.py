@@ -11,10 +11,11 @@ import pytest
 from stated import SQLITE_ALONE, statements
 
 from langmem_ext.errors import InvalidInput
-from langmem_ext.storage import dialect
+from langmem_ext.storage import dialect, search_dialect
 from langmem_ext.storage.dialect import POSTGRES, SQLITE, bytes_of, label, postgres
 from langmem_ext.storage.ids import thread_number
 from langmem_ext.storage.schema import MIGRATIONS
+from langmem_ext.storage.search_statements import CREATE
 
 STATEMENTS = dict(statements())
 TEXT = re.compile(r"'(?:[^']|'')*'")
@@ -24,9 +25,8 @@ TEXT = re.compile(r"'(?:[^']|'')*'")
 @pytest.fixture(scope="module")
 def connection() -> Iterator[sqlite3.Connection]:
     with closing(sqlite3.connect(":memory:")) as opened:
-        for migration in MIGRATIONS:
-            for statement in migration.sqlite:
-                opened.execute(SQLITE.render(statement))
+        for statement in (*(one for migration in MIGRATIONS for one in migration.sqlite), *CREATE):
+            opened.execute(SQLITE.render(statement))
         yield opened
 
 
@@ -49,7 +49,8 @@ def test_sqlite_takes_every_statement(name: str, connection: sqlite3.Connection)
 
 
 def test_each_dialect_knows_every_marker() -> None:
-    markers = {value for name, value in vars(dialect).items() if name.isupper() and isinstance(value, str) and value.startswith("[")}
+    known = vars(dialect) | vars(search_dialect)
+    markers = {value for name, value in known.items() if name.isupper() and isinstance(value, str) and value.startswith("[")}
     for marker in {*markers, label(0), dialect.scalar(0), bytes_of("text")} - {dialect.SCHEMA, dialect.BY_THREAD, dialect.BY_NUMBER}:
         assert "[" not in SQLITE.render(marker) + POSTGRES.render(marker)
 

@@ -12,6 +12,10 @@ from langmem_ext.storage.dialect import SIZE, postgres
 from langmem_ext.storage.postgres.server import Server, storage_error
 
 TABLES: Final = ("item", "value", "checkpoint", "pending_write", "word", "namespace", "thread")
+SEARCHED: Final = ("search", "search_message")
+"""Those that a database has once somebody has searched it."""
+
+_HAS: Final = "SELECT 1 FROM pg_tables WHERE schemaname = :schema AND tablename = :table"
 
 _OWNS: Final = (
     "SELECT pg_has_role(relowner, 'USAGE') FROM pg_class"
@@ -39,7 +43,9 @@ def compaction(server: Server, *, full: bool) -> Generator[None, None, int]:
                     " space used again all the same"
                 )
             before = _size(connection, server.schema)
-            for table in TABLES:
+            has = postgres(server.schema).render(_HAS)
+            searched = [table for table in SEARCHED if connection.execute(has, {"schema": server.schema, "table": table}).fetchone()]
+            for table in (*TABLES, *searched):
                 connection.execute(f"VACUUM {'(FULL)' if full else ''} {server.schema}.{table}")
                 yield
             return max(0, before - _size(connection, server.schema))
