@@ -193,8 +193,9 @@ SQLITE: Final = Dialect(
         "item of thread": "item.key BETWEEN thread.number << 32 AND thread.number << 32 | 4294967295",
         "row thread": "key >> 32",
         "from thread": "key >= max(:first, -2147483648) << 32 ORDER BY key",
-        "of id": "id = :id",
-        "checkpoint of id": "checkpoint.thread = (SELECT number FROM thread WHERE id = :id)",
+        # The index alone may be damaged, and lead to another thread's row: its own id is looked at, too.
+        "of id": "number = (SELECT number FROM thread WHERE id = :id) AND +id = :id",
+        "checkpoint of id": "checkpoint.thread = (SELECT number FROM thread WHERE id = :id) AND +thread.id = :id",
         "new thread": "id",
         ":new thread": ":id",
         "numbered": "id = :id",

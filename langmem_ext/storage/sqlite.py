@@ -118,8 +118,9 @@ class SqliteDriver:
                     return
                 self._connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
                 if new:
-                    # Takes effect only in a file that has no table yet; lets space be given back without rewriting the file.
-                    self._connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+                    # Takes effect only in a file that has no table yet; lets space be given back without rewriting the file. Others may
+                    # have made it meanwhile, and write.
+                    self._begin_again(lambda: self._connection.execute("PRAGMA auto_vacuum = INCREMENTAL"))
                 self._connection.execute(f"PRAGMA synchronous = {synchronous.upper()}")
                 self._connection.execute(space.FORGET_BYTES)
             if read_rows(self._connection, "PRAGMA journal_mode") != [("wal",)]:

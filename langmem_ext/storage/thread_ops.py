@@ -148,7 +148,10 @@ def is_taken(thread_id: str) -> Op[LangmemExtError]:
     Where its number follows from its id, this may be another thread's; or the thread is one that the database shows to another owner alone.
     """
     if (yield from fetch(sql.HAS_NUMBER, id=thread_id)):
-        return StorageError(f"the thread {thread_id!r} cannot be made, because another thread's id gives the same number: use another id")
+        return StorageError(
+            f"the thread {thread_id!r} cannot be made, because another thread's id gives the same number, or a damaged row stands in its"
+            " place (`langmem-ext doctor` tells): use another id"
+        )
     return _another_owners(thread_id)
 
 

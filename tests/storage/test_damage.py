@@ -202,6 +202,23 @@ def test_a_flipped_bit_changes_nothing_that_is_read_or_is_a_clear_error(
     assert hidden <= max(1, flips // 30)  # 6 of 1,000, measured: a few flips may meet one
 
 
+def test_an_index_that_leads_to_another_threads_row_shows_nothing_of_it(whole: Path, expected: dict[str, Any], tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    data = whole.read_bytes()
+    entry = b"beta\x02"  # in the index of ids: the id, and the row's number
+    assert data.count(entry) == 1
+
+    path.write_bytes(data.replace(entry, b"beta\x03"))
+    _, _, wrong = check(str(path), expected)
+
+    assert {what.split()[0] for what in wrong} <= {"beta"}
+    assert hides_a_row(path)
+    with DeltaSaver.open(str(path)) as saver, pytest.raises(StorageError, match="doctor"):
+        saver.put_writes(
+            {"configurable": {**config("beta")["configurable"], "checkpoint_id": "1"}}, [("messages", HumanMessage("one more"))], "task"
+        )
+
+
 def keys_of_writes(path: Path) -> list[bytes]:
     """How the keys of pending writes stand in the file: the checkpoint's id, and the task's."""
     with closing(sqlite3.connect(path)) as connection:
