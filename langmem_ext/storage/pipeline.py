@@ -152,8 +152,7 @@ class Transaction(ABC):
         if self._foreseen and (rows := self._foreseen.get(_key_of(statement))) is not None:
             return rows
         command, returns_rows = self._command(statement)
-        if not (returns_rows and command.sql.startswith("SELECT")):
-            self._foreseen.clear()
+        self._note(command)
         if returns_rows and self._trusts(command):
             if not self._is_held(command):
                 self._queue.append(self._expecting(command))
@@ -167,12 +166,19 @@ class Transaction(ABC):
         if None not in foreseen:
             return foreseen
         commands = [self._command(statement)[0] for statement in statements]
+        for command in commands:
+            self._note(command)
         if all(map(self._trusts, commands)):
             self._queue += map(self._expecting, commands)
             return [command.expected for command in commands]
         self._asked = len(commands)
         self._queue += [replace(command, expected=None) for command in commands]
         return None
+
+    def _note(self, command: Command) -> None:
+        """What came before may be changed by a command that does more than read."""
+        if not command.sql.startswith("SELECT"):
+            self._foreseen.clear()
 
     def _trusts(self, command: Command) -> bool:
         """Whether the rows of a command are taken for granted. A condition speaks of one row: several are asked for."""
