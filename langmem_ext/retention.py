@@ -223,7 +223,8 @@ class Keeper:
             for candidate in _first(self._expired, FEW):
                 if (yield ops.expire(candidate, self._around, before=before), True).threads:
                     return True
-        if self._retention.max_bytes is None or (yield self._log.driver.used_bytes(), False) <= self._retention.max_bytes:
+        limit = self._retention.max_bytes
+        if limit is None or (yield from self._log.driver.used_bytes(limit, now, wholly=False)) <= limit:
             self._how, self._reached = "thin", Position()
             self._pressed.clear()
             return False
@@ -287,14 +288,15 @@ class _Sweep:
 
     def steps(self, now: int) -> Steps:
         """The whole sweep."""
-        used = 0 if self._retention.max_bytes is None else (yield self._log.driver.used_bytes(), False)
+        limit = self._retention.max_bytes
+        used = 0 if limit is None else (yield from self._log.driver.used_bytes(limit, now, wholly=True))
         before, last = self._retention.cutoff(now), self._retention.keep_last
         if before is not None:
             yield from self._each(lambda candidate: ops.expire(candidate, self._around, before=before), before=before)
         if last is not None:
             yield from self._each(lambda candidate: ops.thin(candidate.key, last, 0, self._around))
-        if self._retention.max_bytes is not None:
-            over = used - self._retention.max_bytes
+        if limit is not None:
+            over = used - limit
             yield from self._each(lambda candidate: ops.thin(candidate.key, 1, 0, self._around), over=over)
             yield from self._each(lambda one: ops.expire(one, self._around, before=Cutoff.at(one.at.updated_at + 1)), over=over)
         return self.pruned()

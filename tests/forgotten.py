@@ -11,6 +11,7 @@ from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.checkpoint.memory import InMemorySaver
 
 from langmem_ext import DeltaSaver, examine
+from langmem_ext.storage.dialect import ROW_THREAD
 from langmem_ext.storage.effects import Rows, fetch, operation
 
 COUNTERS = "counters_since_delta_snapshot"
@@ -95,11 +96,11 @@ def copy_thread(reference: InMemorySaver, source: str, target: str) -> None:
             reference.blobs[(target, *rest)] = blob  # type: ignore[index]  # namespace, channel and version
 
 
-UNUSED_WORDS = """SELECT word.thread, word.number FROM word WHERE number NOT IN (
+UNUSED_WORDS = f"""SELECT word.thread, word.number FROM word WHERE word.number NOT IN (
     SELECT label FROM checkpoint WHERE thread = word.thread UNION SELECT shape FROM checkpoint WHERE thread = word.thread
     UNION SELECT pattern FROM checkpoint WHERE thread = word.thread AND pattern IS NOT NULL
     UNION SELECT shape FROM pending_write WHERE thread = word.thread AND shape IS NOT NULL
-    UNION SELECT shape FROM item WHERE key >> 32 = word.thread AND shape IS NOT NULL)"""
+    UNION SELECT shape FROM item WHERE {ROW_THREAD} = word.thread AND shape IS NOT NULL)"""
 UNUSED_NAMESPACES = """SELECT thread, number FROM namespace WHERE NOT EXISTS (
     SELECT 1 FROM checkpoint WHERE checkpoint.thread = namespace.thread AND checkpoint.namespace = namespace.number)
     AND NOT EXISTS (

@@ -123,6 +123,16 @@ def bytes_of(column: str) -> str:
     return f"[bytes:{column}]"
 
 
+ITEM_SIZE: Final = "[item size]"
+VALUE_SIZE: Final = "[value size]"
+WORD_SIZE: Final = "[word size]"
+CHECKPOINT_SIZE: Final = "[checkpoint size]"
+WRITE_SIZE: Final = "[write size]"
+"""How many bytes are free when a row is deleted: on SQLite what it holds, on PostgreSQL what it takes with its entries in indexes."""
+
+MEASURED_AGAIN: Final = "[measured again]"
+"""Has PostgreSQL measure `:thread`, of which something was deleted, if it was measured before."""
+
 SCHEMA: Final = "[schema]"
 """PostgreSQL's schema in which the tables stand."""
 
@@ -214,6 +224,15 @@ SQLITE: Final = Dialect(
         "label": "json_extract(CAST(word.body AS TEXT), '$.\"' || :name? || '\"')",
         "scalar": "json_extract(:value?, '$')",
         "bytes": "length(CAST(? AS BLOB))",
+        "item size": (
+            "coalesce(length(message_id), 0) + coalesce(length(name), 0) + coalesce(length(CAST(text AS BLOB)), 0)"
+            " + coalesce(length(tool_call_id), 0) + coalesce(length(rest), 0)"
+        ),
+        "value size": "length(body)",
+        "word size": "length(body)",
+        "checkpoint size": "length(id) + length(body)",
+        "write size": "length(task) + length(body)",
+        "measured again": "SELECT :thread WHERE FALSE",
         "integrity": "PRAGMA integrity_check(100)",
         "pages": (
             "SELECT (SELECT page_size FROM pragma_page_size), page_count, freelist_count FROM pragma_page_count, pragma_freelist_count"
@@ -241,9 +260,19 @@ TABLES: Final = (
     "search_message",
     "langmem_migration",
     "grantee",
+    "thread_size",
+    "size_total",
     "conversation",
 )
 """The tables and the view that statements name."""
+
+
+def _stored(*columns: str) -> str:
+    """What columns take in PostgreSQL, to be added to something: with what pages leave empty, and more where it stands apart, in pieces."""
+    more = "CASE WHEN {0} > 2000 THEN 800 + {0} / 32 ELSE greatest({0} - 1000, 0) / 8 END"
+    sizes = [f"pg_column_size({column})" for column in columns]
+    return "".join(f" + coalesce({size} + {more.format(size)}, 0)" for size in sizes)
+
 
 THREAD_STORAGE: Final = "fillfactor = 90"
 """How PostgreSQL keeps the rows of threads: of ten updates of one, nine stay in its page."""
@@ -305,6 +334,14 @@ def postgres(schema: str = DEFAULT_SCHEMA, *, partitioned: bool = False) -> Dial
         "label": f'"{schema}".label(word.body, :name?)',
         "scalar": "CAST(:value? AS jsonb)",
         "bytes": "octet_length(?)",
+        # The header of a row, its columns of a fixed length, its entry in the key's index; and the columns as they are stored, compressed
+        # or not. All together it is what the tables take when they have just been written anew, give or take a few per cent.
+        "item size": f"(112{_stored('message_id', 'name', 'text', 'tool_call_id', 'rest')})",
+        "value size": f"(90{_stored('body')})",
+        "word size": f"(90{_stored('body')})",
+        "checkpoint size": f"(141{_stored('body')})",
+        "write size": f"(160{_stored('body')})",
+        "measured again": f'SELECT "{schema}".measure(array_agg(thread)) FROM "{schema}".thread_size WHERE thread = :thread',
         "integrity": "SELECT 'ok'",
         "pages": f"SELECT 1, coalesce(sum(pg_total_relation_size(oid)), 0)::bigint, 0 {tables}",
         "has sizes": "SELECT 1",

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from langmem_ext.storage.effects import Operation
 from langmem_ext.storage.index import Indexes
 
 T = TypeVar("T")
+
+Sizing: TypeAlias = Generator[tuple[Operation[Any], bool], Any, int]
+"""Work in steps: yields each operation, and whether it writes; is sent its result."""
 
 
 class Driver(Protocol):
@@ -46,8 +49,14 @@ class Driver(Protocol):
     def on_rollback(self, forget: Callable[[], None]) -> None:
         """Have `forget` called, before anything else runs, whenever an operation has failed."""
 
-    def used_bytes(self) -> Operation[int]:
-        """The operation that tells how many bytes of the database hold something: free space inside it does not count."""
+    def used_bytes(self, limit: int, now: int, *, wholly: bool) -> Sizing:
+        """The steps that tell how many bytes of the database hold something: free space inside it does not count.
+
+        Args:
+            limit: Below it nobody needs to know exactly.
+            now: The moment that it is, in Unix milliseconds.
+            wholly: As exactly as can be, however long it takes; else in a few short steps, and it may be less than there is.
+        """
 
     def compaction(self, *, full: bool) -> Generator[None, None, int]:
         """Give free space back to the file system, a step at a time, each a transaction of its own; returns the bytes given back.

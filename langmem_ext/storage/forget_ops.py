@@ -181,7 +181,7 @@ def _forget(thread: ThreadRow, reach: Reach, late: Iterable[WriteRow], *, indexe
     pruned = waste.figures + Pruned(
         checkpoints=len(gone),
         writes=len(going),
-        bytes=sum(reach.rows[place].size for place in gone) + sum(len(write.task) + len(write.body) for write in going),
+        bytes=sum(reach.rows[place].size for place in gone) + sum(write.size for write in going),
     )
     if not dry_run:
         yield from _delete_checkpoints(reach, gone, going)
@@ -252,6 +252,7 @@ def _delete_waste(number: int, waste: _Waste) -> Op[None]:
     if waste.namespaces:
         yield Batch(sql.DELETE_NAMESPACE, [{"thread": number, "number": space} for space in waste.namespaces])
     yield from fetch(sql.LESSEN_THREAD, thread=number, items=waste.messages, tokens=waste.tokens)
+    yield from fetch(sql.MEASURE_AGAIN, thread=number)
 
 
 def _set_head(reach: Reach) -> Op[None]:

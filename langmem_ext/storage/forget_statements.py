@@ -4,36 +4,45 @@ from __future__ import annotations
 
 from typing import Final
 
-from langmem_ext.storage.dialect import COPIED_PLACE, INSTR, OF_ID, OF_THREAD, PLACE, RUN, WITHIN, bytes_of
+from langmem_ext.storage.dialect import (
+    CHECKPOINT_SIZE,
+    COPIED_PLACE,
+    INSTR,
+    ITEM_SIZE,
+    MEASURED_AGAIN,
+    OF_ID,
+    OF_THREAD,
+    PLACE,
+    RUN,
+    VALUE_SIZE,
+    WITHIN,
+    WORD_SIZE,
+    WRITE_SIZE,
+)
 from langmem_ext.storage.statements import TOKENS, WRITE_COLUMNS
 
 # -- what a thread has -------------------------------------------------------------------------------------------------------------------
 
 SELECT_CHECKPOINTS = (
-    "SELECT namespace, id, parent, label, shape, pattern, length(id) + length(body)"
-    " FROM checkpoint WHERE thread = :thread ORDER BY namespace, id"
+    f"SELECT namespace, id, parent, label, shape, pattern, {CHECKPOINT_SIZE} FROM checkpoint WHERE thread = :thread ORDER BY namespace, id"
 )
-SELECT_WRITES = f"SELECT {WRITE_COLUMNS} FROM pending_write WHERE thread = :thread"
+SELECT_WRITES = f"SELECT {WRITE_COLUMNS}, {WRITE_SIZE} FROM pending_write WHERE thread = :thread"
 SELECT_ITEM_WORDS = f"SELECT DISTINCT shape FROM item WHERE {WITHIN} AND shape IS NOT NULL"
-SELECT_WORDS = "SELECT number, length(body) FROM word WHERE thread = :thread ORDER BY number"
+SELECT_WORDS = f"SELECT number, {WORD_SIZE} FROM word WHERE thread = :thread ORDER BY number"
 SELECT_NAMESPACES = "SELECT number FROM namespace WHERE thread = :thread"
 
-ITEM_BYTES: Final = (
-    f"coalesce(length(message_id), 0) + coalesce(length(name), 0) + coalesce({bytes_of('text')}, 0)"
-    " + coalesce(length(tool_call_id), 0) + coalesce(length(rest), 0)"
-)
 _MEASURE_ITEMS = (
     "SELECT count(*), count(CASE WHEN role IS NOT NULL OR rest IS NOT NULL THEN 1 END),"
-    f" coalesce(sum({TOKENS}), 0), coalesce(sum({ITEM_BYTES}), 0) FROM item WHERE "
+    f" coalesce(sum({TOKENS}), 0), coalesce(sum({ITEM_SIZE}), 0) FROM item WHERE "
 )
-_MEASURE_VALUES = "SELECT count(*), coalesce(sum(length(body)), 0) FROM value WHERE "
+_MEASURE_VALUES = f"SELECT count(*), coalesce(sum({VALUE_SIZE}), 0) FROM value WHERE "
 MEASURE_ITEMS = _MEASURE_ITEMS + WITHIN
 MEASURE_VALUES = _MEASURE_VALUES + WITHIN
 MEASURE_ALL_ITEMS = _MEASURE_ITEMS + OF_THREAD
 MEASURE_ALL_VALUES = _MEASURE_VALUES + OF_THREAD
-MEASURE_CHECKPOINTS = "SELECT count(*), coalesce(sum(length(id) + length(body)), 0) FROM checkpoint WHERE thread = :thread"
-MEASURE_WRITES = "SELECT count(*), coalesce(sum(length(task) + length(body)), 0) FROM pending_write WHERE thread = :thread"
-MEASURE_WORDS = "SELECT count(*), coalesce(sum(length(body)), 0) FROM word WHERE thread = :thread"
+MEASURE_CHECKPOINTS = f"SELECT count(*), coalesce(sum({CHECKPOINT_SIZE}), 0) FROM checkpoint WHERE thread = :thread"
+MEASURE_WRITES = f"SELECT count(*), coalesce(sum({WRITE_SIZE}), 0) FROM pending_write WHERE thread = :thread"
+MEASURE_WORDS = f"SELECT count(*), coalesce(sum({WORD_SIZE}), 0) FROM word WHERE thread = :thread"
 
 # -- deletion ----------------------------------------------------------------------------------------------------------------------------
 
@@ -46,6 +55,7 @@ DELETE_VALUES = f"DELETE FROM value WHERE {WITHIN}"
 DELETE_WORDS = "DELETE FROM word WHERE thread = :thread AND number >= :low AND number < :high"
 DELETE_NAMESPACE = "DELETE FROM namespace WHERE thread = :thread AND number = :number"
 LESSEN_THREAD = "UPDATE thread SET generation = generation + 1, items = items - :items, tokens = tokens - :tokens WHERE number = :thread"
+MEASURE_AGAIN: Final = MEASURED_AGAIN
 FORGET_TITLE = "UPDATE thread SET title = NULL, titled_by = NULL WHERE number = :thread AND titled_by >= :first AND titled_by < :end"
 SET_HEAD = "UPDATE thread SET head_messages = :head_messages, waiting_for = :waiting_for WHERE number = :thread"
 

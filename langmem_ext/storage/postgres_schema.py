@@ -8,7 +8,18 @@ from __future__ import annotations
 
 from typing import Final
 
-from langmem_ext.storage.dialect import BY_NUMBER, BY_THREAD, RUN, SCHEMA, THREAD_STORAGE
+from langmem_ext.storage.dialect import (
+    BY_NUMBER,
+    BY_THREAD,
+    CHECKPOINT_SIZE,
+    ITEM_SIZE,
+    RUN,
+    SCHEMA,
+    THREAD_STORAGE,
+    VALUE_SIZE,
+    WORD_SIZE,
+    WRITE_SIZE,
+)
 
 CREATE_SCHEMA: Final = f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}"
 MIGRATION_TABLE: Final = "CREATE TABLE IF NOT EXISTS langmem_migration (name TEXT PRIMARY KEY, applied_at BIGINT NOT NULL)"
@@ -20,6 +31,56 @@ def partition(table: str, at: int, count: int) -> str:
     whole, part = f"{SCHEMA}.{table}", f"{SCHEMA}.{table}_{at}"
     return f"CREATE TABLE {part} PARTITION OF {whole} FOR VALUES WITH (MODULUS {count}, REMAINDER {at}){kept}"
 
+
+_SIZES: Final = (
+    # What a thread took when it was measured, and of which version its row was then; `postgres.sizes` has those measured that have changed.
+    # Only the functions here write to both tables, for whoever calls them: nobody can say that another owner's threads are large.
+    "CREATE TABLE thread_size (thread BIGINT PRIMARY KEY, bytes BIGINT NOT NULL, written_at BIGINT NOT NULL, version XID NOT NULL)",
+    "CREATE TABLE size_total AS SELECT CAST(0 AS bigint) AS bytes",
+    # At the end of a transaction, which then waits for nothing else: so those who wait for the total never wait for each other.
+    f"""CREATE FUNCTION {SCHEMA}.count_size() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+        BEGIN
+            UPDATE size_total SET bytes = bytes + coalesce(NEW.bytes, 0) - coalesce(OLD.bytes, 0);
+            RETURN NULL;
+        END
+    $$""",
+    f"""CREATE CONSTRAINT TRIGGER count_size AFTER INSERT OR UPDATE OR DELETE ON thread_size DEFERRABLE INITIALLY DEFERRED
+        FOR EACH ROW EXECUTE FUNCTION {SCHEMA}.count_size()""",
+    f"""CREATE FUNCTION {SCHEMA}.forget_size() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+        BEGIN
+            DELETE FROM thread_size WHERE thread = OLD.number;
+            RETURN NULL;
+        END
+    $$""",
+    f"CREATE TRIGGER forget_size AFTER DELETE ON thread FOR EACH ROW EXECUTE FUNCTION {SCHEMA}.forget_size()",
+    # A thread that somebody is writing is passed over, and measured another time: nobody waits for a measurement, nor it for anybody.
+    f"""CREATE FUNCTION {SCHEMA}.measure(numbers bigint[]) RETURNS void LANGUAGE plpgsql SECURITY DEFINER
+        SET search_path = pg_catalog, pg_temp AS $$
+        DECLARE
+            one record;
+        BEGIN
+            FOR one IN
+                SELECT number, updated_at, xmin AS version,
+                    600 + pg_column_size(id) + coalesce(pg_column_size(title), 0) + coalesce(pg_column_size(metadata), 0) AS own
+                FROM thread WHERE number = ANY (numbers) ORDER BY number FOR KEY SHARE SKIP LOCKED
+            LOOP
+                INSERT INTO thread_size AS known (thread, bytes, written_at, version) VALUES (
+                    one.number,
+                    one.own
+                    + (SELECT coalesce(sum({ITEM_SIZE}), 0) FROM item WHERE thread = one.number)
+                    + (SELECT coalesce(sum({VALUE_SIZE}), 0) FROM value WHERE thread = one.number)
+                    + (SELECT coalesce(sum({WORD_SIZE}), 0) FROM word WHERE thread = one.number)
+                    + (SELECT coalesce(sum({CHECKPOINT_SIZE}), 0) FROM checkpoint WHERE thread = one.number)
+                    + (SELECT coalesce(sum({WRITE_SIZE}), 0) FROM pending_write WHERE thread = one.number),
+                    one.updated_at,
+                    one.version
+                ) ON CONFLICT (thread) DO UPDATE
+                    SET bytes = excluded.bytes, written_at = excluded.written_at, version = excluded.version;
+            END LOOP;
+        END
+    $$""",
+    f"REVOKE ALL ON FUNCTION {SCHEMA}.measure FROM PUBLIC",
+)
 
 M001_TABLES: Final = (
     # The number follows from the id (`ids.thread_number`), so the key finds both.
@@ -138,6 +199,7 @@ M001_TABLES: Final = (
     """CREATE TABLE grantee (
         role NAME PRIMARY KEY, rights TEXT NOT NULL CHECK (rights IN ('reader', 'writer')), owner TEXT CHECK (owner <> '')
     )""",
+    *_SIZES,
     "CREATE TABLE setting (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
     "INSERT INTO setting (name, value) VALUES ('token_counter', 'langchain-core/approximate')",
     """CREATE VIEW conversation AS

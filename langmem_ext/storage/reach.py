@@ -63,13 +63,14 @@ class CheckpointRow:
 
 @dataclass(frozen=True, slots=True)
 class WriteRow:
-    """One task's pending writes, and the whole row (`statements.WRITE_COLUMNS`)."""
+    """One task's pending writes, the whole row (`statements.WRITE_COLUMNS`), and its size."""
 
     place: Place
     task: bytes
     shape: int | None
     body: bytes
     row: Row
+    size: int
 
 
 @dataclass(slots=True)
@@ -113,9 +114,9 @@ class Reach:
             words = (label, shape) if pattern is None else (label, shape, pattern)
             before = (space, bytes(raw))
             self.rows[before] = CheckpointRow(parent, implied, words, size)
-        for row in (yield from fetch(sql.SELECT_WRITES, thread=self.number)):
+        for *row, size in (yield from fetch(sql.SELECT_WRITES, thread=self.number)):
             space, checkpoint, task, shape, body, _ = row
-            self.writes.append(WriteRow((space, bytes(checkpoint)), bytes(task), shape, bytes(body), row))
+            self.writes.append(WriteRow((space, bytes(checkpoint)), bytes(task), shape, bytes(body), tuple(row), size))
 
     def header(self, place: Place) -> Op[Header]:
         """A checkpoint's header."""

@@ -34,6 +34,7 @@ from langmem_ext.storage.connection import (
     storage_error,
 )
 from langmem_ext.storage.dialect import SQLITE
+from langmem_ext.storage.driver import Sizing
 from langmem_ext.storage.effects import Batch, Effect, Operation, Pause, Rows, Statement, Together
 from langmem_ext.storage.group import Job, Queue, interrupted, settle
 from langmem_ext.storage.index import Indexes
@@ -302,9 +303,10 @@ class SqliteDriver:
 
     # -- space ---------------------------------------------------------------------------------------------------------------------------
 
-    def used_bytes(self) -> Operation[int]:
-        """The operation that tells how many bytes of the database hold something."""
-        return space.used_bytes()
+    def used_bytes(self, limit: int, now: int, *, wholly: bool) -> Sizing:
+        """The step that tells how many bytes of the database hold something: its pages are counted, exactly and at once."""
+        used: int = yield space.used_bytes(), False
+        return used
 
     def compaction(self, *, full: bool) -> Generator[None, None, int]:
         """Give free space back to the file system, a step at a time."""

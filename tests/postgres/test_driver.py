@@ -19,7 +19,7 @@ from langgraph.types import Command, interrupt
 from psycopg.conninfo import conninfo_to_dict
 
 from benchmarks.proxy import Proxy, with_database
-from langmem_ext import DeltaSaver, InvalidInput, Retention, StorageUnavailable, ThreadBusy
+from langmem_ext import DeltaSaver, InvalidInput, StorageUnavailable, ThreadBusy
 from langmem_ext.storage.postgres.server import Server
 from postgres.bouncer import Bouncer
 from postgres.server import SHARED, Database
@@ -186,17 +186,6 @@ def test_a_thread_is_driven_by_one_holder_at_a_time(url: str) -> None:
                 pass
         with other.lease("t", wait=0):
             pass
-
-
-def test_a_size_that_cannot_be_kept_deletes_nothing(url: str) -> None:
-    with DeltaSaver.open(url, retention=Retention(max_bytes=1)) as saver:
-        graph = talk(saver)
-        for number in range(20):
-            graph.invoke(said(number), CONFIG)
-        with pytest.raises(InvalidInput, match="max_bytes"):
-            saver.sweep()
-        assert len(graph.get_state(CONFIG).values["messages"]) == 40
-        assert len(list(saver.list(CONFIG))) == 60
 
 
 @pytest.mark.parametrize("mode", ["ro", "rw"])

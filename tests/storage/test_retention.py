@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from datetime import UTC, datetime, timedelta
+from hashlib import shake_256
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.base.id import uuid6
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command, interrupt
-from savers import Calls, Mode
+from savers import Calls, Mode, new_schema
 
 from langmem_ext import (
     ConversationMemory,
@@ -59,8 +60,27 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> str:
+def file(tmp_path: Path) -> str:
+    """A database in a file."""
     return str(tmp_path / "a.db")
+
+
+@pytest.fixture(params=["file", "postgres"])
+def path(request: pytest.FixtureRequest, tmp_path: Path, file: str) -> str:
+    """A database of each kind that outlives a saver."""
+    return file if request.param == "file" else new_schema(tmp_path)
+
+
+def used_bytes(saver: DeltaSaver, clock: Clock) -> int:
+    """What the rows of the database take."""
+    steps: Any = saver.log.driver.used_bytes(0, clock.now, wholly=True)
+    used: Any = run_steps(saver.log, steps)
+    return int(used)
+
+
+def files(name: str, size: int) -> str:
+    """A long text that no compression makes much shorter."""
+    return shake_256(name.encode()).hexdigest(size // 2)
 
 
 def config(thread: str = "t") -> Any:
@@ -136,8 +156,8 @@ class CountingDriver(SqliteDriver):
         return super().run(op, write=write)
 
 
-def test_a_put_deletes_one_thread_at_most_and_the_next_ones_go_on(path: str, clock: Clock) -> None:
-    driver = CountingDriver(path)
+def test_a_put_deletes_one_thread_at_most_and_the_next_ones_go_on(file: str, clock: Clock) -> None:
+    driver = CountingDriver(file)
     with DeltaSaver(MessageLog(driver), retention=Retention(ttl=timedelta(days=1))) as saver:
         for number in range(20):
             put(saver, f"old {number}")
@@ -162,11 +182,11 @@ def test_too_large_a_database_loses_old_checkpoints_first_and_then_the_oldest_th
         for number in range(30):
             clock.now += 1000
             for text in range(3):
-                put(saver, f"{number:02}", f"{text}", files="x" * 6000 + str(text))
+                put(saver, f"{number:02}", f"{text}", files=files(f"{number} {text}", 6000))
         assert {"waiting", "29"} <= set(counts(saver))
         for number in range(2 * STEP):
             put(saver, "29", f"more {number}")
-        assert saver.log.run(saver.log.driver.used_bytes(), write=False) <= limit + 10_000
+        assert used_bytes(saver, clock) <= limit + 10_000
         assert {"waiting", "29"} <= set(counts(saver))
         left = counts(saver)
         gone = [f"{number:02}" for number in range(30) if f"{number:02}" not in left]
@@ -188,14 +208,14 @@ DAMAGES = (
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_put_never_fails_for_what_should_be_forgotten(path: str, damage: str, caplog: pytest.LogCaptureFixture) -> None:
-    with DeltaSaver.open(path) as saver:
+def test_a_put_never_fails_for_what_should_be_forgotten(file: str, damage: str, caplog: pytest.LogCaptureFixture) -> None:
+    with DeltaSaver.open(file) as saver:
         for number in range(5):
             at = put(saver, text=f"{number}", details={"long": "secret" * 50})
             saver.put_writes(at, [("messages", HumanMessage("secret"))], "task")
-    with closing(sqlite3.connect(path)) as connection, connection:
+    with closing(sqlite3.connect(file)) as connection, connection:
         connection.execute(damage)
-    with DeltaSaver.open(path, retention=Retention(keep_last=1, max_bytes=1)) as saver, caplog.at_level(logging.WARNING):
+    with DeltaSaver.open(file, retention=Retention(keep_last=1, max_bytes=1)) as saver, caplog.at_level(logging.WARNING):
         put(saver, "u")
         put(saver, "u", "next")
         assert "u" in threads(saver)
@@ -279,7 +299,7 @@ def test_a_dry_run_tells_what_the_sweep_then_does(path: str, clock: Clock, limit
         for number in range(12):
             clock.now += 5000
             for text in range(4):
-                put(saver, f"{number:02}", f"{text}", files=f"{number}" * 4000 + str(text))
+                put(saver, f"{number:02}", f"{text}", files=files(f"{number} {text}", 4000))
         before = everything(saver)
         sweeping = DeltaSaver(saver.log, retention=Retention(**limits))
         told = sweeping.sweep(dry_run=True)
@@ -335,8 +355,8 @@ def test_a_limit_that_cannot_be_used_is_refused(limits: Any) -> None:
 
 
 @pytest.fixture
-def plain(path: str) -> Iterator[DeltaSaver]:
-    with DeltaSaver.open(path) as saver:
+def plain(file: str) -> Iterator[DeltaSaver]:
+    with DeltaSaver.open(file) as saver:
         yield saver
 
 

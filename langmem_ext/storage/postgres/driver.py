@@ -20,8 +20,9 @@ import psycopg
 from psycopg import errors
 from psycopg_pool import PoolTimeout
 
-from langmem_ext.errors import InvalidInput, StorageUnavailable
+from langmem_ext.errors import StorageUnavailable
 from langmem_ext.storage.dialect import postgres
+from langmem_ext.storage.driver import Sizing
 from langmem_ext.storage.effects import Operation
 from langmem_ext.storage.group import Job, interrupted, resolve, settle
 from langmem_ext.storage.index import Indexes
@@ -34,6 +35,7 @@ from langmem_ext.storage.postgres.lease import AdvisoryLeases
 from langmem_ext.storage.postgres.migration import migrate
 from langmem_ext.storage.postgres.pool import SyncPool
 from langmem_ext.storage.postgres.server import NoAnswer, Server, is_broken, is_closed, storage_error, waited
+from langmem_ext.storage.postgres.sizes import Sizes
 
 T = TypeVar("T")
 X = TypeVar("X", bound=Transaction)
@@ -76,6 +78,7 @@ class PostgresDriver:
         self._lanes: WeakKeyDictionary[asyncio.AbstractEventLoop, Lane] = WeakKeyDictionary()
         self._closed = False
         self._leases = AdvisoryLeases(self.server)
+        self._sizes = Sizes()
         migrate(self.server)
 
     def share(self, indexes: Indexes) -> None:
@@ -326,13 +329,9 @@ class PostgresDriver:
     def on_rollback(self, forget: Callable[[], None]) -> None:
         """Nothing more: what an operation has learnt is forgotten with it."""
 
-    def used_bytes(self) -> Operation[int]:
-        """There is no such operation yet: what the tables take does not lessen with what is deleted, until they are vacuumed.
-
-        Raises:
-            InvalidInput: Always: who keeps a database below a size would delete all of it.
-        """
-        raise InvalidInput("a size cannot be kept on PostgreSQL yet: leave out max_bytes, and use ttl or keep_last")
+    def used_bytes(self, limit: int, now: int, *, wholly: bool) -> Sizing:
+        """The steps that tell what the rows take (`postgres.sizes`)."""
+        return self._sizes.used_bytes(limit, now, wholly=wholly)
 
     def compaction(self, *, full: bool) -> Generator[None, None, int]:
         """Have each table vacuumed, one at a step."""

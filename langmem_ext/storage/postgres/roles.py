@@ -29,11 +29,14 @@ RIGHTS: Final[tuple[Rights, ...]] = ("reader", "writer")
 
 OWNER_POLICY, ALL_POLICY = "langmem_ext_owner", "langmem_ext_all"
 
-_KEPT: Final = frozenset({"langmem_migration", "grantee"})
-"""Tables that only the role that owns them writes."""
+_KEPT: Final = frozenset({"langmem_migration", "grantee", "thread_size", "size_total"})
+"""Tables that nobody but the role that owns them writes, or its functions."""
 
-_SHARED: Final = _KEPT | {"setting"}
-"""Tables without rows of threads."""
+_OPEN: Final = frozenset({"langmem_migration", "setting"})
+"""Tables of which everybody sees all, and who is bound to an owner writes nothing."""
+
+_MEASURE: Final = "measure(bigint[])"
+"""The function that a writer calls."""
 
 _VIEW_SINCE: Final = 150_000
 """The server's version from which on a view shows those who read it no more than the tables do."""
@@ -192,8 +195,8 @@ _BLIND: Final = """
 
 def withdrawal(schema: str, relations: Iterable[Relation], role: str) -> list[str]:
     """What takes from a role all that it may do with tables and views."""
-    tables = ", ".join(_in(schema, one.name) for one in relations)
-    return [f"REVOKE ALL ON {tables} FROM {_name(role)}", f"REVOKE ALL ON SCHEMA {_name(schema)} FROM {_name(role)}"]
+    had = [_these(schema, (one.name for one in relations)), f"FUNCTION {_name(schema)}.{_MEASURE}", f"SCHEMA {_name(schema)}"]
+    return [f"REVOKE ALL ON {what} FROM {_name(role)}" for what in had]
 
 
 def privileges(schema: str, relations: Sequence[Relation], wanted: Grant, *, version: int) -> list[str]:
@@ -206,12 +209,11 @@ def privileges(schema: str, relations: Sequence[Relation], wanted: Grant, *, ver
         version: The server's. Before 15, a view would show an owner's role the threads of others.
     """
     read = [one.name for one in relations if not one.view or wanted.owner is None or version >= _VIEW_SINCE]
-    written = [one.name for one in relations if not one.view and one.name not in (_KEPT if wanted.owner is None else _SHARED)]
-    given = [("SELECT", read), *([("INSERT, UPDATE, DELETE", written)] if wanted.rights == "writer" else [])]
-    return [
-        f"GRANT USAGE ON SCHEMA {_name(schema)} TO {_name(wanted.role)}",
-        *(f"GRANT {what} ON {', '.join(_in(schema, name) for name in names)} TO {_name(wanted.role)}" for what, names in given),
-    ]
+    written = [one.name for one in relations if not one.view and one.name not in (_KEPT if wanted.owner is None else _KEPT | _OPEN)]
+    given = [f"USAGE ON SCHEMA {_name(schema)}", f"SELECT ON {_these(schema, read)}"]
+    if wanted.rights == "writer":
+        given += [f"INSERT, UPDATE, DELETE ON {_these(schema, written)}", f"EXECUTE ON FUNCTION {_name(schema)}.{_MEASURE}"]
+    return [f"GRANT {what} TO {_name(wanted.role)}" for what in given]
 
 
 def policies(schema: str, relations: Iterable[Relation], grants: Sequence[Grant]) -> list[str]:
@@ -219,7 +221,7 @@ def policies(schema: str, relations: Iterable[Relation], grants: Sequence[Grant]
     bound = [one.role for one in grants if one.owner is not None]
     others = [one.role for one in grants if one.owner is None]
     statements = []
-    for table in (one.name for one in relations if not one.view and one.name not in _SHARED - {"grantee"}):
+    for table in (one.name for one in relations if not one.view and one.name not in _OPEN):
         named = _in(schema, table)
         statements += [f"DROP POLICY IF EXISTS {policy} ON {named}" for policy in (OWNER_POLICY, ALL_POLICY)]
         statements.append(f"ALTER TABLE {named} {'ENABLE' if bound else 'DISABLE'} ROW LEVEL SECURITY")
@@ -234,6 +236,8 @@ def _sees(schema: str, table: str) -> str:
     """Which rows of a table an owner's role sees."""
     if table == "grantee":
         return "role = current_user"
+    if table == "size_total":
+        return "false"
     if table == "thread":
         own = _in(schema, "grantee")
         return f"owner = (SELECT own.owner FROM {own} AS own WHERE own.role = current_user)"
@@ -283,6 +287,10 @@ def _name(name: str) -> str:
 
 def _in(schema: str, table: str) -> str:
     return sql.Identifier(schema, table).as_string(None)
+
+
+def _these(schema: str, tables: Iterable[str]) -> str:
+    return ", ".join(_in(schema, table) for table in tables)
 
 
 def _literal(text: str) -> str:
