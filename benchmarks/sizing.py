@@ -77,8 +77,8 @@ def name_of(number: int) -> str:
 # -- filling -------------------------------------------------------------------------------------------------------------------------------
 
 
-async def fill(url: str, plan: Plan) -> dict[str, float]:
-    """Speak, and copy; seconds of both, and the bytes of what was spoken."""
+async def fill(url: str, plan: Plan, connection: Any) -> dict[str, float]:
+    """Speak, and copy; seconds of both, the bytes of what was spoken, and of what the server's log says of it."""
     turns = plan.messages // 2
     async with DeltaSaver.from_conn_string(url) as saver:
 
@@ -92,9 +92,9 @@ async def fill(url: str, plan: Plan) -> dict[str, float]:
             own = saver.for_owner(f"owner-{number % plan.distinct % OWNERS}")
             await own.acopy_thread(name_of(number % plan.distinct), name_of(number))
 
-        begun = time.perf_counter()
+        begun, logged = time.perf_counter(), log_bytes(connection)
         await at_once(speak, range(plan.distinct))
-        spoken = time.perf_counter()
+        spoken, logged = time.perf_counter(), log_bytes(connection) - logged
         await at_once(copy, range(plan.distinct, plan.threads))
         copied = time.perf_counter()
         found = await saver.for_owner("owner-0").aget_tuple(thread(name_of(0)))
@@ -104,8 +104,14 @@ async def fill(url: str, plan: Plan) -> dict[str, float]:
         "speak_s": spoken - begun,
         "turns_per_s": plan.distinct * turns / (spoken - begun),
         "copy_s": copied - spoken,
+        "log_bytes_per_turn": logged / (plan.distinct * turns),
         "raw_bytes_per_thread": float(raw),
     }
+
+
+def log_bytes(connection: Any) -> float:
+    """How long the server's write-ahead log is so far."""
+    return float(connection.execute("SELECT pg_current_wal_insert_lsn() - '0/0'::pg_lsn").fetchone()[0])
 
 
 async def at_once(work: Callable[[int], Any], numbers: Sequence[int]) -> None:
@@ -230,7 +236,7 @@ def run(plan: Plan) -> dict[str, Any]:
     """Fill a database and measure it."""
     with new_database(plan.server) as database, import_module("psycopg").connect(database, autocommit=True) as connection:
         url = f"{database}?partitions={plan.partitions}"
-        figures: dict[str, Any] = asyncio.run(fill(url, plan))
+        figures: dict[str, Any] = asyncio.run(fill(url, plan, connection))
         figures |= sizes(connection)
         figures["bytes"] = sum(sum(of[part] for part in ("heap", "toast", "indexes")) for of in figures["tables"].values())
         figures["bytes_per_thread"] = figures["bytes"] / plan.threads

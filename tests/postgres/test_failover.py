@@ -16,8 +16,8 @@ from forgotten import assert_sound
 from langchain_core.messages import HumanMessage
 from langchain_core.runnables import RunnableConfig
 
-from langmem_ext import DeltaSaver, StorageUnavailable, ThreadChatMessageHistory, Threads
-from langmem_ext.storage.postgres.lane import DEADLINE_S
+from langmem_ext import DeltaSaver, StorageUnavailable, ThreadChatMessageHistory, Threads, stats
+from langmem_ext.storage.postgres.server import DEADLINE_S
 from postgres.cluster import Cluster
 from postgres.test_failures import talk
 
@@ -83,7 +83,11 @@ def of_both(primary: Cluster, standby: Cluster) -> str:
 
 @pytest.mark.parametrize("number", range(FAILOVERS))
 def test_savers_go_on_where_a_standby_takes_over_and_nothing_is_lost(primary: Cluster, standby: Cluster, number: int) -> None:
-    with DeltaSaver.open(of_both(primary, standby)) as saver, ThreadPoolExecutor(1 + len(SYNC)) as pool:
+    with (
+        DeltaSaver.open(of_both(primary, standby)) as saver,
+        saver.lease("held"),
+        ThreadPoolExecutor(1 + len(SYNC)) as pool,
+    ):
         talks = Talks(saver)
         running = talks.begin(pool)
         time.sleep(1 + random.Random(number).random())  # dies in the middle of something
@@ -95,6 +99,8 @@ def test_savers_go_on_where_a_standby_takes_over_and_nothing_is_lost(primary: Cl
         for one in running:
             one.result(60)  # none has failed
         assert talks.slowest < DEADLINE_S
+        with DeltaSaver.open(standby.url) as fresh, fresh.lease("held", wait=0):
+            pass  # a lease ends with its connection
     with DeltaSaver.open(standby.url) as fresh:
         for name, ids in talks.told.items():
             assert len(ids) > before[name] > 1, "too little was stored for this test to say anything"
@@ -124,6 +130,7 @@ def test_a_standby_is_read_while_the_primary_is_written(primary: Cluster, standb
             with pytest.raises(StorageUnavailable, match="opened for reading"):
                 talk(reader).invoke({"messages": [HumanMessage("here")]}, config)
             assert_sound(reader)
+            assert stats(reader).threads == 1
         with pytest.raises(StorageUnavailable, match="write to the primary"), DeltaSaver.open(standby.url) as mistaken:
             talk(mistaken).invoke({"messages": [HumanMessage("here")]}, config)
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import psycopg
 import pytest
 from forgotten import assert_sound
 from programs import programs
@@ -59,6 +60,18 @@ def test_what_looks_at_all_threads_finds_them_in_every_partition(database: Datab
             assert_sound(saver)
     assert [kind for kind, size in bytes_of[COUNT].items() if size] == [kind for kind, size in bytes_of[0].items() if size]
     assert bytes_of[COUNT]["other"] == bytes_of[0]["other"]  # what belongs to no kind: a table's name that is not known
+
+
+def test_every_table_with_rows_of_threads_has_partitions(database: Database) -> None:
+    schema = SHARED.new_schema()
+    DeltaSaver.open(f"{database.url}?schema={schema}&partitions=2").close()
+    with psycopg.connect(database.url) as connection:
+        kinds = (
+            "SELECT relkind, relname FROM pg_class WHERE relnamespace = %s::regnamespace AND NOT relispartition AND relkind IN ('r', 'p')"
+        )
+        tables = connection.execute(kinds, [schema]).fetchall()
+    assert {name for kind, name in tables if kind == "p"} >= {*WRITTEN, "value", "namespace"}
+    assert {name for kind, name in tables if kind == "r"} == {"setting", "grantee", "langmem_migration"}
 
 
 @pytest.mark.parametrize("there", ["", "&partitions=4"])

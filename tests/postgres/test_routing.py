@@ -58,7 +58,7 @@ class Router(PostgresDriver):
 
     def _play(self, wire: Wire[T]) -> T:
         with ExitStack() as stack:
-            connections = [stack.enter_context(place._connection()) for place in self._places]
+            connections = [stack.enter_context(place._pool.connection()) for place in self._places]
             try:
                 commands = next(wire)
                 while True:
@@ -83,7 +83,7 @@ class Router(PostgresDriver):
         for at in every:
             own = [command for command, home in zip(commands, homes, strict=True) if at in home]
             self.sent[at] += sum(command.params is not None for command in own)
-            answers.append(iter(exchange(connections[at], own)))
+            answers.append(iter(exchange(connections[at], own, deadline=self.server.answer_deadline)))
         return [[next(answers[at]) for at in home][0] for home in homes]
 
     def close(self) -> None:
