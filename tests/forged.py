@@ -22,7 +22,8 @@ def reseal(connection: sqlite3.Connection) -> None:
         for table, column in (("word", "body"), ("namespace", "name")):
             for row in connection.execute(f"SELECT thread, number, {column} FROM {table}").fetchall():
                 connection.execute(f"UPDATE {table} SET crc = ? WHERE thread = ? AND number = ?", (checks.check_of(*row), *row[:2]))
-        for row in connection.execute(f"SELECT thread, namespace, {CHECKPOINT_COLUMNS} FROM checkpoint").fetchall():
+        columns = CHECKPOINT_COLUMNS.replace(":thread", "checkpoint.thread")
+        for row in connection.execute(f"SELECT thread, namespace, {columns} FROM checkpoint").fetchall():
             where = "thread = ? AND namespace = ? AND id = ?"
             connection.execute(f"UPDATE checkpoint SET crc = ? WHERE {where}", (checks.check_of(*row[:-1]), *row[:3]))
         for row in connection.execute(f"SELECT thread, {WRITE_COLUMNS} FROM pending_write").fetchall():
