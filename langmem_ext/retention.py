@@ -164,7 +164,10 @@ class Keeper:
         # Threads that were found lately and not looked at yet, and where the next are looked for: finding them costs a look at all.
         self._expired: deque[Candidate] = deque()
         self._pressed: deque[Candidate] = deque()
-        self._reached = Position()
+        # A round goes through the threads that were there when it began: those that are written meanwhile would come again and again. What
+        # is thin stays so until it is written, and is then behind all others: the next round goes on where the last one stopped.
+        self._until: Cutoff | None = None
+        self._thinned = self._dropped = Position()
         self._how = "thin"
         self._fruitful = False
 
@@ -225,27 +228,33 @@ class Keeper:
                     return True
         limit = self._retention.max_bytes
         if limit is None or (yield from self._log.driver.used_bytes(limit, now, wholly=False)) <= limit:
-            self._how, self._reached = "thin", Position()
+            self._how, self._until, self._dropped = "thin", None, Position()
             self._pressed.clear()
             return False
-        return (yield from self._relieve(thread_id))
+        return (yield from self._relieve(thread_id, now))
 
-    def _relieve(self, thread_id: str) -> Generator[tuple[Operation[Any], bool], Any, bool]:
+    def _relieve(self, thread_id: str, now: int) -> Generator[tuple[Operation[Any], bool], Any, bool]:
         """Forget something of the next thread in turn: first old checkpoints of each, then each but the one that is being written."""
+        if self._until is None:
+            self._until = Cutoff.at(now + 1)
         if not self._pressed:
-            self._pressed.extend((yield ops.next_threads(self._reached, PAGE, self._around), False))
+            reached = self._thinned if self._how == "thin" else self._dropped
+            self._pressed.extend((yield ops.next_threads(reached, PAGE, self._around, before=self._until), False))
         if not self._pressed:
-            ended, self._how, self._reached = self._how, "drop" if self._how == "thin" else "thin", Position()
+            ended, self._how = self._how, "drop" if self._how == "thin" else "thin"
+            self._until, self._dropped = None, Position()
             # After a round that found nothing, all that is left waits: there is time.
             fruitful, self._fruitful = self._fruitful, ended == "thin" and self._fruitful
             return ended == "thin" or fruitful
-        self._reached = self._pressed[-1].at
         for candidate in _first(self._pressed, FEW):
             pruned = Pruned()
             if self._how == "thin":
+                self._thinned = candidate.at
                 pruned, _ = yield ops.thin(candidate.key, 1, 0, self._around), True
-            elif candidate.key.id != thread_id:
-                pruned = yield ops.expire(candidate, self._around, before=Cutoff.at(candidate.at.updated_at + 1)), True
+            else:
+                self._dropped = candidate.at
+                if candidate.key.id != thread_id:
+                    pruned = yield ops.expire(candidate, self._around, before=Cutoff.at(candidate.at.updated_at + 1)), True
             if pruned.checkpoints or pruned.threads:
                 self._fruitful = True
                 break

@@ -195,6 +195,8 @@ def test_several_who_write_and_forget_at_once_keep_the_size_together(database: D
     DeltaSaver.open(url).close()
     with ThreadPoolExecutor(3) as pool:
         list(pool.map(work, ("a", "b", "c")))
+    with DeltaSaver.open(url) as saver:
+        assert limit / 2 < used_bytes(saver) < 2 * limit
     with DeltaSaver.open(url, retention=Retention(max_bytes=limit)) as saver:
         saver.sweep()
         used = used_bytes(saver)

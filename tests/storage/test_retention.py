@@ -199,6 +199,21 @@ def test_too_large_a_database_loses_old_checkpoints_first_and_then_the_oldest_th
         assert_sound(saver)
 
 
+def test_a_thread_that_is_written_on_and_on_does_not_keep_the_others_alive(path: str, clock: Clock) -> None:
+    limit = 150_000
+    with DeltaSaver.open(path, synchronous="normal", retention=Retention(max_bytes=limit)) as saver:
+        for number in range(20):
+            clock.now += 1000
+            put(saver, f"{number:02}", files=files(f"{number}", 9000))
+        for number in range(3 * STEP):
+            clock.now += 1000
+            put(saver, "busy", f"{number}")
+        left = threads(saver)
+        assert left == [f"{number:02}" for number in range(21 - len(left), 20)] + ["busy"]
+        assert 2 < len(left) < 20
+        assert used_bytes(saver, clock) <= limit + 10_000
+
+
 DAMAGES = (
     "UPDATE checkpoint SET body = x'ff' WHERE thread = 1 AND id = (SELECT max(id) FROM checkpoint WHERE thread = 1)",
     "UPDATE pending_write SET body = x'ff'",
