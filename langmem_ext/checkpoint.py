@@ -26,7 +26,7 @@ from langmem_ext.codec import MessageCodec, codec_of
 from langmem_ext.errors import HeadConflict, ThreadNotFound
 from langmem_ext.forgetting import ForgettingSaver
 from langmem_ext.labels import EXPECTED_HEAD
-from langmem_ext.log import MessageLog, owner_key, thread_key
+from langmem_ext.log import MessageLog, owner_key, require_storable, thread_key
 from langmem_ext.opening import Done, Opening, SaverOptions
 from langmem_ext.packing import (
     config_of,
@@ -354,6 +354,7 @@ class DeltaSaver(ForgettingSaver):
     def _key_to_read(self, config: RunnableConfig) -> ThreadKey | None:
         """The thread that the config names; None where the saver is bound to another owner than the config."""
         configurable = config.get("configurable") or {}
+        require_storable(configurable.get("checkpoint_ns"), "checkpoint_ns")
         asked = owner_key(configurable.get("owner"))
         key = ThreadKey(thread_key(configurable.get("thread_id")), self.owner or asked)
         return key if asked is None or key.owner == asked else None

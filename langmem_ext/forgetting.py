@@ -13,7 +13,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 
 from langmem_ext.codec import MessageCodec
 from langmem_ext.errors import InvalidInput
-from langmem_ext.log import MessageLog, thread_key
+from langmem_ext.log import MessageLog, require_storable, thread_key
 from langmem_ext.meaning import CheckpointMeaning
 from langmem_ext.retention import Keeper, Retention, Steps, arun_steps, checked_now, run_steps
 from langmem_ext.storage import forget_ops
@@ -82,6 +82,8 @@ class ForgettingSaver(BaseCheckpointSaver[Any]):
         if isinstance(run_ids, str):
             raise InvalidInput("delete_for_runs takes a list of run ids, not one text: pass [run_id]")
         runs = list(dict.fromkeys(str(run_id) for run_id in run_ids))
+        for run in runs:
+            require_storable(run, "a run id")
         return forget_ops.delete_runs(runs, self.owner, meaning=CheckpointMeaning(self.codec), indexes=self.log.indexes)
 
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:

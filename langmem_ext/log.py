@@ -259,6 +259,18 @@ def owner_key(owner: object) -> str | None:
     return str(owner)
 
 
+def require_storable(text: object, what: str) -> None:
+    """See that a text can be looked for and stored, in any database; what is empty, or no text, is somebody else's affair.
+
+    Raises:
+        InvalidInput: It holds a character that no text column takes.
+    """
+    if text and isinstance(text, str) and not _is_name(text):
+        raise InvalidInput(
+            f"{what} holds a zero character or half of a surrogate pair, which no text column takes: use printable characters"
+        )
+
+
 def bound_owner(source: object, owner: object) -> str | None:
     """The owner that a view of a log is bound to: that of the saver that it is made on, which it cannot change, or its own.
 

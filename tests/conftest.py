@@ -14,6 +14,8 @@ from hypothesis import HealthCheck, Phase, settings
 from postgres.server import SHARED, Database
 from savers import BACKENDS, MODES, Backend, Mode
 
+from langmem_ext import DeltaSaver
+
 SOAK = os.environ.get("LANGMEM_EXT_SOAK") == "1"
 
 # Shrinking a program of forty graph runs takes minutes: ask for it when a failure is to be understood.
@@ -29,6 +31,25 @@ settings.load_profile("soak" if SOAK else "default")
 def backend(request: pytest.FixtureRequest) -> Backend:
     """Each kind of database that the subject runs on."""
     return cast(Backend, request.param)
+
+
+@pytest.fixture(params=[backend for backend in BACKENDS if backend.survives_close], ids=lambda backend: backend.name, scope="session")
+def durable(request: pytest.FixtureRequest) -> Backend:
+    """Each kind of database that outlives its connections."""
+    return cast(Backend, request.param)
+
+
+@pytest.fixture
+def url(durable: Backend, tmp_path: Path) -> str:
+    """A database of the test's own, which may be opened again and again: of each kind that outlives its connections."""
+    return durable.new_url(tmp_path)
+
+
+@pytest.fixture
+def embedded() -> Iterator[DeltaSaver]:
+    """A saver on SQLite, for promises that are about SQLite alone."""
+    with DeltaSaver.open(":memory:") as saver:
+        yield saver
 
 
 @pytest.fixture(params=MODES, scope="session")

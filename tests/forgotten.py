@@ -10,9 +10,9 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.checkpoint.memory import InMemorySaver
 
-from langmem_ext import DeltaSaver, examine
+from langmem_ext import DeltaSaver, MessageLog, examine
 from langmem_ext.storage.dialect import ROW_THREAD
-from langmem_ext.storage.effects import Rows, fetch, operation
+from langmem_ext.storage.effects import Op, Rows, execute, fetch, operation
 
 COUNTERS = "counters_since_delta_snapshot"
 
@@ -124,3 +124,15 @@ def assert_clean(saver: DeltaSaver) -> None:
     assert [finding for finding in findings if finding.severity != "note" or finding.kind == "unused"] == []
     assert list(rows(saver, UNUSED_WORDS)) == []
     assert list(rows(saver, UNUSED_NAMESPACES)) == []
+
+
+def change(url: str, statement: str, **params: Any) -> None:
+    """Change a database by hand, as somebody else's program would."""
+    log = MessageLog.open(url)
+    log.run(_changed(statement, params), write=True)
+    log.close()
+
+
+@operation
+def _changed(statement: str, params: Mapping[str, Any]) -> Op[None]:
+    yield from execute(statement, **params)

@@ -80,6 +80,9 @@ OWNER_VALUE: Final = "[:owner]"
 FOR_UPDATE: Final = "[for update]"
 """At the end of a SELECT: nobody else writes to the thread until the operation has ended."""
 
+HELD_ID: Final = "[held id]"
+"""Behind SELECT: nobody else holds the id `:id`, of which there is no thread to be held, until the operation has ended."""
+
 LOST_THREAD: Final = "[lost thread]"
 """The number of the thread `:id` that is made for rows of the number `:thread`, which have lost theirs."""
 
@@ -211,6 +214,7 @@ SQLITE: Final = Dialect(
         "numbered": "id = :id",
         ":owner": ":owner",
         "for update": "",
+        "held id": "1",
         "lost thread": ":thread",
         "last thread": "2147483647",
         "up to": "(thread, namespace, checkpoint) <= (:thread, :namespace, :checkpoint)",
@@ -320,6 +324,7 @@ def postgres(schema: str = DEFAULT_SCHEMA, *, partitioned: bool = False) -> Dial
         "numbered": "number = :id_number",
         ":owner": "coalesce(:owner, (SELECT owner FROM grantee WHERE role = current_user))",
         "for update": "FOR UPDATE",
+        "held id": "1 FROM pg_advisory_xact_lock(:id_number)",
         "lost thread": ":id_number",
         "last thread": "9223372036854775807",
         "up to": "thread = :thread AND (namespace, checkpoint) <= (:namespace, :checkpoint)",

@@ -87,8 +87,11 @@ def find_number(key: ThreadKey, *, lock: bool = False) -> Op[int | None]:
 
 
 def hold_thread(key: ThreadKey, indexes: Indexes) -> Op[None]:
-    """See that nobody else writes to a thread until the operation has ended, if there is one: for what reads before it writes."""
-    yield from fetch(sql.LOCK_THREAD, None if indexes.row_of(key.id) is None else ((1,),), id=key.id)
+    """See that until the operation has ended nobody else holds a thread, or writes to it if it is there: for what reads, then writes."""
+    rows = yield from fetch(sql.LOCK_THREAD, None if indexes.row_of(key.id) is None else ((1,),), id=key.id)
+    if not rows:
+        yield from fetch(sql.HOLD_ID, id=key.id)
+        yield from fetch(sql.LOCK_THREAD, id=key.id)  # who held it may have made it
 
 
 def ensure_thread(key: ThreadKey, *, now: int, indexes: Indexes) -> Op[ThreadRow]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 from langgraph.checkpoint.base import empty_checkpoint
 from savers import Backend, open_saver
 
-from langmem_ext import ThreadChatMessageHistory, Threads
+from langmem_ext import InvalidInput, ThreadChatMessageHistory, Threads
 
 ZEROS: dict[str, list[BaseMessage]] = {
     "a text": [HumanMessage("zero \0 inside", id="h")],
@@ -43,6 +44,46 @@ def test_metadata_of_any_characters_is_found_by_each_of_its_scalars(backend: Bac
         assert len(list(saver.list(config, filter={name: METADATA[name]}))) == 1
         assert list(saver.list(config, filter={name: "another"})) == []
         assert list(saver.list(config, filter={name: "zero \0"})) == []
+
+
+def configured(namespace: str) -> dict[str, Any]:
+    return {"configurable": {"thread_id": "t", "checkpoint_ns": namespace}}
+
+
+USES: dict[str, Callable[[Any, str], object]] = {
+    "put": lambda saver, bad: saver.put(configured(bad), empty_checkpoint(), {}, {}),
+    "put_writes": lambda saver, bad: saver.put_writes(
+        {"configurable": {**configured(bad)["configurable"], "checkpoint_id": "c"}}, [("channel", 1)], "task"
+    ),
+    "get": lambda saver, bad: saver.get_tuple(configured(bad)),
+    "list": lambda saver, bad: list(saver.list(configured(bad))),
+    "a thread": lambda saver, bad: saver.get_tuple({"configurable": {"thread_id": bad, "checkpoint_ns": ""}}),
+    "a copy": lambda saver, bad: saver.copy_thread("t", bad),
+    "a run": lambda saver, bad: saver.delete_for_runs([bad]),
+}
+
+
+@pytest.mark.parametrize("bad", ["zero \0", "half \ud83d"], ids=ascii)
+@pytest.mark.parametrize("use", USES)
+def test_a_name_that_no_database_takes_is_refused_before_it_is_asked(backend: Backend, tmp_path: Path, use: str, bad: str) -> None:
+    with open_saver(backend.new_url(tmp_path)) as saver:
+        saver.put(configured(""), empty_checkpoint(), {}, {})
+        with pytest.raises(InvalidInput, match="no text column takes"):
+            USES[use](saver, bad)
+        assert len(list(saver.list(None))) == 1
+
+
+def test_a_channel_with_a_zero_in_its_name_reads_back(backend: Backend, tmp_path: Path) -> None:
+    name = "zero \0"
+    with open_saver(backend.new_url(tmp_path)) as saver:
+        values = {name: [HumanMessage("hello", id="h")], "k": {"a": 1}}
+        checkpoint = empty_checkpoint() | {"channel_values": values, "channel_versions": dict.fromkeys(values, 1)}
+        config = saver.put(configured(""), checkpoint, {"step": 1}, dict.fromkeys(values, 1))
+        saver.put_writes(config, [(name, 1)], "task", name)
+        saver.log.indexes.forget()
+        found = saver.get_tuple(configured(""))
+    assert found.checkpoint["channel_values"] == values
+    assert found.pending_writes == [("task", name, 1)]
 
 
 def test_what_a_thread_waits_for_is_shown_without_zeros(backend: Backend, tmp_path: Path) -> None:

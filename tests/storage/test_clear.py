@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import io
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from langchain_core.messages import HumanMessage
+from savers import Backend
 
 from graphs.support import make_graph
 from langmem_ext import DeltaSaver, InvalidInput, Retention, ThreadChatMessageHistory, ThreadNotFound, Threads, converse, examine
@@ -15,8 +18,9 @@ from langmem_ext.storage.effects import fetch, operation
 
 
 @pytest.fixture
-def saver() -> DeltaSaver:
-    return DeltaSaver.open(":memory:", retention=Retention(keep_last=1))
+def saver(backend: Backend, tmp_path: Path) -> Iterator[DeltaSaver]:
+    with DeltaSaver.open(backend.new_url(tmp_path), retention=Retention(keep_last=1)) as saver:
+        yield saver
 
 
 def say(saver: DeltaSaver, *texts: str, thread: str = "t") -> None:
@@ -33,7 +37,7 @@ def view(saver: DeltaSaver, thread: str = "t") -> list[str]:
 
 
 def stored(saver: DeltaSaver) -> list[str]:
-    return [text for (text,) in saver.log.run(operation(fetch)("SELECT text FROM item ORDER BY key"), write=False)]
+    return [text for (text,) in saver.log.run(operation(fetch)("SELECT text FROM item ORDER BY [key]"), write=False)]
 
 
 def test_what_was_said_is_set_aside_and_outlives_pruning_to_one_checkpoint(saver: DeltaSaver) -> None:
@@ -52,7 +56,8 @@ def test_what_was_said_is_set_aside_and_outlives_pruning_to_one_checkpoint(saver
     assert Threads(saver).get("t").title == "one"
 
 
-def test_what_was_set_aside_is_still_found(saver: DeltaSaver) -> None:
+def test_what_was_set_aside_is_still_found(embedded: DeltaSaver) -> None:
+    saver = embedded
     say(saver, "a lamp", "a chair")
     Threads(saver).enable_search()
     Threads(saver).clear("t")
@@ -64,7 +69,8 @@ def test_what_was_set_aside_is_still_found(saver: DeltaSaver) -> None:
     assert examine(saver).ok
 
 
-def test_what_was_last_when_it_was_set_aside_is_found_in_an_index_made_anew(saver: DeltaSaver) -> None:
+def test_what_was_last_when_it_was_set_aside_is_found_in_an_index_made_anew(embedded: DeltaSaver) -> None:
+    saver = embedded
     say(saver, "a lamp", "a chair")
     threads = Threads(saver)
     threads.enable_search()

@@ -4,16 +4,15 @@ turn refers to is sent twice."""
 from __future__ import annotations
 
 import logging
-import sqlite3
+import threading
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from pathlib import Path
 from typing import Annotated, Any
 
 import pytest
-from forgotten import assert_sound
+from forgotten import assert_sound, change, rows
 from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, SystemMessage, ToolMessage
 from langchain_core.tools import tool as langchain_tool
 from langgraph.channels.delta import DeltaChannel
@@ -61,13 +60,8 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> str:
-    return str(tmp_path / "a.db")
-
-
-@pytest.fixture
-def log(path: str) -> Iterator[MessageLog]:
-    with closing(MessageLog.open(path, synchronous="normal")) as log:
+def log(url: str) -> Iterator[MessageLog]:
+    with closing(MessageLog.open(url, synchronous="normal")) as log:
         yield log
 
 
@@ -284,10 +278,35 @@ async def test_a_turn_over_the_limit_can_be_an_error(log: MessageLog, calls: Cal
     await calls.call(again, "say", "third")
 
 
+def test_of_two_that_begin_a_thread_together_the_limit_holds_one_off(url: str) -> None:
+    with closing(MessageLog.open(url)) as one, closing(MessageLog.open(url)) as other:
+        for _ in range(5):
+            first = Threads(one, max_turns=1, on_limit="error").begin("chat")
+            second = Continuation(Threads(other, max_turns=1, on_limit="error").begin("chat")._reader, first.id, "chat")
+            together, ends = threading.Barrier(2), list[bool]()
+
+            def say(thread: Continuation, together: threading.Barrier = together, ends: list[bool] = ends) -> None:
+                together.wait()
+                try:
+                    thread.say("hello")
+                except TurnLimitReached:
+                    ends.append(False)
+                else:
+                    ends.append(True)
+
+            callers = [threading.Thread(target=say, args=(thread,)) for thread in (first, second)]
+            for caller in callers:
+                caller.start()
+            for caller in callers:
+                caller.join()
+            assert sorted(ends) == [False, True]
+            assert len(first.turns()) == 1
+
+
 # -- files -------------------------------------------------------------------------------------------------------------------------------
 
 
-async def test_a_content_is_stored_once_in_a_thread_whichever_tool_sends_it(log: MessageLog, path: str, calls: Calls) -> None:
+async def test_a_content_is_stored_once_in_a_thread_whichever_tool_sends_it(log: MessageLog, calls: Calls) -> None:
     long = "".join(f"line {number}\n" for number in range(5000))
     threads = Threads(log)
     chat = threads.begin("chat")
@@ -298,8 +317,7 @@ async def test_a_content_is_stored_once_in_a_thread_whichever_tool_sends_it(log:
     assert [file.path for file in plan.known] == ["b.py"]
     assert [file.path for file in plan.named] == ["c.py"]
     await calls.call(debug, "say", "and these", files=[TurnFile("b.py", long), TurnFile("a.py", "changed"), "c.py"])
-    with closing(sqlite3.connect(path)) as connection:
-        [(kept,)] = connection.execute("SELECT count(*) FROM item WHERE instr(text, 'line 4321')").fetchall()
+    [(kept,)] = await log.driver.acall(lambda: rows(DeltaSaver(log), "SELECT count(*) FROM item WHERE text LIKE '%line 4321%'"))
     assert kept == 1
     digests = {name: TurnFile(name, content).sha256 for name, content in (("b.py", long), ("a.py", "changed"))}
     assert await calls.call(debug, "files") == [
@@ -334,24 +352,23 @@ def test_a_content_that_was_taken_out_is_sent_again(log: MessageLog) -> None:
 
 DAMAGES = (
     "UPDATE item SET text = 'question 1, changed' WHERE text = 'question 0'",
-    "UPDATE checkpoint SET body = x'ff'",
+    "UPDATE checkpoint SET body = :broken",
     "UPDATE thread SET next_item = -1",
 )
 
 
-def damage(path: str, statement: str) -> str:
+def damage(url: str, statement: str) -> str:
     """A thread, damaged; its id."""
-    with closing(MessageLog.open(path)) as log:
+    with closing(MessageLog.open(url)) as log:
         thread = turned(Threads(log), 2)
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute(statement)
+    change(url, statement, broken=b"\xff")
     return thread.id
 
 
 @pytest.mark.parametrize("statement", DAMAGES)
-async def test_a_damaged_thread_is_an_error(path: str, calls: Calls, statement: str) -> None:
-    damaged = damage(path, statement)
-    with closing(MessageLog.open(path)) as log:
+async def test_a_damaged_thread_is_an_error(url: str, calls: Calls, statement: str) -> None:
+    damaged = damage(url, statement)
+    with closing(MessageLog.open(url)) as log:
         threads = Threads(log)
         with pytest.raises(DamagedRow):
             await calls.call(threads, "turns", damaged)
@@ -361,10 +378,10 @@ async def test_a_damaged_thread_is_an_error(path: str, calls: Calls, statement: 
 
 @pytest.mark.parametrize("statement", DAMAGES)
 async def test_or_it_is_gone_on_with_without_memory_and_said_once(
-    path: str, calls: Calls, statement: str, caplog: pytest.LogCaptureFixture
+    url: str, calls: Calls, statement: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    damaged = damage(path, statement)
-    with closing(MessageLog.open(path)) as log, caplog.at_level(logging.WARNING):
+    damaged = damage(url, statement)
+    with closing(MessageLog.open(url)) as log, caplog.at_level(logging.WARNING):
         threads = Threads(log, on_damage="skip")
         assert await calls.call(threads, "turns", damaged) == []
         thread = await calls.call(threads, "continue_", damaged, tool="debug")
@@ -383,16 +400,15 @@ async def test_or_it_is_gone_on_with_without_memory_and_said_once(
 
 @pytest.mark.parametrize("damaged", ["replace(text, 'content', 'CONTENT')", "CAST(x'ff' AS TEXT)"])
 async def test_a_damaged_content_of_a_file_takes_nothing_but_itself_from_what_is_shown(
-    path: str, calls: Calls, caplog: pytest.LogCaptureFixture, damaged: str
+    url: str, calls: Calls, caplog: pytest.LogCaptureFixture, damaged: str
 ) -> None:
-    with closing(MessageLog.open(path)) as log:
+    with closing(MessageLog.open(url)) as log:
         chat = Threads(log).begin("chat")
         for name in ("a", "b"):
             chat.say(f"look at {name}", files=[TurnFile(f"{name}.py", f"content of {name}")])
         chat.say("and again", files=[TurnFile("a.py", "content of a"), TurnFile("b.py", "content of b")])
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute(f"UPDATE item SET text = {damaged} WHERE instr(text, 'look at a')")
-    with closing(MessageLog.open(path)) as log, caplog.at_level(logging.WARNING):
+    change(url, f"UPDATE item SET text = {damaged} WHERE text LIKE '%look at a%'")
+    with closing(MessageLog.open(url)) as log, caplog.at_level(logging.WARNING):
         [shown] = await calls.call(Threads(log, on_damage="skip", max_turns=1).continue_(chat.id, tool="debug"), "history")
         with pytest.raises(DamagedRow):
             await calls.call(Threads(log, max_turns=1).continue_(chat.id, tool="debug"), "history")
@@ -430,11 +446,11 @@ class DeltaState(TypedDict):
     messages: Annotated[list[Any], DeltaChannel(_messages_delta_reducer, snapshot_frequency=10)]
 
 
-def test_usage_is_counted_where_only_the_graph_can_read_the_turns(path: str) -> None:
+def test_usage_is_counted_where_only_the_graph_can_read_the_turns(url: str) -> None:
     def answer(state: DeltaState) -> dict[str, Any]:
         return {"messages": [AIMessage("one", usage_metadata={"input_tokens": 100, "output_tokens": 20, "total_tokens": 120})]}
 
-    with DeltaSaver.open(path) as saver:
+    with DeltaSaver.open(url) as saver:
         graph: Any = StateGraph(DeltaState).add_node("answer", answer).add_edge(START, "answer").compile(checkpointer=saver)
         graph.invoke({"messages": [HumanMessage("hi")]}, {"configurable": {"thread_id": "t"}})
         found = Threads(saver).usage("t")
@@ -443,8 +459,8 @@ def test_usage_is_counted_where_only_the_graph_can_read_the_turns(path: str) -> 
     assert (found.total.total_tokens, found.elsewhere.total_tokens, found.turns) == (120, 120, ())
 
 
-def test_usage_is_counted_with_a_serializer_of_ones_own(path: str) -> None:
-    with DeltaSaver.open(path, serde=JsonPlusSerializer()) as saver:
+def test_usage_is_counted_with_a_serializer_of_ones_own(url: str) -> None:
+    with DeltaSaver.open(url, serde=JsonPlusSerializer()) as saver:
         threads = Threads(saver)
         thread = threads.begin("chat")
         thread.say("first")

@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command, interrupt
-from savers import MODES, Calls, Mode, SyncAsAsync
+from savers import MODES, Backend, Calls, Mode, SyncAsAsync
 
 from langmem_ext import DeltaSaver, HeadConflict
 
@@ -42,8 +42,8 @@ def said(text: str) -> dict[str, Any]:
 
 
 @pytest.fixture
-def saver(tmp_path: Path) -> Any:
-    with DeltaSaver.from_conn_string(str(tmp_path / "t.db")) as saver:
+def saver(backend: Backend, tmp_path: Path) -> Any:
+    with DeltaSaver.from_conn_string(backend.new_url(tmp_path)) as saver:
         yield saver
 
 

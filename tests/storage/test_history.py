@@ -27,6 +27,7 @@ from langgraph.channels.delta import DeltaChannel
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command, interrupt
+from savers import Backend
 
 from langmem_ext import DeltaSaver, InvalidInput, ThreadChatMessageHistory, Threads
 
@@ -34,8 +35,8 @@ CONFIG: Any = {"configurable": {"thread_id": "t"}}
 
 
 @pytest.fixture
-def saver(tmp_path: Path) -> Iterator[DeltaSaver]:
-    with DeltaSaver.from_conn_string(str(tmp_path / "memory.db")) as saver:
+def saver(backend: Backend, tmp_path: Path) -> Iterator[DeltaSaver]:
+    with DeltaSaver.from_conn_string(backend.new_url(tmp_path)) as saver:
         yield saver
 
 

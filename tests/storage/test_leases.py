@@ -11,13 +11,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from savers import Backend
 
 from langmem_ext import DeltaSaver, ThreadBusy
 
 
-@pytest.fixture(params=["memory", "file"])
-def saver(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[DeltaSaver]:
-    with DeltaSaver(":memory:" if request.param == "memory" else str(tmp_path / "memory.db")) as saver:
+@pytest.fixture
+def saver(backend: Backend, tmp_path: Path) -> Iterator[DeltaSaver]:
+    with DeltaSaver(backend.new_url(tmp_path)) as saver:
         yield saver
 
 

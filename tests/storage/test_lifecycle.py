@@ -5,16 +5,14 @@ from __future__ import annotations
 import asyncio
 import io
 import logging
-import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
-from forgotten import assert_clean, assert_sound
+from forgotten import assert_clean, assert_sound, change
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage
@@ -60,13 +58,8 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> str:
-    return str(tmp_path / "a.db")
-
-
-@pytest.fixture
-def log(path: str) -> Iterator[MessageLog]:
-    with closing(MessageLog.open(path, synchronous="normal")) as log:
+def log(url: str) -> Iterator[MessageLog]:
+    with closing(MessageLog.open(url, synchronous="normal")) as log:
         yield log
 
 
@@ -195,7 +188,10 @@ async def test_a_thread_that_waits_does_not_expire(log: MessageLog, clock: Clock
     assert await calls.call(threads, "prune") == Pruned()
 
 
-async def test_an_expired_thread_can_be_looked_at_and_put_away_until_it_is_deleted(log: MessageLog, clock: Clock, calls: Calls) -> None:
+async def test_an_expired_thread_can_be_looked_at_and_put_away_until_it_is_deleted(
+    embedded: DeltaSaver, clock: Clock, calls: Calls
+) -> None:
+    log = embedded.log
     say(log, "t", "some words", tool="debug")
     threads = Threads(log)
     clock.now += 3 * HOUR
@@ -263,8 +259,8 @@ def test_a_history_makes_an_expired_thread_live_again(log: MessageLog, clock: Cl
     assert Threads(log).get("t").messages == 2
 
 
-def test_a_saver_applies_the_time_of_tool_threads_as_it_writes(path: str, clock: Clock) -> None:
-    with DeltaSaver.open(path, retention=Retention(tool_ttl=HOUR)) as saver:
+def test_a_saver_applies_the_time_of_tool_threads_as_it_writes(url: str, clock: Clock) -> None:
+    with DeltaSaver.open(url, retention=Retention(tool_ttl=HOUR)) as saver:
         say(saver.log, "chat")
         say(saver.log, "tool", tool="debug")
         clock.now += HOUR
@@ -280,14 +276,13 @@ def test_a_saver_applies_the_time_of_tool_threads_as_it_writes(path: str, clock:
 
 
 async def test_a_damaged_thread_keeps_no_other_from_being_swept(
-    path: str, clock: Clock, calls: Calls, caplog: pytest.LogCaptureFixture
+    url: str, clock: Clock, calls: Calls, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with closing(MessageLog.open(path)) as log:
+    with closing(MessageLog.open(url)) as log:
         for thread in ("a", "b", "c"):
             ask(log, thread) if thread == "b" else say(log, thread, tool="debug")
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("UPDATE pending_write SET body = x'ff'")
-    with closing(MessageLog.open(path)) as log, caplog.at_level(logging.WARNING):
+    change(url, "UPDATE pending_write SET body = :body", body=b"\xff")
+    with closing(MessageLog.open(url)) as log, caplog.at_level(logging.WARNING):
         clock.now += 4 * HOUR
         assert (await calls.call(Threads(log), "sweep")).threads == 2
         assert ids(log) == ["b"]

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from langchain_core.messages import HumanMessage
 from langgraph.graph import START, MessagesState, StateGraph
+from savers import Backend
 
 from langmem_ext import DeltaSaver, InvalidInput, ThreadChatMessageHistory, ThreadNotFound
 
@@ -27,8 +29,8 @@ def chat(saver: DeltaSaver, *, child: bool = False) -> Any:
 
 
 @pytest.fixture
-def saver() -> Iterator[DeltaSaver]:
-    with DeltaSaver(":memory:") as saver:
+def saver(backend: Backend, tmp_path: Path) -> Iterator[DeltaSaver]:
+    with DeltaSaver(backend.new_url(tmp_path)) as saver:
         yield saver
 
 

@@ -6,7 +6,6 @@ import asyncio
 import multiprocessing
 import os
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -87,23 +86,20 @@ def assert_all_there(url: str, acknowledged: list[Turn]) -> None:
     saver.close()
 
 
-def test_what_eight_processes_were_told_is_stored_can_be_read(tmp_path: Path) -> None:
-    url = str(tmp_path / "memory.db")
+def test_what_eight_processes_were_told_is_stored_can_be_read(url: str) -> None:
     acknowledged = at_once(8, "alone", url, None, PUTS)
     assert len(acknowledged) == 8 * PUTS
     assert_all_there(url, acknowledged)
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_two_processes_write_one_thread_at_once_and_lose_and_mix_nothing(way: str, tmp_path: Path) -> None:
-    url = str(tmp_path / "memory.db")
+def test_two_processes_write_one_thread_at_once_and_lose_and_mix_nothing(way: str, url: str) -> None:
     acknowledged = at_once(2, way, url, "shared", SHARED_PUTS)
     assert len(acknowledged) == {"alone": 2, "by threads": 8, "by tasks": 20}[way] * SHARED_PUTS
     assert_all_there(url, acknowledged)
 
 
-def test_two_event_loops_and_threads_write_one_thread_through_one_saver(tmp_path: Path) -> None:
-    url = str(tmp_path / "memory.db")
+def test_two_event_loops_and_threads_write_one_thread_through_one_saver(url: str) -> None:
     saver = open_saver(url)
     with ThreadPoolExecutor(3) as pool:
         ways = (by_tasks, by_tasks, by_threads)

@@ -6,10 +6,12 @@ import enum
 import logging
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import ormsgpack
 import pytest
+from forgotten import rows
 from langchain_core.messages import HumanMessage
 from langchain_core.runnables import RunnableLambda
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
@@ -17,11 +19,12 @@ from langgraph.checkpoint.serde.jsonplus import EXT_CONSTRUCTOR_KW_ARGS, EXT_CON
 from langgraph.graph import START, StateGraph
 from pydantic import BaseModel, SecretStr
 from pydantic_settings import BaseSettings
+from savers import Backend
 from typing_extensions import TypedDict
 
 from langmem_ext import DamagedRow, DataSerializer, DeltaSaver, MessageLog
 from langmem_ext.storage.checks import check_of
-from langmem_ext.storage.effects import Op, fetch, operation
+from langmem_ext.storage.effects import Op, execute, fetch, operation
 
 CONFIG: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
 
@@ -66,8 +69,8 @@ def through(saver: DeltaSaver, thing: Any) -> Any:
 
 
 @pytest.mark.parametrize("thing", [Order(number=7), Address("Main"), Point(1, 2), Colour.RED, [Order(number=1)], {"a": (Point(1, 2),)}])
-def test_data_types_come_back_without_being_listed(thing: Any) -> None:
-    with DeltaSaver(":memory:") as saver:
+def test_data_types_come_back_without_being_listed(backend: Backend, tmp_path: Path, thing: Any) -> None:
+    with DeltaSaver(backend.new_url(tmp_path)) as saver:
         back = through(saver, thing)
         assert back == (thing if not isinstance(thing, dict) else {"a": [Point(1, 2)]})
         assert type(back) is type(thing)
@@ -115,8 +118,8 @@ def test_a_forged_row_comes_back_as_inert_data_with_a_warning(name: str, caplog:
     assert not caplog.records or "To allow it" in caplog.text
 
 
-def test_a_forged_row_in_the_database_is_inert_too() -> None:
-    with DeltaSaver(":memory:") as saver:
+def test_a_forged_row_in_the_database_is_inert_too(backend: Backend, tmp_path: Path) -> None:
+    with DeltaSaver(backend.new_url(tmp_path)) as saver:
         through(saver, "x" * 100)
         saver.log.run(_overwrite_values(FORGED["a function"]), write=True)
         saver.log.indexes.forget()
@@ -127,7 +130,8 @@ def test_a_forged_row_in_the_database_is_inert_too() -> None:
 
 @operation
 def _overwrite_values(body: bytes) -> Op[None]:
-    yield from fetch("UPDATE value SET body = :body, crc = :crc", body=body, crc=check_of(1, 0, body))
+    [(thread,)] = yield from fetch("SELECT number FROM thread")
+    yield from execute("UPDATE value SET body = :body, crc = :crc", body=body, crc=check_of(thread, 0, body))
 
 
 def test_strict_restores_only_what_is_listed(caplog: pytest.LogCaptureFixture) -> None:
@@ -165,20 +169,23 @@ class _Reverse:
         return ciphertext[::-1]
 
 
-def test_with_an_encrypting_serializer_no_text_is_readable_in_the_file(tmp_path: Any) -> None:
-    path = tmp_path / "memory.db"
+def test_with_an_encrypting_serializer_no_text_is_readable_in_the_database(url: str) -> None:
     serde = EncryptedSerializer(_Reverse())
-    with DeltaSaver(str(path), serde=serde) as saver:
+    with DeltaSaver(url, serde=serde) as saver:
         saver.put(CONFIG, _checkpoint([HumanMessage("a very secret message")]), {"source": "loop", "step": 1}, {"messages": "1"})
         saver.put_writes(_at(), [("messages", HumanMessage("another secret message"))], "task")
-    with DeltaSaver(str(path), serde=serde) as saver:
+    with DeltaSaver(url, serde=serde) as saver:
         found = saver.get_tuple(CONFIG)
         assert found is not None
         assert found.checkpoint["channel_values"]["messages"][0].content == "a very secret message"
         assert found.pending_writes is not None
         assert found.pending_writes[0][2].content == "another secret message"
-    assert b"secret" not in path.read_bytes()
-    with DeltaSaver(str(path)) as plain, pytest.raises(DamagedRow):
+        for table in ("thread", "item", "value", "checkpoint", "pending_write", "word"):
+            stored = [row.encode() if isinstance(row, str) else row for rows in rows(saver, f"SELECT * FROM {table}") for row in rows]
+            assert b"secret" not in b" ".join(value for value in stored if isinstance(value, bytes))
+    if "://" not in url:
+        assert b"secret" not in Path(url).read_bytes()
+    with DeltaSaver(url) as plain, pytest.raises(DamagedRow):
         plain.get_tuple(CONFIG)
 
 

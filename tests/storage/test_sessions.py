@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import multiprocessing
-import sqlite3
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
 import pytest
-from forgotten import assert_sound
+from forgotten import assert_sound, rows
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langgraph.graph import START, MessagesState, StateGraph
 from savers import Backend, Calls, Mode
@@ -38,8 +37,8 @@ CALL = {"name": "look", "args": {}, "id": "c1", "type": "tool_call"}
 
 
 @pytest.fixture
-def saver(tmp_path: Path) -> Any:
-    with DeltaSaver.from_conn_string(str(tmp_path / "memory.db")) as saver:
+def saver(url: str) -> Any:
+    with DeltaSaver.from_conn_string(url) as saver:
         yield saver
 
 
@@ -133,8 +132,7 @@ def test_what_changes_nothing_makes_no_checkpoint_and_no_session(session: Sessio
         session.clear()
 
     idle()
-    with closing(sqlite3.connect(saver.log.driver.path)) as connection:  # type: ignore[attr-defined]
-        assert connection.execute("SELECT count(*) FROM thread").fetchone() == (0,)
+    assert rows(saver, "SELECT count(*) FROM thread") == [(0,)]
     session.append(said("hi"))
     session.clear()
     before = checkpoints(saver)
@@ -161,8 +159,7 @@ def test_a_write_follows_the_newest_checkpoint_and_differs_in_its_channel_alone(
 
 def test_the_threads_row_shows_what_is_waited_for(session: SessionHandle, saver: DeltaSaver) -> None:
     def shown() -> Any:
-        with closing(sqlite3.connect(saver.log.driver.path)) as connection:  # type: ignore[attr-defined]
-            return connection.execute("SELECT waiting_for, head_messages FROM thread").fetchone()
+        return rows(saver, "SELECT waiting_for, head_messages FROM thread")[0]
 
     session.append(said("hi"))
     session.set_waiting("order_id")
@@ -196,9 +193,8 @@ def test_it_is_the_threads_own_history(session: SessionHandle, saver: DeltaSaver
 def test_a_message_without_a_time_has_the_one_at_which_it_was_stored(session: SessionHandle, saver: DeltaSaver) -> None:
     ThreadChatMessageHistory("s", saver).add_messages([HumanMessage("hi")])
     session.append(said("told"))
-    with closing(sqlite3.connect(saver.log.driver.path)) as connection:  # type: ignore[attr-defined]
-        [stored] = connection.execute("SELECT replace(min(created_at), ' ', 'T') || '+00:00' FROM conversation").fetchone()
-    assert [message.timestamp for message in session.history()] == [stored, THEN]
+    [(stored,)] = rows(saver, "SELECT min(1000 * (thread.epoch + item.seconds)) FROM thread JOIN item ON [item of thread]")
+    assert [message.timestamp for message in session.history()] == [datetime.fromtimestamp(stored / 1000, UTC).isoformat(), THEN]
     assert session.history() == session.history()
 
 
@@ -218,8 +214,7 @@ def test_pruning_narrows_the_view_and_keeps_the_log(session: SessionHandle, save
     assert texts(session) == ["11", "12", "13"]
     earlier = [len(found.checkpoint["channel_values"]["messages"]) for found in saver.list(CONFIG)]
     assert earlier[:3] == [3, 10, 14]
-    with closing(sqlite3.connect(saver.log.driver.path)) as connection:  # type: ignore[attr-defined]
-        kept = [text for (text,) in connection.execute("SELECT text FROM conversation WHERE thread_id = 's' ORDER BY number")]
+    kept = [text for (text,) in rows(saver, "SELECT text FROM conversation WHERE thread_id = 's' ORDER BY number")]
     assert kept == [str(number) for number in range(14)]
     session.prune(0)
     assert texts(session) == []
@@ -438,9 +433,8 @@ async def test_tasks_of_an_event_loop_lose_nothing(saver: DeltaSaver) -> None:
     assert_all_are_there(session, writers)
 
 
-def test_handles_in_many_processes_lose_nothing(saver: DeltaSaver) -> None:
+def test_handles_in_many_processes_lose_nothing(saver: DeltaSaver, url: str) -> None:
     writers = [f"p{number}" for number in range(3)]
-    url = saver.log.driver.path  # type: ignore[attr-defined]
     context = multiprocessing.get_context("spawn")
     processes = [context.Process(target=write_in_a_process, args=(url, writer)) for writer in writers]
     for process in processes:

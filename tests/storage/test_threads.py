@@ -42,8 +42,8 @@ EARLY = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
 @pytest.fixture
-def saver(tmp_path: Path) -> Iterator[DeltaSaver]:
-    with DeltaSaver.open(str(tmp_path / "a.db"), synchronous="normal") as saver:
+def saver(url: str) -> Iterator[DeltaSaver]:
+    with DeltaSaver.open(url, synchronous="normal") as saver:
         yield saver
 
 
@@ -170,7 +170,7 @@ def test_a_prompt_that_a_graph_marks_is_in_no_column_unmarked(saver: DeltaSaver)
 
 
 @pytest.mark.parametrize("anew", [False, True], ids=["warm", "cold"])
-def test_a_prompt_that_is_marked_late_leaves_nothing_in_the_title(tmp_path: Path, anew: bool) -> None:
+def test_a_prompt_that_is_marked_late_leaves_nothing_in_the_title(url: str, anew: bool) -> None:
     def mark(state: MessagesState) -> dict[str, Any]:
         notes = {"langmem_ext": {"sensitive": ["pin"], "spans": [[10, 14]]}}
         return {"messages": [message.model_copy(update={"additional_kwargs": notes}) for message in state["messages"][:1]]}
@@ -180,12 +180,12 @@ def test_a_prompt_that_is_marked_late_leaves_nothing_in_the_title(tmp_path: Path
         builder.add_edge(START, "answer").add_edge("answer", "mark")
         return builder.compile(checkpointer=saver, interrupt_before=["mark"])
 
-    saver = DeltaSaver.open(str(tmp_path / "a.db"))
+    saver = DeltaSaver.open(url)
     graph(saver).invoke({"messages": [HumanMessage("my pin is 1234 ok")]}, config("t"))
     assert Threads(saver).get("t").title == "my pin is 1234 ok"
     if anew:
         saver.close()
-        saver = DeltaSaver.open(str(tmp_path / "a.db"))
+        saver = DeltaSaver.open(url)
     graph(saver).invoke(None, config("t"))
     assert Threads(saver).get("t").title == f"my pin is {HIDDEN} ok"
     # Somebody goes back to where it was not marked yet, and on from there.
@@ -210,7 +210,8 @@ def test_a_graph_that_is_done_at_once_leaves_a_title(saver: DeltaSaver) -> None:
     assert Threads(saver).get("t").title == "put by hand"
 
 
-def test_a_list_reads_threads_rows_and_nothing_else(saver: DeltaSaver, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_list_reads_threads_rows_and_nothing_else(embedded: DeltaSaver, monkeypatch: pytest.MonkeyPatch) -> None:
+    saver = embedded
     for number in range(3):
         say(saver, f"prompt {number}", f"t{number}")
     seen: list[str] = []
@@ -478,7 +479,8 @@ def test_the_tool_of_a_thread_is_that_of_its_newest_turn_that_names_one(saver: D
         "next_item = -1",
     ],
 )
-def test_a_damaged_row_keeps_no_other_from_being_listed_and_the_doctor_names_it(saver: DeltaSaver, damage: str) -> None:
+def test_a_damaged_row_keeps_no_other_from_being_listed_and_the_doctor_names_it(embedded: DeltaSaver, damage: str) -> None:
+    saver = embedded
     say(saver, "one word", "good")
     say(saver, "other words", "bad")
     threads = Threads(saver)

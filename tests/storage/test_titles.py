@@ -11,7 +11,7 @@ import pytest
 from forgotten import assert_sound
 from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
-from savers import Calls, Mode
+from savers import Backend, Calls, Mode
 
 from langmem_ext import DeltaSaver, InvalidInput, ThreadChatMessageHistory, ThreadNotFound, Threads, TitleWriter
 from langmem_ext.messages.annotations import HIDDEN
@@ -39,8 +39,8 @@ def model(*answers: str) -> ScriptedModel:
 
 
 @pytest.fixture
-def saver(tmp_path: Path) -> Iterator[DeltaSaver]:
-    with DeltaSaver.open(str(tmp_path / "a.db"), synchronous="normal") as saver:
+def saver(backend: Backend, tmp_path: Path) -> Iterator[DeltaSaver]:
+    with DeltaSaver.open(backend.new_url(tmp_path), synchronous="normal") as saver:
         yield saver
 
 

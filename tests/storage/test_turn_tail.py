@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, ChatMessage, HumanMessage, SystemMessage, ToolMessage
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
-from savers import BACKENDS, Backend
 
 from langmem_ext import DeltaSaver, MessageLog, ThreadChatMessageHistory, Threads, TurnFile, TurnLimitReached
 from langmem_ext.files import complete, given_in, told
@@ -90,16 +88,15 @@ def test_the_newest_turns_are_what_reading_everything_gives(
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> str:
+def spoken(url: str) -> str:
     """A thread of many turns, each with a call of a tool."""
-    path = str(tmp_path / "a.db")
-    with closing(MessageLog.open(path, synchronous="normal")) as log:
+    with closing(MessageLog.open(url, synchronous="normal")) as log:
         messages: list[BaseMessage] = [SystemMessage("be kind")]
         for number in range(LONG):
             messages += [HumanMessage(f"question {number}"), call(f"c{number}"), ToolMessage("found", tool_call_id=f"c{number}")]
         messages.append(AIMessage("so it is"))
         ThreadChatMessageHistory("t", log).add_messages(messages)
-    return path
+    return url
 
 
 def read(log: MessageLog) -> int:
@@ -114,16 +111,16 @@ def read(log: MessageLog) -> int:
         (13 + LONG, lambda thread: thread.turns(4)),  # the number of a turn is told by the calls before it
     ],
 )
-def test_no_other_turn_is_read(path: str, most: int, do: Any) -> None:
-    with closing(MessageLog.open(path)) as log:
+def test_no_other_turn_is_read(spoken: str, most: int, do: Any) -> None:
+    with closing(MessageLog.open(spoken)) as log:
         found = do(Threads(log).continue_("t"))
         assert "question 399" in repr(found)
         assert "question 395" not in repr(found)
         assert read(log) <= most + 1
 
 
-def test_with_a_serializer_of_ones_own_all_is_read_and_the_same_is_found(tmp_path: Path) -> None:
-    with DeltaSaver.open(str(tmp_path / "a.db"), serde=JsonPlusSerializer()) as saver:
+def test_with_a_serializer_of_ones_own_all_is_read_and_the_same_is_found(url: str) -> None:
+    with DeltaSaver.open(url, serde=JsonPlusSerializer()) as saver:
         thread = Threads(saver, max_turns=2).begin("chat")
         for number in range(4):
             thread.say(f"question {number}", files=[TurnFile("a.py", "one")])
@@ -132,9 +129,9 @@ def test_with_a_serializer_of_ones_own_all_is_read_and_the_same_is_found(tmp_pat
         assert "one" not in thread.history()[1].text.partition("the same")[0].partition("File")[2]
 
 
-def test_what_is_compressed_is_found(tmp_path: Path) -> None:
+def test_what_is_compressed_is_found(url: str) -> None:
     content = "\n".join(f"line {number}" for number in range(200))
-    with DeltaSaver.open(str(tmp_path / "a.db"), compress=True) as saver:
+    with DeltaSaver.open(url, compress=True) as saver:
         thread = Threads(saver, max_turns=1).begin("chat")
         kwargs = {"langmem_ext": {"note": "the same words again and again, " * 20}}
         message = thread.message("look", files=[TurnFile("a.py", content)])
@@ -164,13 +161,8 @@ def at_once(count: int, do: Any) -> list[Any]:
         return list(pool.map(run, range(count)))
 
 
-SHARED_BY_MANY = [backend for backend in BACKENDS if backend.survives_close]
-
-
-@pytest.mark.parametrize("backend", SHARED_BY_MANY, ids=lambda backend: backend.name)
 @pytest.mark.parametrize("how", ["say", "add"])
-def test_however_many_speak_at_once_there_are_no_more_turns_than_there_may_be(tmp_path: Path, how: str, backend: Backend) -> None:
-    url = backend.new_url(tmp_path)
+def test_however_many_speak_at_once_there_are_no_more_turns_than_there_may_be(url: str, how: str) -> None:
     logs = [MessageLog.open(url, synchronous="normal") for _ in range(4)]
     first = Threads(logs[0]).begin("chat")
     first.say("first")
@@ -187,9 +179,7 @@ def test_however_many_speak_at_once_there_are_no_more_turns_than_there_may_be(tm
         log.close()
 
 
-@pytest.mark.parametrize("backend", SHARED_BY_MANY, ids=lambda backend: backend.name)
-def test_a_content_that_several_send_at_once_is_stored_once(tmp_path: Path, backend: Backend) -> None:
-    url = backend.new_url(tmp_path)
+def test_a_content_that_several_send_at_once_is_stored_once(url: str) -> None:
     logs = [MessageLog.open(url, synchronous="normal") for _ in range(4)]
     first = Threads(logs[0]).begin("chat")
     first.say("hello")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from forgotten import rows
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.graph import START, MessagesState, StateGraph
@@ -21,13 +22,8 @@ Pair = tuple[DeltaSaver, DeltaSaver]
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> str:
-    return str(tmp_path / "memory.db")
-
-
-@pytest.fixture
-def pair(path: str) -> Iterator[Pair]:
-    with DeltaSaver.from_conn_string(path) as one, DeltaSaver.from_conn_string(path) as other:
+def pair(url: str) -> Iterator[Pair]:
+    with DeltaSaver.from_conn_string(url) as one, DeltaSaver.from_conn_string(url) as other:
         yield one, other
 
 
@@ -53,7 +49,7 @@ def values_of(saver: DeltaSaver) -> Any:
     return found.checkpoint["channel_values"]
 
 
-def test_a_text_that_became_one_savers_message_is_not_taken_for_the_others(pair: Pair, path: str) -> None:
+def test_a_text_that_became_one_savers_message_is_not_taken_for_the_others(pair: Pair, url: str) -> None:
     one, other = pair
     put(one, 1, {"__start__": {"messages": [("user", TEXT)]}})
     put(other, 2, {"n": 1}, 1)  # the other has seen the bare text
@@ -62,7 +58,7 @@ def test_a_text_that_became_one_savers_message_is_not_taken_for_the_others(pair:
     expected = [SystemMessage("s", id="s"), AIMessage(TEXT, id="echo")]
     put(other, 5, {"messages": expected}, 1)
     assert values_of(other) == values_of(one) == {"messages": expected}
-    with DeltaSaver.from_conn_string(path) as cold:
+    with DeltaSaver.from_conn_string(url) as cold:
         assert values_of(cold) == {"messages": expected}
 
 
@@ -92,7 +88,7 @@ def test_a_message_is_stored_once_where_another_saver_has_named_one_that_was_equ
     put(other, 6, {"messages": [HumanMessage("yes", id="1"), HumanMessage("yes", id="2")]}, 5)
     for saver in pair:
         assert values_of(saver) == {"messages": [HumanMessage("yes", id="1"), HumanMessage("yes", id="2")]}
-        assert saver.log.driver._connection.execute("SELECT count(*) FROM item").fetchall() == [(2,)]
+        assert rows(saver, "SELECT count(*) FROM item") == [(2,)]
 
 
 def test_a_text_that_came_twice_becomes_one_message_where_another_saver_has_made_one_of_the_first(pair: Pair) -> None:
@@ -106,7 +102,7 @@ def test_a_text_that_came_twice_becomes_one_message_where_another_saver_has_made
     put(other, 6, {"messages": expected}, 5)
     for saver in pair:
         assert values_of(saver) == {"messages": expected}
-        assert saver.log.driver._connection.execute("SELECT count(*) FROM item").fetchall() == [(2,)]
+        assert rows(saver, "SELECT count(*) FROM item") == [(2,)]
 
 
 def test_a_checkpoint_that_is_put_again_is_read_as_it_is_now(pair: Pair) -> None:
@@ -136,8 +132,8 @@ def test_an_added_message_never_takes_the_place_of_one_that_only_looks_like_it(p
     assert [message.content for message in ThreadChatMessageHistory("t", one).messages][5:] == ["b"]
 
 
-def test_a_cleared_history_is_readable_with_every_serializer(path: str) -> None:
-    with DeltaSaver(path, serde=JsonPlusSerializer()) as saver:
+def test_a_cleared_history_is_readable_with_every_serializer(url: str) -> None:
+    with DeltaSaver(url, serde=JsonPlusSerializer()) as saver:
         history = ThreadChatMessageHistory("t", saver)
         history.add_messages([HumanMessage("x")])
         history.clear()
@@ -148,8 +144,8 @@ def test_a_cleared_history_is_readable_with_every_serializer(path: str) -> None:
         assert ThreadChatMessageHistory("u", saver).messages == []
 
 
-def test_a_history_cannot_widen_what_its_saver_may_see(path: str) -> None:
-    with DeltaSaver(path, owner="u1") as saver, pytest.raises(InvalidInput, match="another owner"):
+def test_a_history_cannot_widen_what_its_saver_may_see(url: str) -> None:
+    with DeltaSaver(url, owner="u1") as saver, pytest.raises(InvalidInput, match="another owner"):
         ThreadChatMessageHistory("t", saver, owner="u2")
 
 

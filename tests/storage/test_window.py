@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
 import pytest
+from forgotten import rows
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, RemoveMessage, SystemMessage, ToolMessage
 from langgraph.channels.delta import DeltaChannel
 from langgraph.graph import START, MessagesState, StateGraph
+from savers import Backend
 
 from langmem_ext import ApproximateCounter, DeltaSaver, InvalidInput, ThreadChatMessageHistory
 from langmem_ext.messages.memo import Memo
@@ -19,8 +22,8 @@ COUNTER = ApproximateCounter()
 
 
 @pytest.fixture
-def saver() -> Iterator[DeltaSaver]:
-    with DeltaSaver.from_conn_string(":memory:") as saver:
+def saver(backend: Backend, tmp_path: Path) -> Iterator[DeltaSaver]:
+    with DeltaSaver.from_conn_string(backend.new_url(tmp_path)) as saver:
         yield saver
 
 
@@ -76,7 +79,8 @@ def test_only_the_end_of_a_thread_is_read(saver: DeltaSaver) -> None:
     for tokens in (200, 1_000):
         saver.log.indexes.forget()
         window = history.window(tokens)
-        read = saver.log.indexes.of(1, 0, saver.codec).content
+        [(number, generation)] = rows(saver, "SELECT number, generation FROM thread")
+        read = saver.log.indexes.of(number, generation, saver.codec).content
         assert len(window) <= len(read) <= len(window) * 5 // 4 + 20
         assert tokens - 20 <= sum(map(COUNTER.count, window)) <= tokens
 
