@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from langmem_ext.messages.manifest import length_of
+from langmem_ext.storage import checks
 from langmem_ext.storage import forget_statements as sql
 from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Batch, Op, fetch, operation
 from langmem_ext.storage.fill_ops import restore_earlier
@@ -22,7 +23,8 @@ from langmem_ext.storage.header import Header
 from langmem_ext.storage.index import Indexes
 from langmem_ext.storage.lookup_ops import read_body
 from langmem_ext.storage.reach import Meaning, Place, Ranges, Reach, WriteRow, gaps, merged, newest_of
-from langmem_ext.storage.statements import DELETE_THREAD
+from langmem_ext.storage.search_statements import FORGET_NEWEST
+from langmem_ext.storage.statements import DELETE_THREAD, SELECT_ITEM
 from langmem_ext.storage.thread_ops import ThreadRow, find_number, find_thread
 from langmem_ext.types import Pruned, ThreadKey
 
@@ -132,7 +134,25 @@ def cut_thread(key: ThreadKey, checkpoint: bytes, *, meaning: Meaning, indexes: 
     yield from reach.read()
     yield from reach.keep(place for place in reach.rows if place[1] <= checkpoint)
     later = [write for write in reach.writes if write.place[1] > checkpoint or write.place == (0, checkpoint)]
-    return (yield from _forget(thread, reach, later, indexes=indexes, dry_run=False))
+    pruned = yield from _forget(thread, reach, later, indexes=indexes, dry_run=False)
+    yield from _take_ids(thread, reach)
+    return pruned
+
+
+def _take_ids(thread: ThreadRow, reach: Reach) -> Op[None]:
+    """Take the ids from messages that got them after what is left of the thread: they are still to get one.
+
+    Else the graph would give them another, as messages of their own, and what a node then says of these (that they are sensitive, say)
+    would not be said of the ones that are here.
+    """
+    for number in reach.without_id():
+        for row in (yield from fetch(SELECT_ITEM, thread=reach.number, number=number)):
+            if row[1] is None or row[9] != checks.item_check(reach.number, row):
+                continue
+            check = checks.item_check(reach.number, (row[0], None, *row[2:]))
+            yield from fetch(sql.TAKE_ID, thread=reach.number, number=number, crc=check)
+            if thread.indexed is not None:
+                yield from fetch(FORGET_NEWEST, thread=reach.number, id=row[1], number=number)
 
 
 @operation

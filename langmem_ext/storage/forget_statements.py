@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from langmem_ext.storage.dialect import (
+    AT,
     CHECKPOINT_SIZE,
     COPIED_PLACE,
     INSTR,
@@ -56,6 +57,7 @@ DELETE_WORDS = "DELETE FROM word WHERE thread = :thread AND number >= :low AND n
 DELETE_NAMESPACE = "DELETE FROM namespace WHERE thread = :thread AND number = :number"
 LESSEN_THREAD = "UPDATE thread SET generation = generation + 1, items = items - :items, tokens = tokens - :tokens WHERE number = :thread"
 MEASURE_AGAIN: Final = MEASURED_AGAIN
+TAKE_ID = f"UPDATE item SET message_id = NULL, crc = :crc WHERE {AT}"
 FORGET_TITLE = "UPDATE thread SET title = NULL, titled_by = NULL WHERE number = :thread AND titled_by >= :first AND titled_by < :end"
 SET_HEAD = "UPDATE thread SET head_messages = :head_messages, waiting_for = :waiting_for WHERE number = :thread"
 

@@ -13,7 +13,7 @@ from typing import Protocol, TypeAlias
 
 from langmem_ext.errors import DamagedRow, cause, told
 from langmem_ext.interruption import pass_on
-from langmem_ext.messages.manifest import ranges_of
+from langmem_ext.messages.manifest import numbers_of, ranges_of
 from langmem_ext.storage import forget_statements as sql
 from langmem_ext.storage.checkpoint_ops import PRECEDING, header_of
 from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Op, Row, fetch, fetch_one
@@ -84,6 +84,7 @@ class Reach:
         writes: All of its pending writes.
         kept: The checkpoints that stay.
         runs: The ranges of items that they need; `values`, `words` and `namespaces` likewise.
+        named: Those ranges of items that they need with their ids; `nameless` are the items that they need without.
         index: Reads headers and words; of this work alone.
     """
 
@@ -93,6 +94,8 @@ class Reach:
     writes: list[WriteRow] = field(default_factory=list)
     kept: set[Place] = field(default_factory=set)
     runs: set[tuple[int, int]] = field(default_factory=set)
+    named: set[tuple[int, int]] = field(default_factory=set)
+    nameless: set[int] = field(default_factory=set)
     values: set[int] = field(default_factory=set)
     words: set[int] = field(default_factory=set)
     namespaces: set[int] = field(default_factory=lambda: {0})
@@ -178,8 +181,20 @@ class Reach:
             self._need(ref)
 
     def _need(self, ref: ValueRef) -> None:
-        self.runs.update(ranges_of(ref.runs))
+        ranges = list(ranges_of(ref.runs))
+        self.runs.update(ranges)
         self.values.update(ref.rows())
+        if ref.nameless:
+            numbers = numbers_of(ref.runs)
+            bare = set(ref.nameless)
+            self.nameless.update(numbers[position] for position in bare)
+            ranges = [(number, number + 1) for position, number in enumerate(numbers) if position not in bare]
+        self.named.update(ranges)
+
+    def without_id(self) -> list[int]:
+        """The items that all need without their ids."""
+        named = merged(self.named)
+        return sorted(number for number in self.nameless if not any(start <= number < end for start, end in named))
 
     def keep_writes(self, writes: Iterable[WriteRow]) -> Op[None]:
         """Let pending writes stay, with whatever they need."""

@@ -62,6 +62,7 @@ CLEAR_STATE = "DELETE FROM setting WHERE name = :name AND value = coalesce(:valu
 # -- a message's words -------------------------------------------------------------------------------------------------------------------
 
 SELECT_NEWEST = "SELECT number FROM search_message WHERE thread = :thread AND id = :id"
+FORGET_NEWEST = "DELETE FROM search_message WHERE thread = :thread AND id = :id AND number = :number"
 INSERT_NEWEST = "INSERT INTO search_message (thread, id, number) VALUES (:thread, :id, :number) ON CONFLICT DO NOTHING RETURNING 1"
 SET_NEWEST = "UPDATE search_message SET number = :number WHERE thread = :thread AND id = :id"
 DELETE_WORDS = f"DELETE FROM search WHERE {WORDS_AT}"

@@ -71,6 +71,30 @@ def found(threads: Threads, text: str, **where: Any) -> list[tuple[str, int]]:
     return sorted((hit.thread_id, hit.number) for hit in threads.search(text, **where))
 
 
+@pytest.mark.parametrize("secret", [True, False])
+def test_a_copy_that_begins_at_an_input_shows_no_more_than_its_graph_lets_it(saver: DeltaSaver, secret: bool) -> None:
+    notes = {"langmem_ext": {"sensitive": ["card"], "spans": [[11, 15]]}} if secret else {}
+
+    def mark(state: Any) -> Any:
+        last = state["messages"][-1]
+        return {"messages": [last.model_copy(update={"additional_kwargs": notes}), AIMessage("thanks")]}
+
+    graph = StateGraph(MessagesState).add_node("mark", mark).add_edge(START, "mark").compile(checkpointer=saver)
+    graph.invoke({"messages": [HumanMessage("my card is 4711, no more")]}, {"configurable": {"thread_id": "t"}}, durability="sync")
+    threads = Threads(saver)
+    threads.search("card")
+    [begun] = [one.config["configurable"]["checkpoint_id"] for one in saver.list({"configurable": {"thread_id": "t"}}, filter={"step": -1})]
+
+    threads.fork("t", checkpoint_id=begun, to="copy")
+    graph.invoke(None, {"configurable": {"thread_id": "copy"}}, durability="sync")
+
+    for _ in range(2):
+        assert len(threads.search("4711")) == (0 if secret else 2)
+        assert len(threads.search("card", thread="copy")) == 1
+        threads.rebuild_search()
+    assert not examine(saver).findings
+
+
 async def test_a_hit_says_where_it_stands_and_what_of_it_was_looked_for(saver: DeltaSaver, calls: Calls) -> None:
     before = datetime.now(UTC) - timedelta(seconds=1)
     ThreadChatMessageHistory("t", saver).add_messages([HumanMessage("Where is\nmy Order?", id="h"), AIMessage("It is late.", id="a")])

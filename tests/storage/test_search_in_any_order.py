@@ -97,6 +97,7 @@ class Searching(RuleBasedStateMachine):
     def add_to_history(self, saver: int, thread: str, text: str, known: bool) -> None:
         ids = [message.id for message in self._messages(thread) if isinstance(message, HumanMessage)] if known else []
         self.count += 1
+        text = f"{text} {self.count}"  # one that the message has not had before: else it would be found by what it had since
         message = HumanMessage(text, id=ids[self.count % len(ids)] if ids else f"e{self.count}")
         ThreadChatMessageHistory(thread, self.savers[saver]).add_messages([message])
         if self.on:
@@ -123,7 +124,7 @@ class Searching(RuleBasedStateMachine):
 
     @rule(saver=savers, thread=st.sampled_from(["t1", "t2"]), at=st.integers(0, 20))
     def fork(self, saver: int, thread: str, at: int) -> None:
-        # Not where an input waits that has no id yet: what a graph makes of it in the copy gets another one, and takes no place.
+        # Not where an input waits that has no id yet: where it was a bare text, what a graph makes of it in the copy takes no place.
         found = [one for one in self.savers[saver].list(_config(thread)) if one.metadata.get("step", 0) >= 0]
         ids = [one.config["configurable"]["checkpoint_id"] for one in found]
         if ids:
