@@ -25,6 +25,9 @@ ABOUT = {
     "word": "names that repeat from checkpoint to checkpoint",
     "setting": "settings of the database",
     "langmem_migration": "versions of the schema",
+    "grantee": "roles that may use the tables",
+    "thread_size": "bytes of each thread, where a size is kept",
+    "size_total": "bytes of all of them",
     "checkpoints": "states, each with all messages",
     "writes": "results of steps, with their messages again",
 }
