@@ -5,6 +5,7 @@ It is held on a connection of its own, and ends with that: a killed process hold
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from hashlib import blake2b
@@ -52,11 +53,14 @@ class AdvisoryLeases:
     @asynccontextmanager
     async def alease(self, thread_id: str, *, wait: float) -> AsyncIterator[None]:
         """Async twin of `lease`."""
+        cancelled = _cancellations()
         try:
             connection = await psycopg.AsyncConnection.connect(self._server.direct, **self._server.options())
         except psycopg.Error as error:
             raise storage_error(error, self._server) from error
         async with connection:
+            if _cancellations() > cancelled:
+                raise asyncio.CancelledError  # older releases of psycopg keep one to themselves that comes while they connect
             begin_session(connection, prepare=False)
             try:
                 rows = await aexchange(connection, self._commands(thread_id, wait), deadline=wait + self._server.answer_deadline)
@@ -78,3 +82,9 @@ class AdvisoryLeases:
 
     def _refusal(self, error: psycopg.Error, thread_id: str, wait: float) -> Exception:
         return thread_busy(thread_id, wait) if isinstance(error, errors.LockNotAvailable) else storage_error(error, self._server)
+
+
+def _cancellations() -> int:
+    """How often the task that runs was asked to end."""
+    task = asyncio.current_task()
+    return 0 if task is None else task.cancelling()
