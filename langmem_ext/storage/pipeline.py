@@ -154,6 +154,7 @@ class Transaction(ABC):
         command, returns_rows = self._command(statement)
         self._note(command)
         if returns_rows and self._trusts(command):
+            self._rests = True
             if not self._is_held(command):
                 self._queue.append(self._expecting(command))
             return command.expected
@@ -169,6 +170,7 @@ class Transaction(ABC):
         for command in commands:
             self._note(command)
         if all(map(self._trusts, commands)):
+            self._rests = True
             self._queue += map(self._expecting, commands)
             return [command.expected for command in commands]
         self._asked = len(commands)
@@ -182,9 +184,7 @@ class Transaction(ABC):
 
     def _trusts(self, command: Command) -> bool:
         """Whether the rows of a command are taken for granted. A condition speaks of one row: several are asked for."""
-        trusted = self._trusting and command.expected is not None and len(command.expected) <= 1
-        self._rests = self._rests or trusted
-        return trusted
+        return self._trusting and command.expected is not None and len(command.expected) <= 1
 
     def _command(self, statement: Statement) -> tuple[Command, bool]:
         """A statement as it is sent, and whether it returns rows."""

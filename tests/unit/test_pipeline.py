@@ -9,7 +9,7 @@ import pytest
 
 from langmem_ext.errors import ThreadNotFound
 from langmem_ext.storage.dialect import postgres
-from langmem_ext.storage.effects import PAUSE, Batch, Foresight, Op, Rows, Statement, both, operation, side_by_side
+from langmem_ext.storage.effects import PAUSE, Batch, Foresight, Op, Rows, Statement, Together, both, operation, side_by_side
 from langmem_ext.storage.group import Job
 from langmem_ext.storage.index import Indexes
 from langmem_ext.storage.pipeline import (
@@ -251,6 +251,19 @@ def test_a_read_that_goes_on_behind_its_last_trip_with_what_is_expected_gives_no
 
     with pytest.raises(ForesightFailed):
         play(read(trusting=True).carry_out(read_on()), database)
+
+
+def test_where_one_of_several_is_not_expected_nothing_is_taken_for_granted() -> None:
+    @operation
+    def read_on() -> Op[list[Any]]:
+        found = yield Together((Statement(READ, {"id": "t"}, ((6,),)), Statement(COUNT, {})))
+        [(count,)] = yield Statement("SELECT count(*) FROM value", {})
+        return [*found, count]
+
+    result, trips = play(read(trusting=True).carry_out(read_on()), database)
+
+    assert result == [[(7,)], [(3,)], 3]
+    assert [trip[-1] for trip in trips] == ["SELECT count(*)", "SELECT count(*)", "COMMIT"]
 
 
 def test_what_a_write_has_changed_is_not_answered_from_what_came_before() -> None:
