@@ -55,6 +55,10 @@ _CONTAINERS: Final = {
     cls: tuple((name, type(default)) for name, default in DEFAULTS[code].items() if type(default) in (dict, list))
     for code, cls in enumerate(CLASSES)
 }
+_EMPTY: Final[dict[type, Any]] = {dict: {}, list: []}
+"""What templates hold in place of empty containers of their own, which would be most of what the garbage collector has to walk through.
+A copy has its own."""
+
 _FIELD_SETS: Final = {cls: set(cls.model_fields) for cls in CLASSES}
 
 _fields = attrgetter("__dict__")
@@ -180,6 +184,7 @@ def _template_of(packed: Snapshot) -> Template:
         value = fields.get(name)
         if value or type(value) is not kind:
             return (cls if has_texts(fields) else None), {}
+        fields[name] = _EMPTY[kind]
     kinds = list(map(type, fields.values()))
     if kinds.count(str) + kinds.count(type(None)) + len(_CONTAINERS[cls]) == len(kinds):
         return cls, fields

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from copy import deepcopy
 from typing import Any
 
@@ -138,3 +139,16 @@ def test_what_is_remembered_is_bounded_and_can_be_forgotten() -> None:
     assert pair.remembering.load_value(PackedValue(messages=pair.plain.pack_value([HumanMessage("x")]).messages), PLACE) == [
         HumanMessage("x")
     ]
+
+
+def test_what_is_remembered_of_a_message_is_one_object_for_the_garbage_collector_and_none_that_a_copy_shares() -> None:
+    codec = codec_of(DataSerializer(), TemplateCache(1 << 24))
+    messages = [AIMessage(f"answer {number}", id=str(number)) for number in range(1000)]
+    gc.collect()
+    before = len(gc.get_objects())
+    packed = codec.pack_value(messages, place=PLACE)
+    gc.collect()
+    assert len(gc.get_objects()) - before < 1.1 * len(messages)
+    loaded = codec.load_value(packed, PLACE) + codec.load_value(packed, PLACE)
+    for name in ("tool_calls", "invalid_tool_calls", "additional_kwargs", "response_metadata"):
+        assert len({id(getattr(message, name)) for message in loaded}) == len(loaded)
