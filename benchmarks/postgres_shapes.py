@@ -216,7 +216,7 @@ def report(title: str, found: dict[str, Figures]) -> Iterator[str]:
 def main() -> int:
     args = arguments().parse_args()
     before, kept = load(), {}
-    for title, found in measure(args.shapes, args.server, args.turns, args.delay_ms):
+    for title, found in measure(args.shapes or list(SHAPES), args.server, args.turns, args.delay_ms):
         kept[title] = found
         if not args.json:
             print("\n".join(report(title, found)), flush=True)
@@ -229,7 +229,7 @@ def arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.postgres_shapes", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("shapes", nargs="*", choices=[*SHAPES, []], default=list(SHAPES), metavar="SHAPE", help=", ".join(SHAPES))
+    parser.add_argument("shapes", nargs="*", choices=[*SHAPES, []], metavar="SHAPE", help=", ".join(SHAPES))
     parser.add_argument("--server", default=os.environ.get(POSTGRES, SERVER), metavar="URL", help="where databases may be made and dropped")
     parser.add_argument("--turns", type=int, default=SIZES[-1], help="turns of the long conversation")
     parser.add_argument("--delay-ms", type=float, nargs="+", default=[0, 2], metavar="MS", help="round trips of the network")

@@ -21,10 +21,10 @@ from langgraph.checkpoint.base import (
 )
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
+from langmem_ext.bulk import BulkSaver
 from langmem_ext.checkpoint_pages import CheckpointPages
 from langmem_ext.codec import MessageCodec, codec_of
 from langmem_ext.errors import HeadConflict, ThreadNotFound
-from langmem_ext.forgetting import ForgettingSaver
 from langmem_ext.labels import EXPECTED_HEAD
 from langmem_ext.log import MessageLog, owner_key, require_storable, thread_key
 from langmem_ext.opening import Done, Opening, SaverOptions
@@ -49,7 +49,7 @@ from langmem_ext.telemetry import Emitter, Sink
 from langmem_ext.types import PackedWrite, StoredCheckpoint, ThreadKey
 
 
-class DeltaSaver(ForgettingSaver):
+class DeltaSaver(BulkSaver):
     """A drop-in checkpointer: each message, and each large value, is stored once, whatever the number of checkpoints that hold it.
 
     One object serves `invoke` and `ainvoke`, from any thread and any event loop; many processes may use one file.
@@ -200,7 +200,7 @@ class DeltaSaver(ForgettingSaver):
         """Async twin of `put_writes`."""
         await self.log.arun(self._put_writes(config, writes, task_id, task_path), write=True)
 
-    def _put_writes(self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str) -> Operation[None]:
+    def _put_writes(self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = "") -> Operation[None]:
         key = self._key_to_write(config)
         configurable = config["configurable"]
         packed = [

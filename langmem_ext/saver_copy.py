@@ -1,36 +1,45 @@
 """Moving from any checkpointer to any other, through LangGraph's public interface alone: the way out, and the way between two others.
 
 A thread's checkpoints are put oldest first, each after its pending writes: so a copy that is stopped leaves no checkpoint without its
-writes, and run again it goes on with those that are missing. The copying itself is a generator that asks for calls; one loop makes them
-directly, another awaits their async twins.
+writes, and run again it goes on with those that are missing. A target that stores many puts as one transaction is given them so. The
+copying itself is a generator that asks for calls (`saver_calls`).
 """
 
 from __future__ import annotations
 
-import asyncio
-import inspect
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, Final, TypeAlias, TypeVar, cast
+from typing import Any, Final, TypeAlias, cast
 
+from langchain_core.messages import BaseMessage
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import WRITES_IDX_MAP, BaseCheckpointSaver, CheckpointTuple, PendingWrite
+from langgraph.checkpoint.base import WRITES_IDX_MAP, CheckpointTuple, PendingWrite
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from langmem_ext.errors import InvalidInput, ThreadNotFound
 from langmem_ext.packing import config_of
-
-T = TypeVar("T")
-Saver: TypeAlias = BaseCheckpointSaver[Any]
+from langmem_ext.saver_calls import Call, Puts, Saver, Scan, Steps, acarry_out, carry_out, is_async, must_be_awaited, takes_many
 
 Place: TypeAlias = tuple[str, str, str]
 """Thread id as text, namespace and checkpoint id."""
 
 PARENTS: Final = 8
 """How many of the newest checkpoints are kept, to tell what the next one has changed."""
+
+BATCH: Final = 64
+"""Checkpoints that are put together, at most."""
+
+BATCH_BYTES: Final = 16 * 1024 * 1024
+"""What they hold, about, from which on no more are waited for."""
+
+MESSAGE_BYTES: Final = 1024
+"""What a message takes in memory beside its text, about."""
+
+OBJECT_BYTES: Final = 64
+"""What any object takes beside what it holds, about."""
 
 PLAIN: Final = 0
 """Stands for the index of a pending write that is none of LangGraph's special ones, which are negative."""
@@ -80,104 +89,25 @@ def copy_saver(source: Saver, target: Saver, *, threads: Sequence[Any] | None = 
         source: Where from.
         target: Where to; its `setup()` is called if it has one.
         threads: The ids of the threads to copy; all, if not given.
-        progress: Called after each checkpoint.
+        progress: Called after each checkpoint, once it is stored. A target that stores many as one transaction (`DeltaSaver.put_all`) is
+            given up to 64 at a time, of whatever threads, and fewer where they are large; then it is called for each of them.
 
     Raises:
         InvalidInput: Source and target are the same, or one of them is for async code (`AsyncSqliteSaver`): use `acopy_saver`.
         ThreadNotFound: A thread that was asked for is not in the source.
     """
     for saver in (source, target):
-        if _must_be_awaited(saver):
+        if must_be_awaited(saver):
             raise InvalidInput(f"{type(saver).__name__} is for async code: use acopy_saver")
-    copying = _Copying(source, target, threads, progress).steps()
-    answer: Any = None
-    try:
-        while True:
-            answer = _make(copying.send(answer))
-    except StopIteration as done:
-        report: CopyReport = done.value
-        return report
-    finally:
-        copying.close()
+    return carry_out(_Copying(source, target, threads, progress).steps())
 
 
 async def acopy_saver(
     source: Saver, target: Saver, *, threads: Sequence[Any] | None = None, progress: Progress | None = None
 ) -> CopyReport:
     """Async twin of `copy_saver`; a saver that has no async methods (`SqliteSaver`) is called in a worker thread."""
-    sync = {saver for saver in (source, target) if not await _is_async(saver)}
-    copying = _Copying(source, target, threads, progress).steps()
-    answer: Any = None
-    try:
-        while True:
-            request = copying.send(answer)
-            answer = await asyncio.to_thread(_make, request) if request.saver in sync else await _amake(request)
-    except StopIteration as done:
-        report: CopyReport = done.value
-        return report
-    finally:
-        copying.close()
-
-
-# -- calls -------------------------------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class _Call:
-    """A method to be called; the answer is what it returns."""
-
-    saver: Saver
-    method: str
-    args: tuple[Any, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class _Scan:
-    """Checkpoints to be listed, and shown one by one: they are not kept."""
-
-    saver: Saver
-    config: RunnableConfig | None
-    show: Callable[[CheckpointTuple], None]
-
-
-_Request: TypeAlias = _Call | _Scan
-_Steps: TypeAlias = Generator[_Request, Any, T]
-
-
-def _make(request: _Request) -> Any:
-    if isinstance(request, _Scan):
-        for found in request.saver.list(request.config):
-            request.show(found)
-        return None
-    method = getattr(request.saver, request.method, None)
-    return None if method is None else method(*request.args)
-
-
-async def _amake(request: _Request) -> Any:
-    if isinstance(request, _Scan):
-        async for found in request.saver.alist(request.config):
-            request.show(found)
-        return None
-    method = getattr(request.saver, f"a{request.method}", None) or getattr(request.saver, request.method, None)
-    answer = None if method is None else method(*request.args)
-    return await answer if inspect.isawaitable(answer) else answer
-
-
-def _must_be_awaited(saver: Saver) -> bool:
-    """Whether a saver is one of those that belong to an event loop."""
-    return inspect.iscoroutinefunction(getattr(saver, "setup", None))
-
-
-async def _is_async(saver: Saver) -> bool:
-    """Whether a saver has async methods: one that has none says so when it is called."""
-    if _must_be_awaited(saver):
-        return True
-    try:
-        async for _ in saver.alist(None, limit=1):
-            break
-    except NotImplementedError:
-        return False
-    return True
+    sync = {saver for saver in (source, target) if not await is_async(saver)}
+    return await acarry_out(_Copying(source, target, threads, progress).steps(), sync=sync)
 
 
 # -- copying -----------------------------------------------------------------------------------------------------------------------------
@@ -202,31 +132,67 @@ class _Copying:
         self._threads = threads
         self._progress = progress
         self._parents: OrderedDict[Place, CheckpointTuple | None] = OrderedDict()
+        self._together = takes_many(target)
+        self._puts: list[Call] = []
+        self._size = 0
+        self._untold: list[CopyProgress] = []
 
-    def steps(self) -> _Steps[CopyReport]:
+    def steps(self) -> Steps[CopyReport]:
         """Copy, by asking for one call after another."""
         began = time.monotonic()
-        yield _Call(self._target, "setup")
+        yield Call(self._target, "setup")
         known = yield from self._listed(self._source, self._threads)
         threads = {place[0]: one.config["configurable"]["thread_id"] for place, one in known.items()}
         if missing := [thread for thread in self._threads or () if str(thread) not in threads]:
             raise ThreadNotFound(f"there is no thread {missing[0]!r} in the source: nothing was copied")
-        there = yield from self._listed(self._target, list(threads.values()))
+        # Into a store that is new, mostly: then it need not be asked for each thread.
+        anything = yield from self._listed(self._target, None, limit=1)
+        there = (yield from self._listed(self._target, list(threads.values()))) if anything else {}
         checkpoints = writes = 0
-        for done, place in enumerate(sorted(known, key=lambda place: (place[0], place[2], place[1])), start=1):
-            one = known[place]
-            if place not in there or there[place].writes != one.writes:
-                found: CheckpointTuple | None = yield _Call(self._source, "get_tuple", (one.config,))
-                if found is not None:
-                    writes += yield from self._copy_writes(one.config, found.pending_writes or [])
-                    checkpoints += place not in there
-                    if place not in there:
-                        yield from self._copy_checkpoint(place, found)
-            if self._progress is not None:
-                self._progress(CopyProgress(place[0], done, len(known)))
+        try:
+            for done, place in enumerate(sorted(known, key=lambda place: (place[0], place[2], place[1])), start=1):
+                one = known[place]
+                if place not in there or there[place].writes != one.writes:
+                    copied = yield from self._copy(place, one.config, new=place not in there)
+                    checkpoints, writes = checkpoints + copied[0], writes + copied[1]
+                self._untold.append(CopyProgress(place[0], done, len(known)))
+                if not self._puts or len(self._untold) >= BATCH or self._size >= BATCH_BYTES:
+                    yield from self._flush()
+        except Exception:
+            yield from self._flush()  # where the source cannot be read on, what was read before is stored
+            raise
+        yield from self._flush()
         return CopyReport(len(threads), checkpoints, writes, len(known.keys() & there.keys()), time.monotonic() - began)
 
-    def _listed(self, saver: Saver, threads: Sequence[Any] | None) -> _Steps[dict[Place, _Known]]:
+    def _copy(self, place: Place, config: RunnableConfig, *, new: bool) -> Steps[tuple[int, int]]:
+        """Copy a checkpoint that is missing, or its writes alone; how many checkpoints and writes that were."""
+        found: CheckpointTuple | None = yield Call(self._source, "get_tuple", (config,))
+        if found is None:
+            return 0, 0
+        writes = yield from self._copy_writes(config, found.pending_writes or [])
+        if new:
+            yield from self._copy_checkpoint(place, found)
+        self._size += _size_of(found) if self._together else 0
+        return int(new), writes
+
+    def _put(self, method: str, *args: Any) -> Steps[None]:
+        call = Call(self._target, method, args)
+        if self._together:
+            self._puts.append(call)
+        else:
+            yield call
+
+    def _flush(self) -> Steps[None]:
+        """Have stored what waits, and say so."""
+        puts, untold = self._puts, self._untold
+        self._puts, self._untold, self._size = [], [], 0
+        if puts:
+            yield Puts(self._target, puts)
+        if self._progress is not None:
+            for one in untold:
+                self._progress(one)
+
+    def _listed(self, saver: Saver, threads: Sequence[Any] | None, limit: int | None = None) -> Steps[dict[Place, _Known]]:
         """The checkpoints that a saver has, of some threads or of all, by place."""
         known: dict[Place, _Known] = {}
 
@@ -237,26 +203,26 @@ class _Copying:
             known[str(thread), namespace, checkpoint] = _Known(config_of(thread, namespace, checkpoint), writes)
 
         for config in [None] if threads is None else [{"configurable": {"thread_id": thread}} for thread in threads]:
-            yield _Scan(saver, cast("RunnableConfig | None", config), show)
+            yield Scan(saver, cast("RunnableConfig | None", config), show, limit)
         return known
 
-    def _copy_checkpoint(self, place: Place, found: CheckpointTuple) -> _Steps[None]:
+    def _copy_checkpoint(self, place: Place, found: CheckpointTuple) -> Steps[None]:
         configurable = found.config["configurable"]
         parent = yield from self._parent(found)
         config: RunnableConfig = {"configurable": {"thread_id": configurable["thread_id"], "checkpoint_ns": place[1]}}
         if found.parent_config is not None:
             config["configurable"]["checkpoint_id"] = found.parent_config["configurable"]["checkpoint_id"]
-        yield _Call(self._target, "put", (config, found.checkpoint, found.metadata, _new_versions(found, parent)))
+        yield from self._put("put", config, found.checkpoint, found.metadata, _new_versions(found, parent))
         self._remember(place, found)
 
-    def _parent(self, found: CheckpointTuple) -> _Steps[CheckpointTuple | None]:
+    def _parent(self, found: CheckpointTuple) -> Steps[CheckpointTuple | None]:
         if found.parent_config is None:
             return None
         configurable = found.parent_config["configurable"]
         thread, namespace, checkpoint = configurable["thread_id"], configurable.get("checkpoint_ns", ""), configurable["checkpoint_id"]
         place = str(thread), namespace, checkpoint
         if place not in self._parents:
-            self._remember(place, (yield _Call(self._source, "get_tuple", (config_of(thread, namespace, checkpoint),))))
+            self._remember(place, (yield Call(self._source, "get_tuple", (config_of(thread, namespace, checkpoint),))))
         self._parents.move_to_end(place)
         return self._parents[place]
 
@@ -265,7 +231,7 @@ class _Copying:
         if len(self._parents) > PARENTS:
             self._parents.popitem(last=False)
 
-    def _copy_writes(self, config: RunnableConfig, writes: Sequence[PendingWrite]) -> _Steps[int]:
+    def _copy_writes(self, config: RunnableConfig, writes: Sequence[PendingWrite]) -> Steps[int]:
         """Put pending writes so that they are read in the order in which they were read here: by path, then task, then index."""
         runs = [(place, [(channel, value) for _, channel, value in run]) for place, run in groupby(writes, key=_place_of)]
         places = [place for place, _ in runs]
@@ -275,7 +241,7 @@ class _Copying:
             if index == PLAIN:
                 # With those of an earlier run in front, which stand and are not written again: a write's index is its place in the list.
                 run = before[task] = [*before.get(task, []), *run]
-            yield _Call(self._target, "put_writes", (config, run, task, "" if ordered else f"{number:08}"))
+            yield from self._put("put_writes", config, run, task, "" if ordered else f"{number:08}")
         return len(writes)
 
 
@@ -308,3 +274,24 @@ def _is_same(one: Any, other: Any) -> bool:
         return _plain.dumps_typed(one) == _plain.dumps_typed(other)
     except Exception:  # a serializer of the application's own takes what LangGraph's does not
         return bool(one == other)
+
+
+def _size_of(value: Any) -> int:
+    """Bytes that a value takes, about, with all that it holds."""
+    size, seen, waiting = 0, set[int](), [value]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, str | bytes | bytearray):
+            size += len(one)
+        elif id(one) not in seen and not isinstance(one, type):
+            seen.add(id(one))
+            size += OBJECT_BYTES
+            if isinstance(one, Mapping):
+                waiting += [*one.keys(), *one.values()]
+            elif isinstance(one, list | tuple | set | frozenset):
+                waiting += one
+            elif isinstance(one, BaseMessage) and isinstance(one.content, str):
+                size += MESSAGE_BYTES + len(one.content)
+            else:
+                waiting += getattr(one, "__dict__", {}).values()
+    return size

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from operator import attrgetter
 from typing import Final
@@ -10,7 +11,7 @@ from langmem_ext.errors import DamagedRow, LangmemExtError, StorageError, Thread
 from langmem_ext.messages.manifest import NUMBERS
 from langmem_ext.storage import statements as sql
 from langmem_ext.storage.clock import MINUTE_MS
-from langmem_ext.storage.effects import Foresight, Op, Row, Rows, Statement, fetch, fetch_one
+from langmem_ext.storage.effects import Foresight, Op, Row, Rows, Statement, Together, fetch, fetch_one
 from langmem_ext.storage.expectations import NONE
 from langmem_ext.storage.ids import new_generation, thread_number
 from langmem_ext.storage.index import Indexes
@@ -124,6 +125,17 @@ def ensure_thread(key: ThreadKey, *, now: int, indexes: Indexes) -> Op[ThreadRow
         raise _another_owners(key.id)
     indexes.keep_row(key.id, row, new=new)
     return _thread_of(row, key)
+
+
+def learn_missing(ids: Iterable[str], indexes: Indexes) -> Op[None]:
+    """Ask at once which of several threads are not there: those are then made without asking for each."""
+    unknown = [name for name in dict.fromkeys(ids) if name not in indexes.missing and indexes.row_of(name) is None]
+    if not indexes.speculates or not unknown:
+        return
+    found = yield Together([Statement(sql.SELECT_THREAD, {"id": name}) for name in unknown])
+    for name, rows in zip(unknown, found, strict=True):
+        if not rows:
+            indexes.missing.add(name)
 
 
 def _make_thread(key: ThreadKey, now: int, indexes: Indexes) -> Op[Row | None]:

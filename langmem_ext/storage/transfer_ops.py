@@ -10,11 +10,11 @@ from typing import TypeAlias
 from langmem_ext.storage import statements
 from langmem_ext.storage import transfer_statements as sql
 from langmem_ext.storage.checkpoint_ops import put_checkpoint
-from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Op, fetch, fetch_one, operation
+from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Op, Operation, fetch, fetch_one, operation
 from langmem_ext.storage.ids import decode_id
 from langmem_ext.storage.index import Indexes
 from langmem_ext.storage.lookup_ops import learn_namespaces
-from langmem_ext.storage.thread_ops import find_thread
+from langmem_ext.storage.thread_ops import find_thread, learn_missing
 from langmem_ext.storage.write_ops import put_writes, read_writes
 from langmem_ext.types import Codec, PackedCheckpoint, PackedWrite, ThreadKey
 
@@ -75,6 +75,21 @@ def _store_writes(key: ThreadKey, moved: Moved, indexes: Indexes, codec: Codec) 
     where = (key, moved.namespace, moved.id)
     for one in moved.writes:
         yield from put_writes(*where, one.task, one.path, one.writes, now=moved.now, indexes=indexes, codec=codec)
+
+
+@operation
+def store_puts(key: ThreadKey | None, puts: Sequence[Operation[None]], *, indexes: Indexes) -> Op[None]:
+    """Carry out what stores checkpoints and pending writes, one after the other, all or none.
+
+    Args:
+        key: Their thread; None where they are of several.
+        puts: Each an operation of its own, those of a thread in their order.
+        indexes: What this process knows.
+    """
+    yield from learn_missing((put.thread for put in puts if put.thread is not None), indexes)
+    for put in puts:
+        yield from put
+        yield PAUSE
 
 
 @operation

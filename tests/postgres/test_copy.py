@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from forgotten import assert_sound, everything
 from langchain_core.messages import HumanMessage
 
+from benchmarks.proxy import Proxy
 from langmem_ext import DeltaSaver, copy_saver
 from postgres.server import SHARED, Database
 from postgres.test_failures import talk
@@ -31,3 +33,18 @@ def test_a_copy_to_postgres_and_one_of_it_back_have_the_same_checkpoints(databas
         for saver in (here, there, back):
             talk(saver).invoke({"messages": [HumanMessage("and on", id="m")]}, {"configurable": {"thread_id": "b"}})
             assert_sound(saver)
+
+
+@pytest.mark.parametrize(("threads", "turns"), [(2, 20), (40, 1)])
+def test_a_copy_takes_a_few_round_trips_for_many_checkpoints(database: Database, tmp_path: Path, threads: int, turns: int) -> None:
+    schema = f"?schema={SHARED.new_schema()}"
+    with DeltaSaver.open(str(tmp_path / "here.db")) as here, Proxy(f"{database.url}{schema}") as proxy:
+        for number in range(threads):
+            for turn in range(turns):
+                talk(here).invoke({"messages": [HumanMessage(f"turn {turn}")]}, {"configurable": {"thread_id": f"t{number}"}})
+        with DeltaSaver.open(proxy.url) as there:
+            before = proxy.counts().trips
+            assert copy_saver(here, there).checkpoints == threads * turns * 3
+            # One to see that nothing is there, and each time that 64 checkpoints are put, to see which threads are not, and to put them.
+            assert proxy.counts().trips - before <= 12
+            assert everything(there) == everything(here)

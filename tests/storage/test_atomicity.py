@@ -98,6 +98,20 @@ def put_in_new_thread_and_namespace(saver: DeltaSaver) -> None:
     saver.put(config, checkpoint(THIRD, {"messages": [HumanMessage("hi")]}, "1"), {"step": 0}, {"messages": "1"})
 
 
+def put_together(saver: DeltaSaver) -> None:
+    """Checkpoints and writes of two threads."""
+    version = f"{2:032}.0000000000000001"
+    values = {"messages": [HumanMessage("hello", id="h1"), AIMessage("unnamed", id="a1")], "files": LONG + "y"}
+    other: Any = {"configurable": {"thread_id": "u", "checkpoint_ns": ""}}
+    saver.put_all(
+        [
+            ("put", (other, checkpoint(THIRD, values, version), {"step": 0}, dict.fromkeys(values, version))),
+            ("put_writes", (at(SECOND), [("messages", AIMessage("new")), ("note", LONG + "w")], "task-2")),
+            ("put", (at(FIRST), checkpoint(SECOND, values, version), {"step": 2}, dict.fromkeys(values, version))),
+        ]
+    )
+
+
 def put_of_a_run(saver: DeltaSaver) -> None:
     """A checkpoint of a run whose message and value are its own, and writes of its own."""
     config: Any = at(FIRST) | {"metadata": {"run_id": "run-1"}}
@@ -114,6 +128,7 @@ def around(saver: DeltaSaver) -> Surroundings:
 OPERATIONS: dict[str, Callable[[DeltaSaver], object]] = {
     "put": put_next,
     "put_new_thread": put_in_new_thread_and_namespace,
+    "put_all": put_together,
     "put_writes": lambda saver: saver.put_writes(
         at(FIRST), [("messages", [AIMessage("x"), AIMessage("y")]), ("big", LONG.upper())], "task-2"
     ),

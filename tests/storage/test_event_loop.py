@@ -134,8 +134,16 @@ async def operated(place: Place) -> None:
     assert await place.saver.log.arun(two(), write=True) == await place.saver.log.arun(two(), write=False) == 2
 
 
+async def put_together(place: Place) -> None:
+    one = checkpoint(40)
+    config: Any = {"configurable": {**CONFIG["configurable"], "checkpoint_id": one["id"]}}
+    await place.saver.aput_all([("put_writes", (config, [("messages", "hi")], "task")), ("put", (CONFIG, one, {"step": 1}, {}))])
+    assert (await place.saver.aget_tuple(config)).pending_writes == [("task", "messages", "hi")]
+
+
 CALLS: dict[str, Callable[[Place], Awaitable[Any]]] = {
     "DeltaSaver.aput": put,
+    "DeltaSaver.aput_all": put_together,
     "DeltaSaver.aput_writes": lambda place: place.saver.aput_writes(place.head, [("messages", [HumanMessage("late")])], str(uuid6())),
     "DeltaSaver.aget_tuple": lambda place: place.saver.aget_tuple(CONFIG),
     "DeltaSaver.alist": listed,

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator
+import asyncio
+import os
+import random
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -11,10 +17,11 @@ from uuid import UUID, uuid4
 
 import pytest
 from comparison import Names, assert_same
+from forgotten import assert_sound
 from hypothesis import given, settings
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import empty_checkpoint
+from langgraph.checkpoint.base import CheckpointTuple, empty_checkpoint
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import START, StateGraph, add_messages
@@ -28,8 +35,10 @@ from sessions import Session
 from test_delta_channels import CHANNELS, Answer, DeltaSession, Turn
 
 from langmem_ext import CopyProgress, DeltaSaver, InvalidInput, ThreadNotFound, acopy_saver, copy_saver
+from langmem_ext.bulk import Put
 
 KINDS = ("memory", "sqlite", "delta")
+KILLS = 30 if os.environ.get("LANGMEM_EXT_SOAK") == "1" else 3
 CONFIG: RunnableConfig = {"configurable": {"thread_id": "a"}}
 
 
@@ -249,6 +258,132 @@ def test_a_copy_that_failed_goes_on_when_it_is_run_again(fails_at: int, opened: 
     report = copy_saver(old, new)
     assert report.checkpoints + report.skipped == len(expected)
     assert_moved(old, new)
+
+
+class UnreadableSaver(InMemorySaver):
+    """Cannot be read at one of its checkpoints."""
+
+    fails_at = -1
+    reads = 0
+
+    def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        self.reads += 1
+        if self.reads == self.fails_at:
+            raise ConnectionError("no more")
+        return super().get_tuple(config)
+
+
+@pytest.mark.parametrize("fails_at", [1, 2, 20])
+def test_what_comes_before_a_checkpoint_that_cannot_be_read_is_copied(fails_at: int, opened: Callable[[str], Saver]) -> None:
+    old, new = UnreadableSaver(), opened("delta")
+    live(old)
+    expected, told = everything(old), list[CopyProgress]()
+    old.reads, old.fails_at = 0, fails_at
+    with pytest.raises(ConnectionError):
+        copy_saver(old, new, progress=told.append)
+    found = everything(new)
+    assert list(found) and found.items() <= expected.items() if fails_at > 1 else not found
+    assert len(told) == len(found) < len(expected)
+    copy_saver(old, new)
+    assert_moved(old, new)
+
+
+class Counted(DeltaSaver):
+    """Notes how many checkpoints are put in one transaction."""
+
+    def put_all(self, puts: Sequence[Put]) -> None:
+        self.together = [*getattr(self, "together", ()), sum(method == "put" for method, _ in puts)]
+        super().put_all(puts)
+
+
+def test_what_comes_before_a_put_that_cannot_be_made_is_copied_and_nothing_of_what_comes_after(url: str) -> None:
+    with DeltaSaver.open(url) as saver:
+        old, mine = InMemorySaver(), saver.for_owner("me")
+        live(old)
+        build(old).invoke({"messages": [("user", "later")]}, {"configurable": {"thread_id": "c"}})
+        saver.for_owner("another").put({"configurable": {"thread_id": "b", "checkpoint_ns": ""}}, empty_checkpoint(), {"step": 1}, {})
+        with pytest.raises(ThreadNotFound, match="'b'"):
+            copy_saver(old, mine)
+        assert everything(mine) == forms_of(old.list(CONFIG))
+        with pytest.raises(ThreadNotFound, match="'b'"):
+            asyncio.run(acopy_saver(old, mine))
+        copy_saver(old, mine, threads=["a", "c"])
+        assert everything(mine) == {place: form for place, form in everything(old).items() if place[0] != "b"}
+
+
+def test_many_checkpoints_are_put_together_and_told_of_one_by_one_when_they_are_stored(url: str) -> None:
+    old, told = InMemorySaver(), list[CopyProgress]()
+    with Counted.open(url) as new:
+        for thread in "cdefgh":
+            build(old).invoke({"messages": [HumanMessage("hello", id="h1")]}, {"configurable": {"thread_id": thread}})
+        live(old)
+        places = sorted(everything(old), key=lambda place: (place[0], place[2], place[1]))
+
+        def stored(at: CopyProgress) -> None:
+            told.append(at)
+            thread, namespace, checkpoint = places[at.done - 1]
+            config: RunnableConfig = {"configurable": {"thread_id": thread, "checkpoint_ns": namespace, "checkpoint_id": checkpoint}}
+            assert new.get_tuple(config) is not None
+
+        copy_saver(old, new, progress=stored)
+        assert told == [CopyProgress(place[0], done, len(places)) for done, place in enumerate(places, start=1)]
+        assert new.together == [64, len(places) - 64]
+        assert_moved(old, new)
+        told.clear()
+        copy_saver(old, new, progress=stored)
+        assert len(told) == len(places)
+        assert len(new.together) == 2
+
+
+def test_large_checkpoints_do_not_pile_up_in_memory(tmp_path: Path) -> None:
+    old = InMemorySaver()
+    for number in range(12):
+        values = {"kept": "x" * 3_000_000, "said": [HumanMessage(str(number))]}
+        checkpoint = empty_checkpoint() | {"channel_values": values, "channel_versions": {"kept": "1", "said": str(number)}}
+        old.put({"configurable": {"thread_id": "t", "checkpoint_ns": ""}}, checkpoint, {"step": number}, checkpoint["channel_versions"])  # type: ignore[arg-type]
+    with Counted.open(str(tmp_path / "new.db")) as new:
+        copy_saver(old, new)
+        assert new.together == [6, 6]
+        assert_moved(old, new)
+
+
+CHILD = """
+import sys
+from langmem_ext import DeltaSaver, copy_saver
+
+with DeltaSaver.open(sys.argv[1]) as old, DeltaSaver.open(sys.argv[2]) as new:
+    copy_saver(old, new, progress=lambda at: print(at.done, flush=True))
+"""
+
+
+def test_a_copy_that_is_killed_has_what_it_told_of_whole_and_goes_on(url: str, tmp_path: Path) -> None:
+    source, chance, there = str(tmp_path / "old.db"), random.Random(11), 0
+    with DeltaSaver.open(source) as old:
+        for thread in "abcdefghij":
+            for _ in range(3):
+                build(old).invoke({"messages": [("user", "hello")]}, {"configurable": {"thread_id": thread}})
+                build(old).invoke(Command(resume="yes"), {"configurable": {"thread_id": thread}})
+        expected = everything(old)
+        assert len(expected) > 3 * 64
+        for _ in range(KILLS):
+            with subprocess.Popen([sys.executable, "-c", CHILD, source, url], stdout=subprocess.PIPE, text=True) as child:
+                assert child.stdout is not None
+                first = child.stdout.readline()
+                time.sleep(chance.random() / 10)
+                child.kill()
+                told = [first, *child.stdout.read().splitlines(keepends=True)]
+            with DeltaSaver.open(url) as new:
+                found = everything(new)
+                assert_sound(new)
+            assert int([line for line in told if line.endswith("\n")][-1]) <= len(found)
+            assert there <= len(found)
+            there = len(found)
+            for place, form in found.items():
+                assert_same(expected[place], form, f"checkpoint {place}, its writes with it")
+        with DeltaSaver.open(url) as new:
+            report = copy_saver(old, new)
+            assert (report.checkpoints, report.skipped) == (len(expected) - there, there)
+            assert_moved(old, new)
 
 
 def test_writes_that_came_since_are_copied(opened: Callable[[str], Saver]) -> None:

@@ -1,0 +1,153 @@
+"""Calls of checkpointers that work asks for: made directly, or their async twins awaited, whichever the work is carried out by.
+
+The work is a generator. It yields a request and receives the answer; what the request raised is raised there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable, Collection, Generator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias, TypeVar
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
+
+from langmem_ext.errors import StorageUnavailable
+
+T = TypeVar("T")
+Saver: TypeAlias = BaseCheckpointSaver[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A method to be called; the answer is what it returns."""
+
+    saver: Saver
+    method: str
+    args: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """Checkpoints to be listed, all or at most some, and shown one by one: they are not kept."""
+
+    saver: Saver
+    config: RunnableConfig | None
+    show: Callable[[CheckpointTuple], None]
+    limit: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Puts:
+    """Calls of `put` and `put_writes`, of a saver that takes them as one transaction.
+
+    Where that fails they are made one after the other: so what comes before the one that cannot be made is stored.
+    """
+
+    saver: Saver
+    calls: Sequence[Call]
+
+    def together(self) -> Call:
+        """The one call."""
+        return Call(self.saver, "put_all", ([(call.method, call.args) for call in self.calls],))
+
+
+Request: TypeAlias = Call | Scan | Puts
+Steps: TypeAlias = Generator[Request, Any, T]
+
+
+def carry_out(steps: Steps[T]) -> T:
+    """Make all calls in the calling thread; what the work returned."""
+    try:
+        request = next(steps)
+        while True:
+            try:
+                answer = _make(request)
+            except Exception as error:
+                request = steps.throw(error)
+            else:
+                request = steps.send(answer)
+    except StopIteration as done:
+        result: T = done.value
+        return result
+    finally:
+        steps.close()
+
+
+async def acarry_out(steps: Steps[T], *, sync: Collection[Saver]) -> T:
+    """Async twin of `carry_out`; the savers that have no async methods (`sync`) are called in a worker thread."""
+    try:
+        request = next(steps)
+        while True:
+            try:
+                answer = await asyncio.to_thread(_make, request) if request.saver in sync else await _amake(request)
+            except Exception as error:
+                request = steps.throw(error)
+            else:
+                request = steps.send(answer)
+    except StopIteration as done:
+        result: T = done.value
+        return result
+    finally:
+        steps.close()
+
+
+def _make(request: Request) -> Any:
+    if isinstance(request, Scan):
+        for found in request.saver.list(request.config, limit=request.limit):
+            request.show(found)
+        return None
+    if isinstance(request, Puts):
+        try:
+            return _make(request.together())
+        except StorageUnavailable:
+            raise  # the others would wait as long for the same
+        except Exception:
+            for call in request.calls:
+                _make(call)
+            return None
+    method = getattr(request.saver, request.method, None)
+    return None if method is None else method(*request.args)
+
+
+async def _amake(request: Request) -> Any:
+    if isinstance(request, Scan):
+        async for found in request.saver.alist(request.config, limit=request.limit):
+            request.show(found)
+        return None
+    if isinstance(request, Puts):
+        try:
+            return await _amake(request.together())
+        except StorageUnavailable:
+            raise
+        except Exception:
+            for call in request.calls:
+                await _amake(call)
+            return None
+    method = getattr(request.saver, f"a{request.method}", None) or getattr(request.saver, request.method, None)
+    answer = None if method is None else method(*request.args)
+    return await answer if inspect.isawaitable(answer) else answer
+
+
+def must_be_awaited(saver: Saver) -> bool:
+    """Whether a saver is one of those that belong to an event loop."""
+    return inspect.iscoroutinefunction(getattr(saver, "setup", None))
+
+
+async def is_async(saver: Saver) -> bool:
+    """Whether a saver has async methods: one that has none says so when it is called."""
+    if must_be_awaited(saver):
+        return True
+    try:
+        async for _ in saver.alist(None, limit=1):
+            break
+    except NotImplementedError:
+        return False
+    return True
+
+
+def takes_many(saver: Saver) -> bool:
+    """Whether a saver takes many puts as one transaction."""
+    return hasattr(saver, "put_all")
