@@ -251,12 +251,16 @@ updates = st.one_of(st.builds(Say, st.lists(said, min_size=1, max_size=2).map(tu
 @st.composite
 def invocations(draw: st.DrawFn) -> Invoke:
     mutating = draw(st.sampled_from([True, True, False]))
+    script = draw(scripts(mutating))
+    writes = draw(st.lists(channel_writes, max_size=2).map(tuple))
+    # LangGraph's accumulating Topic gives savers its own list and extends it in place: beside a saver that is at work, unless "sync".
+    extends = any(isinstance(one, Write) and one.channel == "topic" for one in (*script.first, *script.last, *script.child, *writes))
     return Invoke(
         thread=draw(threads),
         messages=draw(st.lists(said, max_size=3).map(tuple)),
-        script=draw(scripts(mutating)),
-        durability="sync" if mutating else draw(st.sampled_from(["sync", "async", "exit"])),
-        writes=draw(st.lists(channel_writes, max_size=2).map(tuple)),
+        script=script,
+        durability="sync" if mutating or extends else draw(st.sampled_from(["sync", "async", "exit"])),
+        writes=writes,
         at=draw(earlier),
     )
 
