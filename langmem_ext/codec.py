@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 import itertools
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any, Final, Literal, TypeAlias
 
@@ -140,6 +140,20 @@ class MessageCodec:
 
         return ormsgpack.unpackb(packed.body, ext_hook=restore_hook(self._policy, lifted), option=UNPACK_OPTIONS)
 
+    def texts_in(self, body: bytes) -> frozenset[int]:
+        """Which of a value's messages, by position, stand in it as texts."""
+        found: set[int] = set()
+
+        def look(code: int, data: bytes) -> None:
+            if code == EXT_TEXT:
+                found.add(unpack(data))
+            elif code != EXT_MESSAGE:
+                with suppress(ValueError):
+                    unpack(data, look)
+
+        unpack(body, look)
+        return frozenset(found)
+
     def pack_plain(self, value: Any) -> bytes:
         """A value as it is now, whole: for what is small and no channel's."""
         return pack(value, default_of)
@@ -206,7 +220,9 @@ class MessageCodec:
         role = _SHOWN_ROLES.get(fields["type"])
         if role is None or not has_texts(fields) or column_id(fields) != fields["id"]:
             return None
-        return Shown(role, shown_text(fields), open=role == "human" and not is_marked(fields))
+        if is_marked(fields):
+            return Shown(role, shown_text(fields), whole=text_of(fields["content"]))
+        return Shown(role, text_of(fields["content"]), open=role == "human")
 
     def tokens_of(self, packed: Snapshot) -> int:
         """About how many tokens the message costs a model; 0 for a bare text."""

@@ -137,11 +137,13 @@ class Shown:
         role: `human`, `ai`, `system` or `tool`.
         text: Its text, sensitive values hidden.
         open: Whether a copy of it may follow that says what of it is sensitive: a user's message that says nothing of it.
+        whole: Its text as it stands, if the message says that something of it is sensitive.
     """
 
     role: str
     text: str
     open: bool = False
+    whole: str | None = field(default=None, repr=False)
 
 
 class Codec(Protocol):
@@ -164,6 +166,9 @@ class Codec(Protocol):
 
     def shown_of(self, packed: Snapshot) -> Shown | None:
         """What may be shown of a message; None for a bare text, other roles, and where a serializer of the application's own wrote it."""
+
+    def texts_in(self, body: bytes) -> frozenset[int]:
+        """Which of a value's messages, by position, stand in it as texts."""
 
     def empty_list(self) -> bytes:
         """How an empty list is encoded as a value."""

@@ -39,6 +39,7 @@ def shown(saver: DeltaSaver) -> tuple[dict[Place, Shown], set[Place]]:
         threads: Rows = yield from fetch("SELECT number, id FROM thread")
         for number, name in threads:
             newest: dict[Any, Shown | None] = {}
+            marked: dict[Any, tuple[Place, Shown]] = {}
             places: dict[Any, Place] = {}
             last: Place | None = None
             items = yield from fetch(f"SELECT {ITEM_COLUMNS} FROM item WHERE {OF_THREAD} ORDER BY {KEY}", thread=number)
@@ -47,10 +48,15 @@ def shown(saver: DeltaSaver) -> tuple[dict[Place, Shown], set[Place]]:
                 one = saver.codec.shown_of(packed)
                 identity = row[1] if row[1] is not None else row[0]
                 newest[identity], places[identity] = one, (name, row[0] & 0xFFFFFFFF)
+                if one is not None and one.whole is not None:
+                    marked[identity] = places[identity], one
                 if row[2] is not None or row[7] is not None:
                     last = places[identity]
             for identity, one in newest.items():
-                if one is not None:
+                # What a node has marked may have been stored before the message as the node was given it.
+                if one is not None and identity in marked and one.whole is None and one.text == marked[identity][1].whole:
+                    found[marked[identity][0]] = marked[identity][1]
+                elif one is not None:
                     found[places[identity]] = one
             if last is not None and last in found and found[last].open:
                 open_ones.add(last)

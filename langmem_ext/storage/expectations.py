@@ -55,7 +55,7 @@ class Expectations:
         newest: The newest checkpoint's row (`statements.CHECKPOINT_COLUMNS`) by namespace; None for one that has no checkpoint.
         written: Rows of pending writes (`statements.WRITE_COLUMNS`) by task, by namespace and checkpoint; all that there are.
         items: Rows (`statements.ITEM_BODY`) of items that may still get an id, or become a message, by number.
-        noted: The newest item's number in the search index by message id.
+        noted: What the search index has noted (`search_statements.SELECT_NEWEST`), by message id.
         size: Bytes held, about; `accounted` is the part that the bound of all threads knows of.
         forgotten: Whether whoever still works with them is the last to do so.
     """
@@ -68,7 +68,7 @@ class Expectations:
     newest: OrderedDict[int, Row | None] = field(default_factory=OrderedDict)
     written: OrderedDict[tuple[int, bytes], dict[bytes, Row]] = field(default_factory=OrderedDict)
     items: OrderedDict[int, Row] = field(default_factory=OrderedDict)
-    noted: OrderedDict[bytes, int] = field(default_factory=OrderedDict)
+    noted: OrderedDict[bytes, Row] = field(default_factory=OrderedDict)
     size: int = EXPECTATIONS_BYTES
     accounted: int = 0
     forgotten: bool = False
@@ -173,10 +173,10 @@ class Expectations:
 
     # -- the search index ------------------------------------------------------------------------------------------------------------------
 
-    def note(self, message_id: bytes, number: int) -> None:
-        """Expect the search index to have this item as the newest with its message id."""
+    def note(self, message_id: bytes, note: Row) -> None:
+        """Expect the search index to have this noted of a message id."""
         self.size += NOTED_BYTES * (message_id not in self.noted)
-        self.noted[message_id] = number
+        self.noted[message_id] = note
         self.noted.move_to_end(message_id)
         if len(self.noted) > NOTED:
             self.noted.popitem(last=False)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from langmem_ext.errors import DamagedRow, SearchUnavailable
-from langmem_ext.messages.identity import is_text
+from langmem_ext.messages.manifest import numbers_of
 from langmem_ext.storage import search_statements as sql
 from langmem_ext.storage.checkpoint_ops import header_of
 from langmem_ext.storage.clear_ops import ASIDE
@@ -19,19 +19,19 @@ from langmem_ext.storage.edit_ops import EDIT
 from langmem_ext.storage.effects import PAUSE, Op, Row, fetch, fetch_one, operation
 from langmem_ext.storage.index import ThreadIndex
 from langmem_ext.storage.lookup_ops import find_checkpoint, find_namespace, read_word
+from langmem_ext.storage.placing import Placing
 from langmem_ext.storage.rest import has_item, is_at_rest, work_of
 from langmem_ext.storage.search_dialect import HINDRANCE, HOLD_THREADS
 from langmem_ext.storage.search_ops import (
     FORMAT,
-    Placing,
     drop_index,
     forget_thread,
     index_down,
     lock_state,
-    read_messages_of,
+    read_items_of,
     read_state,
 )
-from langmem_ext.storage.statements import LOCK_NUMBER, SELECT_LATEST_CHECKPOINT
+from langmem_ext.storage.statements import LOCK_NUMBER, SELECT_ITEM, SELECT_LATEST_CHECKPOINT
 from langmem_ext.storage.steps import Steps
 from langmem_ext.types import Codec
 
@@ -40,6 +40,9 @@ AT_ONCE: Final = 256
 
 BEFORE_ALL: Final = -1
 """Below every thread's number."""
+
+INPUT: Final = "__start__"
+"""The channel of an input that LangGraph has not taken in yet."""
 
 EDITS: Final = 100
 """Checkpoints that are looked at for the one that a message came with."""
@@ -132,15 +135,15 @@ def begin_thread(thread: int, end: int, codec: Codec) -> Op[int]:
     high = end
     while rows := (yield from fetch(sql.SELECT_ITEMS_DOWN, thread=thread, low=0, high=high, limit=1)):
         high = rows[0][0] & NUMBER
-        last = next(iter((yield from read_messages_of(index, rows, codec))), None)
-        if last is None or is_text(last[2]):
+        last = next(iter((yield from read_items_of(index, rows, codec))), None)
+        if last is None or last.is_text:
             continue
-        shown = codec.shown_of(last[2])
-        if shown is not None and shown.open and not (yield from _is_final(index, last[0], codec)):
-            held = last[0]
-            yield from Placing(thread).pick_newest([(held, last[1])])
+        if last.is_open and not (yield from _is_final(index, last.number, codec)):
+            held = last.number
+            yield from Placing(index, codec).pick_standing([last])
         break
-    below = end if held is None else held
+    unnamed = yield from _find_unnamed(index, codec)
+    below = min((number for number in (held, unnamed) if number is not None), default=end)
     yield from fetch(sql.SET_INDEXED, thread=thread, indexed=below)
     return below
 
@@ -166,13 +169,27 @@ def restore_earlier(thread: int, end: int, codec: Codec) -> Op[None]:
     index = ThreadIndex(thread)
     [(last,)] = yield from fetch(sql.SELECT_LAST_MESSAGE, thread=thread, low=low, high=end)
     if rows[0][0] == last:
-        newest = next(iter((yield from read_messages_of(index, rows[:1], codec))), None)
-        shown = None if newest is None else codec.shown_of(newest[2])
-        if newest is not None and shown is not None and shown.open and not (yield from _is_final(index, newest[0], codec)):
-            yield from Placing(thread).pick_newest([(newest[0], newest[1])])
-            yield from fetch(sql.SET_INDEXED, thread=thread, indexed=newest[0])
+        newest = next(iter((yield from read_items_of(index, rows[:1], codec))), None)
+        if newest is not None and newest.is_open and not (yield from _is_final(index, newest.number, codec)):
+            yield from Placing(index, codec).pick_standing([newest])
+            yield from fetch(sql.SET_INDEXED, thread=thread, indexed=newest.number)
             rows = rows[1:]
     yield from index_down(index, rows, codec)
+
+
+def _find_unnamed(index: ThreadIndex, codec: Codec) -> Op[int | None]:
+    """The first of an input's messages that has no id yet: what a node says of it names the one that it gets (`Writer.by_task`)."""
+    try:
+        row = yield from fetch_one(SELECT_LATEST_CHECKPOINT, thread=index.number, namespace=0)
+        header = None if row is None else (yield from header_of(index, 0, row))
+        ref = None if header is None else header.values.get(INPUT)
+        for number in () if ref is None or not ref.nameless else numbers_of(ref.runs):
+            rows = yield from fetch(SELECT_ITEM, thread=index.number, number=number)
+            if any(item.is_unnamed for item in (yield from read_items_of(index, rows, codec))):
+                return number
+    except DamagedRow:
+        pass
+    return None
 
 
 def _is_final(index: ThreadIndex, number: int, codec: Codec) -> Op[bool]:

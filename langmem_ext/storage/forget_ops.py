@@ -17,13 +17,13 @@ from datetime import UTC, datetime
 from langmem_ext.messages.manifest import length_of
 from langmem_ext.storage import checks
 from langmem_ext.storage import forget_statements as sql
-from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Batch, Op, fetch, operation
+from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Batch, Op, Row, fetch, operation
 from langmem_ext.storage.fill_ops import restore_earlier
 from langmem_ext.storage.header import Header
 from langmem_ext.storage.index import Indexes
 from langmem_ext.storage.lookup_ops import read_body
 from langmem_ext.storage.reach import Meaning, Place, Ranges, Reach, WriteRow, gaps, merged, newest_of
-from langmem_ext.storage.search_statements import FORGET_NEWEST
+from langmem_ext.storage.search_ops import leave_open
 from langmem_ext.storage.statements import DELETE_THREAD, SELECT_ITEM
 from langmem_ext.storage.thread_ops import ThreadRow, find_number, find_thread
 from langmem_ext.types import Pruned, ThreadKey
@@ -134,25 +134,37 @@ def cut_thread(key: ThreadKey, checkpoint: bytes, *, meaning: Meaning, indexes: 
     yield from reach.read()
     yield from reach.keep(place for place in reach.rows if place[1] <= checkpoint)
     later = [write for write in reach.writes if write.place[1] > checkpoint or write.place == (0, checkpoint)]
-    pruned = yield from _forget(thread, reach, later, indexes=indexes, dry_run=False)
-    yield from _take_ids(thread, reach)
-    return pruned
+    return (yield from _forget(thread, reach, later, indexes=indexes, dry_run=False, cut=True))
 
 
 def _take_ids(thread: ThreadRow, reach: Reach) -> Op[None]:
-    """Take the ids from messages that got them after what is left of the thread: they are still to get one.
+    """Take the ids from messages that got them after what is left of the thread: they are still to get one. Texts become texts again.
 
     Else the graph would give them another, as messages of their own, and what a node then says of these (that they are sensitive, say)
     would not be said of the ones that are here.
     """
-    for number in reach.without_id():
+    messages, texts = yield from reach.without_id()
+    for number in (*messages, *texts):
         for row in (yield from fetch(SELECT_ITEM, thread=reach.number, number=number)):
-            if row[1] is None or row[9] != checks.item_check(reach.number, row):
+            is_message = row[2] is not None or row[7] is not None
+            if row[9] != checks.item_check(reach.number, row) or not (row[1] is not None or number in texts and is_message):
                 continue
-            check = checks.item_check(reach.number, (row[0], None, *row[2:]))
-            yield from fetch(sql.TAKE_ID, thread=reach.number, number=number, crc=check)
+            if number in texts:
+                yield from _take_message(reach.number, number, row)
+            else:
+                check = checks.item_check(reach.number, (row[0], None, *row[2:]))
+                yield from fetch(sql.TAKE_ID, thread=reach.number, number=number, crc=check)
             if thread.indexed is not None:
-                yield from fetch(FORGET_NEWEST, thread=reach.number, id=row[1], number=number)
+                thread.indexed = yield from leave_open(reach.number, number, row[1], thread.indexed)
+
+
+def _take_message(thread: int, number: int, row: Row) -> Op[None]:
+    """Let a message be the text again that it has come of; nothing is called by it."""
+    [(_, messages, tokens, _)] = yield from fetch(sql.MEASURE_ITEMS, thread=thread, low=number, high=number + 1)
+    check = checks.item_check(thread, (row[0], None, None, None, row[4], None, row[6], None, None))
+    yield from fetch(sql.TAKE_MESSAGE, thread=thread, number=number, crc=check)
+    yield from fetch(sql.LESSEN_THREAD, thread=thread, items=messages, tokens=tokens)
+    yield from fetch(sql.FORGET_TITLE, thread=thread, first=number, end=number + 1)
 
 
 @operation
@@ -190,8 +202,17 @@ class _Waste:
     figures: Pruned
 
 
-def _forget(thread: ThreadRow, reach: Reach, late: Iterable[WriteRow], *, indexes: Indexes, dry_run: bool) -> Op[Pruned]:
-    """Delete the checkpoints that are not kept, their pending writes and those in `late`, and what then nothing refers to."""
+def _forget(thread: ThreadRow, reach: Reach, late: Iterable[WriteRow], *, indexes: Indexes, dry_run: bool, cut: bool = False) -> Op[Pruned]:
+    """Delete the checkpoints that are not kept, their pending writes and those in `late`, and what then nothing refers to.
+
+    Args:
+        thread: The thread.
+        reach: What of it is kept.
+        late: Pending writes that go, though their checkpoints stay.
+        indexes: What this process knows.
+        dry_run: Only tell what would go.
+        cut: Whether what was given to messages after all that is kept goes too.
+    """
     gone = [place for place in reach.rows if place not in reach.kept]
     too_late = {(write.place, write.task) for write in late}
     going = [write for write in reach.writes if write.place in reach.rows.keys() - reach.kept or (write.place, write.task) in too_late]
@@ -206,6 +227,8 @@ def _forget(thread: ThreadRow, reach: Reach, late: Iterable[WriteRow], *, indexe
     if not dry_run:
         yield from _delete_checkpoints(reach, gone, going)
         yield from _delete_waste(reach.number, waste)
+        if cut:
+            yield from _take_ids(thread, reach)
         if thread.indexed is not None and waste.items:
             yield from restore_earlier(reach.number, thread.indexed, reach.meaning.codec)
         newest = next(newest_of({place: row for place, row in reach.rows.items() if place[0] == 0}, 1), None)

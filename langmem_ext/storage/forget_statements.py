@@ -58,6 +58,10 @@ DELETE_NAMESPACE = "DELETE FROM namespace WHERE thread = :thread AND number = :n
 LESSEN_THREAD = "UPDATE thread SET generation = generation + 1, items = items - :items, tokens = tokens - :tokens WHERE number = :thread"
 MEASURE_AGAIN: Final = MEASURED_AGAIN
 TAKE_ID = f"UPDATE item SET message_id = NULL, crc = :crc WHERE {AT}"
+TAKE_MESSAGE = (
+    "UPDATE item SET message_id = NULL, role = NULL, name = NULL, tool_call_id = NULL, tokens = 0, rest = NULL, shape = NULL, crc = :crc"
+    f" WHERE {AT}"
+)
 FORGET_TITLE = "UPDATE thread SET title = NULL, titled_by = NULL WHERE number = :thread AND titled_by >= :first AND titled_by < :end"
 SET_HEAD = "UPDATE thread SET head_messages = :head_messages, waiting_for = :waiting_for WHERE number = :thread"
 

@@ -20,6 +20,7 @@ from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Op, Row, fetch, fetc
 from langmem_ext.storage.header import Header, ValueRef
 from langmem_ext.storage.ids import decode_id, readable
 from langmem_ext.storage.index import ThreadIndex
+from langmem_ext.storage.lookup_ops import read_value
 from langmem_ext.storage.statements import SELECT_CHECKPOINT
 from langmem_ext.storage.write_ops import WriteEntry, read_writes
 from langmem_ext.types import Codec
@@ -84,7 +85,8 @@ class Reach:
         writes: All of its pending writes.
         kept: The checkpoints that stay.
         runs: The ranges of items that they need; `values`, `words` and `namespaces` likewise.
-        named: Those ranges of items that they need with their ids; `nameless` are the items that they need without.
+        named: Those ranges of items that they need with their ids.
+        unnamed: The values that need some without.
         index: Reads headers and words; of this work alone.
     """
 
@@ -95,7 +97,7 @@ class Reach:
     kept: set[Place] = field(default_factory=set)
     runs: set[tuple[int, int]] = field(default_factory=set)
     named: set[tuple[int, int]] = field(default_factory=set)
-    nameless: set[int] = field(default_factory=set)
+    unnamed: list[ValueRef] = field(default_factory=list)
     values: set[int] = field(default_factory=set)
     words: set[int] = field(default_factory=set)
     namespaces: set[int] = field(default_factory=lambda: {0})
@@ -187,14 +189,30 @@ class Reach:
         if ref.nameless:
             numbers = numbers_of(ref.runs)
             bare = set(ref.nameless)
-            self.nameless.update(numbers[position] for position in bare)
+            self.unnamed.append(ref)
             ranges = [(number, number + 1) for position, number in enumerate(numbers) if position not in bare]
         self.named.update(ranges)
 
-    def without_id(self) -> list[int]:
-        """The items that all need without their ids."""
+    def without_id(self) -> Op[tuple[list[int], list[int]]]:
+        """The items that all need without their ids: those that some need as messages, and those that are needed as texts alone."""
+        messages: set[int] = set()
+        texts: set[int] = set()
         named = merged(self.named)
-        return sorted(number for number in self.nameless if not any(start <= number < end for start, end in named))
+        for ref in self.unnamed:
+            numbers = numbers_of(ref.runs)
+            bare = {at: numbers[at] for at in ref.nameless if not any(start <= numbers[at] < end for start, end in named)}
+            written = (yield from self._texts_in(ref)) if bare else ()
+            for at, number in bare.items():
+                (texts if at in written else messages).add(number)
+        return sorted(messages), sorted(texts - messages)
+
+    def _texts_in(self, ref: ValueRef) -> Op[Collection[int]]:
+        """Which of a value's messages stand in it as texts; of one that is damaged nobody knows, and none."""
+        try:
+            body = yield from read_value(self.index, ref)
+        except DamagedRow:
+            return ()
+        return () if body is None else self.meaning.codec.texts_in(body)
 
     def keep_writes(self, writes: Iterable[WriteRow]) -> Op[None]:
         """Let pending writes stay, with whatever they need."""

@@ -25,7 +25,7 @@ IF_FREE: Final = "[if free]"
 MAKE_WORDS: Final = "[make words]"
 MAKE_NEWEST: Final = "[make newest]"
 MAKE_LEAVING: Final = "[make leaving]"
-"""The words of messages; the newest item of each message id; and whoever deletes an item takes both along."""
+"""The words of messages; the newest item of each message id, and its newest that is marked; and who deletes an item takes both along."""
 
 UNMAKE_LEAVING: Final = "[unmake leaving]"
 
@@ -101,13 +101,13 @@ _SQLITE: Final = {
     # ranking is not FTS5's (`find_ops`).
     "make words": "CREATE VIRTUAL TABLE search USING fts5(words, columnsize = 0, tokenize = 'ascii')",
     "make newest": (
-        "CREATE TABLE search_message (thread INTEGER NOT NULL, id BLOB NOT NULL, number INTEGER NOT NULL, PRIMARY KEY (thread, id))"
-        " WITHOUT ROWID"
+        "CREATE TABLE search_message (thread INTEGER NOT NULL, id BLOB NOT NULL, number INTEGER NOT NULL, marked INTEGER,"
+        " PRIMARY KEY (thread, id)) WITHOUT ROWID"
     ),
     # FTS5 forgets the words when it merges, which `compact` has it do.
     "make leaving": """CREATE TRIGGER item_leaves_search AFTER DELETE ON item BEGIN
         DELETE FROM search WHERE rowid = OLD.key;
-        DELETE FROM search_message WHERE thread = OLD.key >> 32 AND id = OLD.message_id AND number = OLD.key & 4294967295;
+        DELETE FROM search_message WHERE thread = OLD.key >> 32 AND id = OLD.message_id AND OLD.key & 4294967295 IN (number, marked);
         INSERT OR REPLACE INTO setting (name, value) VALUES ('search_stale', '');
     END""",
     "unmake leaving": "DROP TRIGGER IF EXISTS item_leaves_search",
@@ -164,7 +164,7 @@ _WORDS_COLUMNS: Final = (
     "thread BIGINT NOT NULL, stored BIGINT NOT NULL, owner BIGINT, number INTEGER NOT NULL, words TEXT %s NOT NULL,"
     " PRIMARY KEY (thread, number)"
 )
-_NEWEST_COLUMNS: Final = "thread BIGINT NOT NULL, number INTEGER NOT NULL, id BYTEA %s NOT NULL, PRIMARY KEY (thread, id)"
+_NEWEST_COLUMNS: Final = "thread BIGINT NOT NULL, number INTEGER NOT NULL, marked INTEGER, id BYTEA %s NOT NULL, PRIMARY KEY (thread, id)"
 
 # What the GIN index has of a message; the order of words is looked at in the words themselves. Said to cost so much that the planner never
 # takes all messages apart in place of a look at the index.
@@ -232,7 +232,7 @@ def of_postgres(schema: str) -> Mapping[str, str]:
             BEGIN
                 CREATE OR REPLACE FUNCTION "{schema}".item_leaves_search() RETURNS trigger LANGUAGE plpgsql AS $leave$ BEGIN
                     DELETE FROM search WHERE thread = OLD.thread AND number = OLD.number;
-                    DELETE FROM search_message WHERE thread = OLD.thread AND id = OLD.message_id AND number = OLD.number;
+                    DELETE FROM search_message WHERE thread = OLD.thread AND id = OLD.message_id AND OLD.number IN (number, marked);
                     RETURN NULL;
                 END $leave$;
                 CREATE TRIGGER item_leaves_search AFTER DELETE ON item FOR EACH ROW

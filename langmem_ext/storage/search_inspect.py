@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
-from langmem_ext.errors import DamagedRow, StorageError
+from langmem_ext.errors import StorageError
 from langmem_ext.messages.words import list_words
-from langmem_ext.storage import fill_ops, inspect_statements, search_ops
+from langmem_ext.storage import fill_ops, inspect_statements, placing, search_ops
 from langmem_ext.storage import search_statements as sql
 from langmem_ext.storage.dialect import NUMBER
 from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Op, Row, fetch, fetch_one, operation, operation_once
@@ -116,31 +116,27 @@ def _compare_page(thread: Examined, codec: Codec, after: int) -> Op[int | None]:
     return last
 
 
-def _compare(thread: Examined, codec: Codec, item: Row, found: str, indexed: int) -> Op[None]:
-    number = item[0] & NUMBER
-    try:
-        shown = codec.shown_of((yield from search_ops.read_packed_item(thread.index, item, codec)))
-    except DamagedRow:
-        return
-    expected = "" if shown is None else list_words(shown.text)
-    message_id = search_ops.id_within(item[1])
-    newest = yield from _newest(thread.number, number, message_id)
-    if newest is not None and newest > number:
+def _compare(thread: Examined, codec: Codec, row: Row, found: str, indexed: int) -> Op[None]:
+    number = row[0] & NUMBER
+    item = next(iter((yield from search_ops.read_items_of(thread.index, (row,), codec))), None)
+    if item is None:
+        return  # it is damaged, which is told elsewhere
+    expected = "" if item.shown is None else list_words(item.shown.text)
+    note = yield from _note_of(thread.number, item)
+    if note is not None and (yield from placing.standing_of(thread.index, codec, note, {number: item})) != number:
         expected = ""
     elif number >= indexed and not found:
         return
-    elif message_id is not None and newest != number and number < indexed:
+    if item.id is not None and number < indexed and (note is None or not placing.is_noted(item, note)):
         _tell(thread, f"search {thread.number}:{number}", "the search index does not know its message id")
-        return
-    if found != expected:
+    elif found != expected:
         _tell(thread, f"search {thread.number}:{number}", "it is not found by what is shown of it")
 
 
-def _newest(thread: int, number: int, message_id: Any) -> Op[int | None]:
-    """The number of the newest item with an id, as the index has it; None where that item is not there."""
-    row = None if message_id is None else (yield from fetch_one(sql.SELECT_NEWEST, thread=thread, id=message_id))
-    if row is None:
-        return None
-    if row[0] != number and not (yield from fetch(sql.HAS_MESSAGE, thread=thread, number=row[0], id=message_id)):
-        return None
-    return int(row[0])
+def _note_of(thread: int, item: placing.Item) -> Op[Row | None]:
+    """What the index has noted of an item's id; None where it speaks of items that are not there."""
+    row = None if item.id is None else (yield from fetch_one(sql.SELECT_NEWEST, thread=thread, id=item.id))
+    for number in {*(row or ())} - {None, item.number}:
+        if not (yield from fetch(sql.HAS_MESSAGE, thread=thread, number=number, id=item.id)):
+            return None
+    return row

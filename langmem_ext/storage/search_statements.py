@@ -61,10 +61,12 @@ CLEAR_STATE = "DELETE FROM setting WHERE name = :name AND value = coalesce(:valu
 
 # -- a message's words -------------------------------------------------------------------------------------------------------------------
 
-SELECT_NEWEST = "SELECT number FROM search_message WHERE thread = :thread AND id = :id"
-FORGET_NEWEST = "DELETE FROM search_message WHERE thread = :thread AND id = :id AND number = :number"
-INSERT_NEWEST = "INSERT INTO search_message (thread, id, number) VALUES (:thread, :id, :number) ON CONFLICT DO NOTHING RETURNING 1"
-SET_NEWEST = "UPDATE search_message SET number = :number WHERE thread = :thread AND id = :id"
+SELECT_NEWEST = "SELECT number, marked FROM search_message WHERE thread = :thread AND id = :id"
+FORGET_NEWEST = "DELETE FROM search_message WHERE thread = :thread AND id = :id AND (number = :number OR marked = :number)"
+INSERT_NEWEST = (
+    "INSERT INTO search_message (thread, id, number, marked) VALUES (:thread, :id, :number, :marked) ON CONFLICT DO NOTHING RETURNING 1"
+)
+SET_NEWEST = "UPDATE search_message SET number = :number, marked = :marked WHERE thread = :thread AND id = :id"
 DELETE_WORDS = f"DELETE FROM search WHERE {WORDS_AT}"
 
 # -- many messages -----------------------------------------------------------------------------------------------------------------------
@@ -84,7 +86,7 @@ SELECT_ITEMS_LEFT = (
 )
 COPY: Final = (
     COPY_WORDS,
-    "INSERT INTO search_message (thread, id, number) SELECT :target, id, number FROM search_message WHERE thread = :source",
+    "INSERT INTO search_message (thread, id, number, marked) SELECT :target, id, number, marked FROM search_message WHERE thread = :source",
 )
 DELETE_THREAD: Final = (
     f"DELETE FROM search WHERE {WORDS_OF_THREAD}",

@@ -41,6 +41,7 @@ def put_writes(
         ThreadNotFound: The thread belongs to another owner.
     """
     writer = yield from open_writer(key, checkpoint_id, now=now, indexes=indexes, codec=codec)
+    writer.by_task = True
     space = yield from ensure_namespace(writer, namespace)
     entries: list[WriteEntry] = []
     for write in writes:

@@ -50,6 +50,7 @@ class Writer:
         title, titled_by: What the thread is to be called, if it has no title, and the item that says so.
         settled: Whether the new messages stand as they are: a program has set them, and no node of a graph has yet to look at them.
         final: The root's newest checkpoint, if it was stored with this and leaves its graph nothing to do (`rest`).
+        by_task: Whether it is what a task has written: the checkpoint that it has read may be stored after it.
         began: The first number of a new item.
         named, completed: Items from earlier operations that have got an id, or have become a message.
     """
@@ -72,6 +73,7 @@ class Writer:
     titled_by: int | None = None
     settled: bool = False
     final: Header | None = None
+    by_task: bool = False
     named: list[int] = field(default_factory=list)
     completed: list[int] = field(default_factory=list)
     began: int = field(init=False)

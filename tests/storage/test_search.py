@@ -6,8 +6,9 @@ import asyncio
 import json
 import subprocess
 import sys
+import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -71,22 +72,91 @@ def found(threads: Threads, text: str, **where: Any) -> list[tuple[str, int]]:
     return sorted((hit.thread_id, hit.number) for hit in threads.search(text, **where))
 
 
-@pytest.mark.parametrize("secret", [True, False])
-def test_a_copy_that_begins_at_an_input_shows_no_more_than_its_graph_lets_it(saver: DeltaSaver, secret: bool) -> None:
+LONG = "my card is 4711, no more" + " and what is long" * 9
+INPUTS: dict[str, Callable[[], Any]] = {
+    "message": lambda: HumanMessage(LONG),
+    "message with an id": lambda: HumanMessage(LONG, id="h"),
+    "tuple": lambda: ("user", LONG),
+    "short": lambda: ("user", LONG[:24]),
+}
+"""A user's message as it is given to a graph: it is stored before it has an id, and the text of a tuple before there is a message."""
+
+
+def marking(saver: DeltaSaver, *, secret: bool = True) -> Any:
+    """A graph whose node says what of a message is sensitive."""
     notes = {"langmem_ext": {"sensitive": ["card"], "spans": [[11, 15]]}} if secret else {}
 
-    def mark(state: Any) -> Any:
+    def mark(state: MessagesState) -> Any:
         last = state["messages"][-1]
         return {"messages": [last.model_copy(update={"additional_kwargs": notes}), AIMessage("thanks")]}
 
-    graph = StateGraph(MessagesState).add_node("mark", mark).add_edge(START, "mark").compile(checkpointer=saver)
-    graph.invoke({"messages": [HumanMessage("my card is 4711, no more")]}, {"configurable": {"thread_id": "t"}}, durability="sync")
+    return StateGraph(MessagesState).add_node("mark", mark).add_edge(START, "mark").compile(checkpointer=saver)
+
+
+class Overtaken(DeltaSaver):
+    """Stores a checkpoint once what its task has written is stored: LangGraph waits for neither, unless told to."""
+
+    written = threading.Event()
+
+    def put(self, config: Any, checkpoint: Any, metadata: Any, new_versions: Any) -> Any:
+        if metadata["step"] == 0:
+            assert self.written.wait(10)
+        return super().put(config, checkpoint, metadata, new_versions)
+
+    def put_writes(self, config: Any, writes: Any, task_id: str, task_path: str = "") -> None:
+        super().put_writes(config, writes, task_id, task_path)
+        if any(channel == "messages" and len(value) == 2 for channel, value in writes):
+            threads = Threads(self)
+            assert not threads.search("4711"), "before the checkpoint is stored"
+            threads.rebuild_search()
+            assert not threads.search("4711")
+            self.written.set()
+
+
+@pytest.mark.parametrize("said", INPUTS)
+@pytest.mark.parametrize("early", [True, False])
+def test_what_a_node_marks_is_hidden_though_it_is_stored_before_what_the_node_was_given(url: str, said: str, early: bool) -> None:
+    config = {"configurable": {"thread_id": "t"}}
+    with Overtaken.open(url) as saver:
+        saver.written = threading.Event()
+        threads = Threads(saver)
+        if early:
+            threads.enable_search()
+        marking(saver).invoke({"messages": [INPUTS[said]()]}, config, durability="async")
+        for _ in range(3):
+            assert not threads.search("4711")
+            assert len(threads.search("card")) == 1
+            assert_sound(saver)
+            assert list(rows(saver, "SELECT words FROM search WHERE words LIKE '%4711%'")) == []
+            threads.rebuild_search()
+        messages = marking(saver).get_state(config).values["messages"]
+        # Another text under its id is another message; the first one again, unmarked, is what the node has marked.
+        for text, shown in (("my card is 4712", True), (messages[0].text, False), ("my card is 4713", True)):
+            marking(saver).update_state(config, {"messages": [HumanMessage(text, id=messages[0].id, name=text[-2:])]}, as_node="mark")
+            assert [hit.number for hit in threads.search("card")] != []
+            assert len(threads.search(text.split()[3].strip(","))) == shown
+            assert_sound(saver)
+        saver.prune(["t"], keep_last=1)
+        assert len(threads.search("4713")) == 1
+        assert_sound(saver)
+
+
+@pytest.mark.parametrize("said", INPUTS)
+@pytest.mark.parametrize("secret", [True, False])
+def test_a_copy_that_begins_at_an_input_shows_no_more_than_its_graph_lets_it(saver: DeltaSaver, said: str, secret: bool) -> None:
+    graph = marking(saver, secret=secret)
+    graph.invoke({"messages": [INPUTS[said]()]}, {"configurable": {"thread_id": "t"}}, durability="sync")
     threads = Threads(saver)
     threads.search("card")
     [begun] = [one.config["configurable"]["checkpoint_id"] for one in saver.list({"configurable": {"thread_id": "t"}}, filter={"step": -1})]
 
     threads.fork("t", checkpoint_id=begun, to="copy")
+    assert_sound(saver)
+    assert len(threads.search("4711", thread="copy")) == int(said == "message with an id" and not secret)
+    assert threads.get("copy").stored_messages == int("message" in said)
     graph.invoke(None, {"configurable": {"thread_id": "copy"}}, durability="sync")
+    assert [message.text for message in graph.get_state({"configurable": {"thread_id": "copy"}}).values["messages"]][1:] == ["thanks"]
+    assert threads.get("copy").title is not None
 
     for _ in range(2):
         assert len(threads.search("4711")) == (0 if secret else 2)
@@ -410,6 +480,7 @@ DAMAGES = (
     "UPDATE search SET words = ' other '",
     "DELETE FROM search_message",
     "UPDATE search_message SET number = number + 1",
+    "UPDATE search_message SET marked = number",
     "UPDATE thread SET indexed = NULL",
     "DROP TABLE search",
 )

@@ -124,9 +124,7 @@ class Searching(RuleBasedStateMachine):
 
     @rule(saver=savers, thread=st.sampled_from(["t1", "t2"]), at=st.integers(0, 20))
     def fork(self, saver: int, thread: str, at: int) -> None:
-        # Not where an input waits that has no id yet: where it was a bare text, what a graph makes of it in the copy takes no place.
-        found = [one for one in self.savers[saver].list(_config(thread)) if one.metadata.get("step", 0) >= 0]
-        ids = [one.config["configurable"]["checkpoint_id"] for one in found]
+        ids = [one.config["configurable"]["checkpoint_id"] for one in self.savers[saver].list(_config(thread))]
         if ids:
             Threads(self.savers[saver]).delete("copy")
             Threads(self.savers[saver]).fork(thread, checkpoint_id=ids[at % len(ids)] if at else None, to="copy")
