@@ -6,9 +6,10 @@ shows, and is written with the message that changes it, so no list opens a messa
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
-from typing import Any, Final, TypeAlias, Unpack
+from datetime import UTC, datetime
+from typing import Any, Final, TypeAlias, TypeVar, Unpack
 from uuid import uuid4
 
 from langchain_core.messages import BaseMessage
@@ -26,7 +27,7 @@ from langmem_ext.storage.clear_ops import clear_view
 from langmem_ext.storage.clock import now_ms
 from langmem_ext.storage.effects import Operation
 from langmem_ext.storage.fork_ops import fork_thread
-from langmem_ext.storage.history_ops import read_conversation
+from langmem_ext.storage.history_ops import read_conversation, read_dated_conversation
 from langmem_ext.thread_export import FORMATS, Export, Format, Selection
 from langmem_ext.thread_import import MAX_BYTES, MAX_LINE, Import
 from langmem_ext.thread_terms import Wanted, checked_limit, checked_metadata, checked_tags, checked_title, plan_filter
@@ -34,6 +35,8 @@ from langmem_ext.types import ExportedThreads, ImportedThreads, PackedValue, Pru
 
 Page: TypeAlias = list[ThreadInfo]
 Messages: TypeAlias = list[BaseMessage]
+Dated: TypeAlias = list[tuple[BaseMessage, datetime]]
+T = TypeVar("T")
 
 PAGE: Final = 50
 """Threads of a page."""
@@ -114,16 +117,26 @@ class Threads(SearchedThreads):
             ThreadNotFound: There is no such thread.
             InvalidInput: Its graph keeps its messages in a `DeltaChannel`: only the graph can read them.
         """
-        return self._load(self.log.run(self._messages(thread_id, last), write=False))
+        return self._load(self.log.run(self._messages(thread_id, last, read_conversation), write=False))
 
     async def amessages(self, thread_id: ThreadId, *, last: int | None = None) -> Messages:
         """Async twin of `messages`."""
         return await self.log.driver.acall(lambda: self.messages(thread_id, last=last))
 
-    def _messages(self, thread_id: ThreadId, last: int | None) -> Operation[Any]:
+    def dated_messages(self, thread_id: ThreadId, *, last: int | None = None) -> Dated:
+        """`messages`, each with the time at which it was stored, to the second, in UTC."""
+        dated = self.log.run(self._messages(thread_id, last, read_dated_conversation), write=False)
+        times = [datetime.fromtimestamp(seconds, UTC) for _, seconds in dated]
+        return [*zip(self._load([packed for packed, _ in dated]), times, strict=True)]
+
+    async def adated_messages(self, thread_id: ThreadId, *, last: int | None = None) -> Dated:
+        """Async twin of `dated_messages`."""
+        return await self.log.driver.acall(lambda: self.dated_messages(thread_id, last=last))
+
+    def _messages(self, thread_id: ThreadId, last: int | None, read: Callable[..., Operation[T]]) -> Operation[T]:
         if last is not None and (isinstance(last, bool) or not isinstance(last, int) or last < 1):
             raise InvalidInput(f"last is how many messages to read, at least 1, not {last!r}")
-        return read_conversation(self._source.key(thread_id), last, indexes=self.log.indexes, codec=self._codec)
+        return read(self._source.key(thread_id), last, indexes=self.log.indexes, codec=self._codec)
 
     def _load(self, packed: Sequence[Snapshot]) -> Messages:
         loaded: Messages = self._codec.load_value(PackedValue(messages=packed))

@@ -263,25 +263,27 @@ def _words(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False) if isinstance(value, dict) else str(value)
 
 
-def history_with(db: str | None, owner: str | None, name: str, *, last: int | None, as_json: bool, interactive: bool) -> None:
-    """Print a thread's messages.
+def history_with(db: str | None, owner: str | None, name: str, *, last: int | None, times: bool, as_json: bool, interactive: bool) -> None:
+    """Print a thread's messages, with their times if that is asked for.
 
     Raises:
         LangmemExtError: As `Threads.messages` has it.
     """
     with opened(settings_for(db, owner), read_only=True) as threads:
-        messages = threads.messages(find(threads, name).id, last=last)
+        messages = threads.dated_messages(find(threads, name).id, last=last)
     console = Console(highlight=False)
     if not messages:
         typer.echo("langmem-ext: nothing is in its context: what was set aside stays stored", err=True)
-    for message in messages:
+    for message, stored in messages:
         line = line_of(message)
+        when = f"{stored.astimezone():%Y-%m-%d %H:%M:%S}  " if times else ""
         if as_json:
-            typer.echo(json_line(line.data()))
+            typer.echo(json_line(line.data() | {"created_at": stored.isoformat()}))
         elif interactive:
-            console.print(Text.assemble((f"{printable(line.role)} ", COLOURS.get(line.role, "bold")), ("› ", "dim"), printable(line.text)))
+            said = (f"{printable(line.role)} ", COLOURS.get(line.role, "bold")), ("› ", "dim"), printable(line.text)
+            console.print(Text.assemble((when, "dim"), *said))
         else:
-            typer.echo(f"{printable(line.role)}: {' '.join(printable(line.text).splitlines())}")
+            typer.echo(f"{when}{printable(line.role)}: {' '.join(printable(line.text).splitlines())}")
 
 
 # -- changes -----------------------------------------------------------------------------------------------------------------------------

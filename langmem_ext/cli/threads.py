@@ -88,13 +88,14 @@ def history(
     db: _Db = None,
     owner: _Owner = None,
     last: Annotated[int | None, typer.Option("--last", "-n", help="Only so many of the last messages.", min=1, metavar="N")] = None,
+    times: Annotated[bool, typer.Option("--times", "-t", help="Say when each message was stored; with --json it is always said.")] = False,
     as_json: _JsonLines = False,
 ) -> None:
     """Print what was said, oldest first; sensitive values are hidden."""
     with clear_errors():
         from langmem_ext.cli.listing import history_with  # noqa: PLC0415 - help must not wait for it
 
-        history_with(db, owner, thread, last=last, as_json=as_json, interactive=sys.stdout.isatty())
+        history_with(db, owner, thread, last=last, times=times, as_json=as_json, interactive=sys.stdout.isatty())
 
 
 @threads.command()

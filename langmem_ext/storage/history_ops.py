@@ -96,6 +96,19 @@ def read_conversation(key: ThreadKey, last: int | None, *, indexes: Indexes, cod
     return messages
 
 
+@operation
+def read_dated_conversation(key: ThreadKey, last: int | None, *, indexes: Indexes, codec: Codec) -> Op[list[tuple[Snapshot, int]]]:
+    """`read_conversation`, each message with the Unix time in seconds at which it was stored."""
+    index, ref = yield from list_of_conversation(key, indexes=indexes, codec=codec)
+    count = length_of(ref.runs) if last is None else last
+    messages = yield from _read_last(index, codec, ref, count)
+    thread = yield from find_thread(key, indexes)
+    assert thread is not None
+    times = yield from _times_of(index, tail_of(ref.runs, count), thread.epoch)
+    indexes.account(index)
+    return list(zip(messages, times, strict=True))
+
+
 def _read_last(index: ThreadIndex, codec: Codec, ref: ValueRef, count: int) -> Op[list[Snapshot]]:
     """The last messages of a list; no others are read."""
     runs = tail_of(ref.runs, count)

@@ -110,6 +110,15 @@ def test_a_history_is_read_without_what_is_sensitive(db: Path) -> None:
     assert [message["text"] for message in data(db, "history", "b", "--last", "1")] == ["answer to bbb-joke"]
 
 
+def test_a_history_says_when_each_message_was_stored(db: Path) -> None:
+    with DeltaSaver.open(str(db)) as saver:
+        stored = [moment for _, moment in Threads(saver).dated_messages("aaa-order")]
+    assert [datetime.fromisoformat(message["created_at"]) for message in data(db, "history", "aaa")] == stored
+    lines = run(db, "history", "aaa", "--times").stdout.splitlines()
+    assert lines[0] == f"{stored[0].astimezone():%Y-%m-%d %H:%M:%S}  you: Where is my order?"
+    assert run(db, "history", "aaa", "-t", "-n", "1").stdout == f"{lines[-1]}\n"
+
+
 def test_threads_are_named_tagged_put_away_and_taken_back(db: Path) -> None:
     assert data(db, "rename", "aaa", "The lamp")[0]["title"] == "The lamp"
     assert data(db, "tag", "aaa", "vip", "late")[0]["tags"] == ["late", "vip"]

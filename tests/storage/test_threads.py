@@ -254,6 +254,21 @@ def test_a_title_goes_with_the_prompt_that_gave_it(saver: DeltaSaver) -> None:
 # -- finding -----------------------------------------------------------------------------------------------------------------------------
 
 
+async def test_messages_are_read_with_the_times_at_which_they_were_stored(saver: DeltaSaver, calls: Calls, clock: Clock) -> None:
+    threads = Threads(saver)
+    for question in ("one", "two", "three"):
+        counting(saver).invoke({"messages": [HumanMessage(question)]}, config("t"))
+        clock.wait(days=1, seconds=2.5)
+    dated = await calls.call(threads, "dated_messages", "t")
+    assert [message for message, _ in dated] == await calls.call(threads, "messages", "t")
+    assert [stored for _, stored in dated] == [EARLY + timedelta(days=days, seconds=2.5 * days // 1) for days in (0, 0, 1, 1, 2, 2)]
+    assert await calls.call(threads, "dated_messages", "t", last=3) == dated[-3:]
+    with pytest.raises(ThreadNotFound):
+        await calls.call(threads, "dated_messages", "u")
+    with pytest.raises(InvalidInput, match="last is how many"):
+        await calls.call(threads, "dated_messages", "t", last=0)
+
+
 async def test_the_newest_is_the_first_also_within_a_minute_and_a_page_goes_on_where_the_last_ended(
     saver: DeltaSaver, calls: Calls, clock: Clock
 ) -> None:
