@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
 from typing import Any
+
+from langgraph.checkpoint.base import BaseCheckpointSaver
 
 from langmem_ext import DeltaSaver, Threads
 from langmem_ext.messages.query import has_all, plan_query
@@ -16,6 +20,42 @@ from langmem_ext.types import Shown
 
 Place = tuple[str, int]
 """A message: its thread's id, and its number there."""
+
+
+class Overtaken(BaseCheckpointSaver[Any]):
+    """Has a saver store the checkpoint behind an input only once what its task has written is stored.
+
+    LangGraph waits for neither, with `durability="async"`, so either may come first.
+
+    Args:
+        saver: The saver.
+        look: Called in between.
+    """
+
+    def __init__(self, saver: DeltaSaver, look: Callable[[], None]) -> None:
+        super().__init__(serde=saver.serde)
+        self._saver, self._look = saver, look
+        self._written = threading.Event()
+        self._step: int | None = None
+
+    def get_tuple(self, config: Any) -> Any:
+        return self._saver.get_tuple(config)
+
+    def put(self, config: Any, checkpoint: Any, metadata: Any, new_versions: Any) -> Any:
+        if metadata["source"] == "input":
+            self._step = metadata["step"] + 1
+        elif metadata["step"] == self._step:
+            assert self._written.wait(30)
+        return self._saver.put(config, checkpoint, metadata, new_versions)
+
+    def put_writes(self, config: Any, writes: Any, task_id: str, task_path: str = "") -> None:
+        self._saver.put_writes(config, writes, task_id, task_path)
+        if self._saver.get_tuple(config) is None:
+            self._look()
+            self._written.set()
+
+    def get_next_version(self, current: Any, channel: None) -> Any:
+        return self._saver.get_next_version(current, channel)
 
 
 def has_index(saver: DeltaSaver) -> bool:

@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage
 from langgraph.graph import START, MessagesState, StateGraph
 from savers import BACKENDS, Backend, open_saver
-from searched import assert_found, has_index
+from searched import Overtaken, assert_found, has_index
 
 from langmem_ext import DeltaSaver, ThreadChatMessageHistory, Threads
 from langmem_ext.storage.fill_ops import build_steps, open_index
@@ -51,7 +51,7 @@ class Searching(RuleBasedStateMachine):
             saver.close()
         self.folder.cleanup()
 
-    def _graph(self, saver: int) -> Any:
+    def _graph(self, saver: int, over: Any = None) -> Any:
         def answer(state: MessagesState) -> Any:
             if self.stops:
                 raise Stopped
@@ -63,7 +63,9 @@ class Searching(RuleBasedStateMachine):
                 return {"messages": [last.model_copy(update={"additional_kwargs": notes}), *said]}
             return {"messages": said}
 
-        return StateGraph(MessagesState).add_node("answer", answer).add_edge(START, "answer").compile(checkpointer=self.savers[saver])
+        return (
+            StateGraph(MessagesState).add_node("answer", answer).add_edge(START, "answer").compile(checkpointer=over or self.savers[saver])
+        )
 
     def _say(self, saver: int, thread: str, said: Any) -> None:
         self._graph(saver).invoke({"messages": [said]} if said is not None else None, _config(thread))
@@ -77,6 +79,18 @@ class Searching(RuleBasedStateMachine):
     def say(self, saver: int, thread: str, text: str, form: int) -> None:
         self.count += 1
         self._say(saver, thread, [HumanMessage(text), HumanMessage(text, id=f"h{self.count}"), ("user", text)][form])
+
+    @rule(saver=savers, thread=threads, text=texts, form=st.integers(0, 2), on=st.booleans())
+    def say_what_is_sensitive_and_stored_late(self, saver: int, thread: str, text: str, form: int, on: bool) -> None:
+        said = [HumanMessage(f"{text} {SECRET}"), HumanMessage(f"{SECRET} {text}", id=f"l{self.count}"), ("user", f"{text} {SECRET}" * 9)]
+
+        def look() -> None:
+            if on:
+                self.enable(1 - saver)
+            self._nothing_secret()
+
+        graph = self._graph(saver, Overtaken(self.savers[saver], look))
+        graph.invoke({"messages": [said[form]]}, _config(thread), durability="async")
 
     @rule(saver=savers, thread=threads, text=texts, form=st.integers(0, 2), on=st.booleans(), compact=st.booleans())
     def say_what_is_sensitive(self, saver: int, thread: str, text: str, form: int, on: bool, compact: bool) -> None:
