@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import os
 import resource
 import sqlite3
@@ -25,14 +24,15 @@ from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
-from typing import Any, Final
+from typing import Final
 
 from langgraph.checkpoint.sqlite import SqliteSaver
 
+from benchmarks import results
 from benchmarks.contenders import POSTGRES, Opened, new_database
 from benchmarks.conversations import conversation, thread
 from benchmarks.lanes import Figures
-from benchmarks.machine import load, machine, versions
+from benchmarks.machine import load
 from benchmarks.postgres_peers import SERVER
 from benchmarks.proxy import ProxyApart
 from benchmarks.text import SHORT, humans, replies
@@ -142,9 +142,10 @@ def main() -> int:
             kept[title] = found
             if not args.json:
                 print("\n".join(report(title, found)), flush=True)
-    about: dict[str, Any] = {"machine": machine().model_dump(), "versions": versions(), "load": (before, load())}
-    about |= {"threads": args.threads, "turns": args.turns}
-    print(json.dumps({"figures": kept, **about}) if args.json else f"\nload {before} before, {load()} after")
+    found_at = {"figures": kept, "threads": args.threads, "turns": args.turns}
+    results.tell("postgres-moves", found_at, before, as_json=args.json, record=args.record)
+    if not args.json:
+        print(f"\nload {before} before, {load()} after")
     return 0
 
 
@@ -159,6 +160,7 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("--delay-ms", type=float, nargs="+", default=[0, 2], metavar="MS", help="round trips of the network")
     parser.add_argument("--rounds", type=int, default=3, help="how often each is measured")
     parser.add_argument("--json", action="store_true", help="print one line of JSON")
+    parser.add_argument("--record", action="store_true", help="keep what was found, as JSON in benchmarks/results")
     return parser
 
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import dataclasses
-import json
 import os
 import sys
 from collections import defaultdict
@@ -31,10 +30,11 @@ from typing import Any, cast
 
 from langchain_core.messages import BaseMessage
 
+from benchmarks import results
 from benchmarks.contenders import POSTGRES, Opened, new_database
 from benchmarks.conversations import conversation, thread
 from benchmarks.lanes import Apart, Figures, Step, Work, race
-from benchmarks.machine import load, machine, versions
+from benchmarks.machine import load, machine
 from benchmarks.proxy import ProxyApart
 from benchmarks.shape import summary
 from benchmarks.text import SHORT, dialogue, humans, replies
@@ -257,10 +257,9 @@ def main() -> int:
     plan = Plan(args.server, tuple(args.messages), tuple(args.delay_ms), args.turns)
     before = load()
     figures, errors = measure(plan, args.contenders)
-    if args.json:
-        about = {"machine": machine().model_dump(), "versions": versions(), "load": (before, load())}
-        print(json.dumps({"figures": figures, "errors": errors, "plan": dataclasses.asdict(plan) | {"server": "postgresql://"}, **about}))
-    else:
+    found = {"figures": figures, "errors": errors, "plan": dataclasses.asdict(plan) | {"server": "postgresql://"}}
+    results.tell("postgres-peers", found, before, as_json=args.json, record=args.record and not errors)
+    if not args.json:
         print("\n".join(report(figures, plan)))
         print(f"\nload {before} before, {load()} after; {machine().cores} cores")
     for name, text in errors.items():
@@ -278,6 +277,7 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("--delay-ms", type=float, nargs="+", default=[0, 2], metavar="MS", help="round trips of the network")
     parser.add_argument("--contenders", nargs="+", choices=CONTENDERS, default=list(CONTENDERS), metavar="NAME", help=", ".join(CONTENDERS))
     parser.add_argument("--json", action="store_true", help="print one line of JSON")
+    parser.add_argument("--record", action="store_true", help="keep what was found, as JSON in benchmarks/results")
     return parser
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import os
 import sys
 import time
@@ -24,10 +23,11 @@ from typing import Any, Final, cast
 
 import psycopg
 
+from benchmarks import results
 from benchmarks.contenders import POSTGRES, POSTGRES_SIZE, Opened, new_database
 from benchmarks.conversations import conversation, thread
 from benchmarks.lanes import Figures
-from benchmarks.machine import load, machine, versions
+from benchmarks.machine import load
 from benchmarks.postgres_peers import CONTENDERS, SERVER, Backends
 from benchmarks.proxy import ProxyApart
 from benchmarks.shapes.crowd import spread
@@ -220,8 +220,9 @@ def main() -> int:
         kept[title] = found
         if not args.json:
             print("\n".join(report(title, found)), flush=True)
-    about = {"machine": machine().model_dump(), "versions": versions(), "load": (before, load())}
-    print(json.dumps({"figures": kept, "turns": args.turns, **about}) if args.json else f"\nload {before} before, {load()} after")
+    results.tell("postgres-shapes", {"figures": kept, "turns": args.turns}, before, as_json=args.json, record=args.record)
+    if not args.json:
+        print(f"\nload {before} before, {load()} after")
     return 0
 
 
@@ -234,6 +235,7 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("--turns", type=int, default=SIZES[-1], help="turns of the long conversation")
     parser.add_argument("--delay-ms", type=float, nargs="+", default=[0, 2], metavar="MS", help="round trips of the network")
     parser.add_argument("--json", action="store_true", help="print one line of JSON")
+    parser.add_argument("--record", action="store_true", help="keep what was found, as JSON in benchmarks/results")
     return parser
 
 

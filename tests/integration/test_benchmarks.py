@@ -164,3 +164,13 @@ def test_rich_messages_differ_in_their_metadata() -> None:
     assert one.usage_metadata != other.usage_metadata
     assert one.response_metadata["id"] != other.response_metadata["id"]
     assert min(raw_bytes([one, other])) > 700
+
+
+def test_what_a_script_for_postgresql_finds_is_kept_with_the_machine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    results.tell("postgres-peers", {"figures": {"ours": {"bytes": 3.0}}}, 0.5, as_json=True, record=True, folder=tmp_path)
+    [path] = tmp_path.iterdir()
+    assert path.name.endswith("-postgres-peers.json")
+    kept = json.loads(path.read_text())
+    assert kept == json.loads(capsys.readouterr().out)
+    assert (kept["figures"], kept["load"][0]) == ({"ours": {"bytes": 3.0}}, 0.5)
+    assert kept["machine"]["cores"] == machine.machine().cores
