@@ -203,11 +203,11 @@ class Import:
 
     def _store(self, scratch: SqliteDriver) -> Generator[None, None, ImportedThreads]:
         ids = {name: name if self._keep_ids else str(uuid4()) for name in self._threads}
-        if self._keep_ids:
-            for name in ids:
-                self._log.run(transit_ops.find(ThreadKey(name, self._owner)), write=False)
+        there = {name for name in ids if self._keep_ids and self._log.run(transit_ops.find(ThreadKey(name, self._owner)), write=False)}
         stored: dict[str, Arriving] = {}
         for name, arrived in self._threads.items():
+            if name in there:
+                continue
             thread = scratch.run(transit_ops.read_thread(name), write=False)
             origin = thread["forked_from"]
             thread |= {

@@ -28,6 +28,12 @@ from langmem_ext.storage.index import Indexes
 
 T = TypeVar("T")
 
+QUEUE_BYTES: Final = 4 * 1024 * 1024
+"""What a write sends together, about, where it pauses."""
+
+COMMAND_BYTES: Final = 1024
+"""What a statement weighs beside its texts and bytes, about."""
+
 _RETURNS = re.compile(r"\s*(SELECT|WITH)\b|.*\bRETURNING\b", re.DOTALL | re.IGNORECASE)
 
 
@@ -198,7 +204,7 @@ class Transaction(ABC):
         """The rows of what was queued last; of several statements, those of each."""
         asked, self._asked = self._asked, None
         if asked == 0:
-            yield ()
+            yield from self._pause()
             return ()
         queue, self._queue = self._queue, []
         ahead, self._ahead = self._ahead, ()
@@ -206,6 +212,10 @@ class Transaction(ABC):
         end = len(rows) - len(ahead)
         self._foreseen |= zip(map(_key_of, ahead), rows[end:], strict=True)
         return rows[end - 1] if asked is None else rows[end - asked : end]
+
+    def _pause(self) -> Wire[None]:
+        """Let others run."""
+        yield ()
 
     def _exchange(self, *commands: Command) -> Wire[Sequence[Rows]]:
         """Send commands, and compare what is expected."""
@@ -239,6 +249,7 @@ class Write(Transaction):
     def __init__(self, indexes: Indexes, dialect: Dialect, *, trusting: bool, hasty: bool = True) -> None:
         super().__init__(indexes, dialect, trusting=trusting, hasty=hasty)
         self._held: set[_Key] = set()
+        self._weighed = self._weight = 0
 
     def carry_out_all(self, jobs: Sequence[Job[Any]]) -> Wire[None]:
         """Run operations as one transaction.
@@ -257,6 +268,16 @@ class Write(Transaction):
                 raise
         yield from self._finish()
 
+    def _pause(self) -> Wire[None]:
+        # What is long is sent in pieces: all of it need not fit into memory.
+        self._weight += sum(map(_weight_of, self._queue[self._weighed :]))
+        self._weighed = len(self._queue)
+        if self._weight < QUEUE_BYTES:
+            yield ()
+            return
+        queue, self._queue = self._queue, []
+        yield from self._send(queue, ())
+
     def _is_held(self, command: Command) -> bool:
         # Several operations on one thread go together: its row is locked from the first on, and changed by them alone.
         if not (command.expected and command.sql.endswith(" FOR UPDATE")):
@@ -272,6 +293,7 @@ class Write(Transaction):
     def _send(self, queue: Sequence[Command], ahead: Sequence[Command]) -> Wire[Sequence[Rows]]:
         begin = () if self._begun else (_BEGIN_WRITE,)
         self._begun = True
+        self._weighed = self._weight = 0
         return (yield from self._exchange(*begin, *queue, *ahead))[len(begin) :]
 
     def _finish(self) -> Wire[None]:
@@ -329,6 +351,10 @@ def _condition(command: Command) -> Command:
     expected = command.expected or ()
     values = {f"is{at}": value for at, value in enumerate(expected[0])} if expected else {}
     return Command(_conditional(command.sql, len(values)), {**(command.params or {}), **values}, ((1,),))
+
+
+def _weight_of(command: Command) -> int:
+    return COMMAND_BYTES + sum([len(value) for value in (command.params or {}).values() if isinstance(value, str | bytes)])
 
 
 _Key: TypeAlias = tuple[str, frozenset[tuple[str, Any]]]

@@ -18,11 +18,12 @@ from langmem_ext.storage import transit_statements as sql
 from langmem_ext.storage.checkpoint_ops import header_of
 from langmem_ext.storage.compression import shrink, shrink_text
 from langmem_ext.storage.copy_ops import rename_labels
-from langmem_ext.storage.effects import PAUSE, Batch, Op, Row, Rows, fetch, fetch_one, operation, operation_once
+from langmem_ext.storage.effects import PAUSE, Batch, Foresight, Op, Row, Rows, Statement, fetch, fetch_one, operation, operation_once
 from langmem_ext.storage.header import longest_runs
-from langmem_ext.storage.ids import new_generation
+from langmem_ext.storage.ids import new_generation, thread_number
 from langmem_ext.storage.index import Indexes, ThreadIndex
 from langmem_ext.storage.listing_ops import ThreadFilter
+from langmem_ext.storage.search_statements import SELECT_STATE
 from langmem_ext.storage.statements import DELETE_THREAD, SELECT_LATEST_CHECKPOINT
 from langmem_ext.storage.thread_ops import is_taken
 from langmem_ext.storage.thread_statements import STATUS
@@ -149,12 +150,10 @@ def copy_in(
     Raises:
         ThreadNotFound: There is one, and it belongs to another owner.
     """
-    if (yield from find(key)):
-        return False
     columns = {name: thread[name] for name in sql.THREAD_COLUMNS}
-    made = yield from fetch_one(sql.INSERT_THREAD, **{**columns, "id": key.id, "new_generation": new_generation()})
+    expected = ((thread_number(key.id),),) if indexes.speculates else None
+    made = yield from fetch_one(sql.INSERT_THREAD, expected, **{**columns, "id": key.id, "new_generation": new_generation()})
     if made is None:
-        # Another process has made it meanwhile.
         if (yield from find(key)):
             return False
         raise (yield from is_taken(key.id))
@@ -164,6 +163,7 @@ def copy_in(
         yield from store_rows(table, [_compressed(table, row, indexes) for row in arriving] if indexes.compress else arriving)
         yield PAUSE
     if source != key.id:
+        yield Foresight((Statement(SELECT_STATE, {}),))
         yield from rename_labels(own, source, key.id)
     if "search" in (yield from search_ops.read_state()):
         yield from fill_ops.index_thread(own, columns["next_item"], codec)

@@ -9,7 +9,7 @@ from forgotten import assert_sound, everything
 from langchain_core.messages import HumanMessage
 
 from benchmarks.proxy import Proxy
-from langmem_ext import DeltaSaver, copy_saver
+from langmem_ext import DeltaSaver, Threads, copy_saver
 from postgres.server import SHARED, Database
 from postgres.test_failures import talk
 
@@ -48,3 +48,22 @@ def test_a_copy_takes_a_few_round_trips_for_many_checkpoints(database: Database,
             # One to see that nothing is there, and each time that 64 checkpoints are put, to see which threads are not, and to put them.
             assert proxy.counts().trips - before <= 12
             assert everything(there) == everything(here)
+
+
+@pytest.mark.parametrize("keep_ids", [True, False])
+def test_threads_of_a_file_are_stored_by_two_round_trips_each(database: Database, tmp_path: Path, keep_ids: bool) -> None:
+    path = str(tmp_path / "threads.jsonl")
+    with DeltaSaver.open(str(tmp_path / "here.db")) as here, Proxy(f"{database.url}?schema={SHARED.new_schema()}") as proxy:
+        for number in range(10):
+            talk(here).invoke({"messages": [HumanMessage("hello")]}, {"configurable": {"thread_id": f"t{number}"}})
+        Threads(here).export_to(path)
+        with DeltaSaver.open(proxy.url) as there:
+            before = proxy.counts().trips
+            imported = Threads(there).import_from(path, keep_ids=keep_ids)
+            assert proxy.counts().trips - before <= 10 * (3 if keep_ids else 2)
+            assert len(imported.ids) == 10
+            if keep_ids:
+                assert everything(there) == everything(here)
+                again = Threads(there).import_from(path, keep_ids=True)
+                assert (len(again.skipped), len(again.ids)) == (10, 0)
+            assert_sound(there)

@@ -13,6 +13,7 @@ from langmem_ext.storage.effects import PAUSE, Batch, Foresight, Op, Rows, State
 from langmem_ext.storage.group import Job
 from langmem_ext.storage.index import Indexes
 from langmem_ext.storage.pipeline import (
+    QUEUE_BYTES,
     Command,
     ExchangeFailed,
     ExpectationFailed,
@@ -111,6 +112,22 @@ def test_a_write_that_must_ask_is_one_transaction_from_begin_to_commit() -> None
 
     assert result == 7
     assert trips == [["BEGIN ISOLATION", "SELECT next_item"], ["INSERT INTO", "INSERT INTO", 'UPDATE "s".thread', "COMMIT"]]
+
+
+@operation
+def store_much(pages: int, body: bytes) -> Op[None]:
+    for page in range(pages):
+        yield Batch(INSERT, [{"thread": page, "number": number, "body": body} for number in range(8)])
+        yield PAUSE
+
+
+def test_a_long_write_is_sent_in_pieces_of_one_transaction_and_what_waits_stays_small() -> None:
+    _, trips = play(write(trusting=True).carry_out(store_much(8, b"x" * (QUEUE_BYTES // 24))), database)
+
+    page = ["INSERT INTO"] * 8
+    sent = [trip for trip in trips if trip]
+    assert sent == [["BEGIN ISOLATION", *page * 3], page * 3, [*page * 2, "COMMIT"]]
+    assert play(write(trusting=True).carry_out(store_much(8, b"x")), database)[1] == [*[[]] * 8, page * 8]
 
 
 def test_several_rows_that_are_expected_are_asked_for() -> None:
