@@ -44,14 +44,19 @@ class Backend:
 
 
 def new_schema(folder: Path) -> str:
-    """A database of the test's own on PostgreSQL; skips the test where there is no server."""
+    """A database of the test's own on PostgreSQL, without tables; skips the test where there is no server."""
     return f"{SHARED.database().url}?schema={SHARED.new_schema()}"
+
+
+def empty_tables(folder: Path) -> str:
+    """The same with empty tables, which other tests have used."""
+    return f"{SHARED.database().url}?schema={SHARED.tables()}"
 
 
 BACKENDS = (
     Backend("memory", survives_close=False, new_url=lambda folder: ":memory:"),
     Backend("file", survives_close=True, new_url=lambda folder: str(folder / f"{uuid4().hex}.db")),
-    Backend("postgres", survives_close=True, new_url=new_schema),
+    Backend("postgres", survives_close=True, new_url=empty_tables),
 )
 COMPRESSED = Backend("compressed", survives_close=True, new_url=lambda folder: str(folder / f"{uuid4().hex}.db"), compress=True)
 

@@ -16,6 +16,7 @@ from psycopg import sql
 
 from benchmarks.proxy import with_database
 from postgres.cluster import Cluster
+from postgres.emptied import Emptied
 from postgres.missing import missing
 
 VARIABLE = "LANGMEM_EXT_POSTGRES"
@@ -35,6 +36,7 @@ class Database:
         name: Of the database.
         url: Of it.
         server: URL of the server, to make databases and roles on.
+        emptied: Schemas in it that have the tables already.
     """
 
     def __init__(self, server: str) -> None:
@@ -45,8 +47,12 @@ class Database:
             connection.execute("SELECT pg_advisory_lock(%s)", [ONE_AT_A_TIME])
             _drop_forgotten(connection)
             connection.execute(sql.SQL("CREATE DATABASE {} TEMPLATE template0 ENCODING 'UTF8'").format(sql.Identifier(self.name)))
+            # No test can take the power from this server: only its own processes end, and they lose nothing that is committed.
+            connection.execute(sql.SQL("ALTER DATABASE {} SET synchronous_commit = off").format(sql.Identifier(self.name)))
             # As long as this is open, nobody else takes the database for a forgotten one.
             self._connection = psycopg.connect(self.url, autocommit=True)
+        self._connection.execute("SET lock_timeout = '10s'; SET client_min_messages = 'warning'")
+        self.emptied = Emptied(self.url, self._connection, new_name)
 
     def drop_schemas(self, names: Sequence[str]) -> None:
         """Drop schemas with all that is in them.
@@ -54,7 +60,6 @@ class Database:
         Raises:
             psycopg.errors.LockNotAvailable: Somebody has left a transaction open in one of them.
         """
-        self._connection.execute("SET lock_timeout = '10s'")
         for name in names:  # not together: each table takes a lock, of which a transaction has not so many
             self._connection.execute(sql.SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(sql.Identifier(name)))
 
@@ -81,6 +86,11 @@ def _drop(connection: psycopg.Connection, names: Sequence[str]) -> None:
         connection.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
 
 
+def new_name() -> str:
+    """A name that no schema has."""
+    return f"test_{uuid4().hex}"
+
+
 class Shared:
     """The server, and the database of this process on it, once a test has asked for them."""
 
@@ -97,17 +107,23 @@ class Shared:
 
     def new_schema(self) -> str:
         """A name for a schema of the test that runs. Who gets it makes the schema; it is dropped after the test."""
-        self._schemas.append(f"test_{uuid4().hex}")
+        self._schemas.append(new_name())
+        return self._schemas[-1]
+
+    def tables(self) -> str:
+        """The name of a schema of the test that runs, which has the tables of this release, and no thread; emptied or dropped after it."""
+        self._schemas.append(self.database().emptied.take())
         return self._schemas[-1]
 
     @contextmanager
     def own_schemas(self) -> Iterator[None]:
-        """Drop, when this is over, the schemas whose names were given out while it lasted."""
+        """Empty or drop, when this is over, the schemas whose names were given out while it lasted."""
         before = len(self._schemas)
         yield
         names, self._schemas[before:] = self._schemas[before:], []
         if names:
-            self.database().drop_schemas(names)
+            database = self.database()
+            database.drop_schemas([name for name in names if not database.emptied.give_back(name)])
 
     def _find(self) -> str:
         named = os.environ.get(VARIABLE)

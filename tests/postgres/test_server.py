@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import psycopg
 import pytest
+from langgraph.checkpoint.base import empty_checkpoint
 
+from langmem_ext import DeltaSaver, Threads
 from postgres.missing import missing
 from postgres.server import SHARED, VARIABLE, Database, Shared
 
@@ -57,6 +59,67 @@ def test_a_schema_goes_with_its_test(database: Database) -> None:
             connection.execute(f"CREATE TABLE {schema}.kept (n INTEGER)".encode())
         assert schema in schemas(database.url)
     assert schema not in schemas(database.url)
+
+
+def threads(url: str) -> list[str]:
+    with DeltaSaver.open(url) as saver:
+        return [thread.id for thread in Threads(saver).list()]
+
+
+def write(url: str) -> None:
+    with DeltaSaver.open(url) as saver:
+        saver.put({"configurable": {"thread_id": "a", "checkpoint_ns": ""}}, empty_checkpoint(), {}, {})
+        assert Threads(saver).search("word") == []
+
+
+def test_tables_are_emptied_for_the_next_test_and_are_then_as_new(database: Database) -> None:
+    with SHARED.own_schemas():
+        schema = SHARED.tables()
+        new = database.emptied.state(schema)
+        write(f"{database.url}?schema={schema}")
+        assert threads(f"{database.url}?schema={schema}") == ["a"]
+        assert database.emptied.state(schema) != new
+    with SHARED.own_schemas():
+        assert SHARED.tables() == schema
+        assert threads(f"{database.url}?schema={schema}") == []
+        assert database.emptied.state(schema) == new
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "DROP TABLE {}.word",
+        "ALTER TABLE {}.item ALTER COLUMN crc DROP NOT NULL",
+        "ALTER TABLE {}.item ADD COLUMN more INTEGER",
+        "CREATE INDEX more ON {}.item (crc)",
+        "CREATE TABLE {}.more (n INTEGER)",
+        "CREATE OR REPLACE FUNCTION {}.label(body bytea, name text) RETURNS jsonb LANGUAGE sql AS 'SELECT NULL::jsonb'",
+        "GRANT SELECT ON {}.item TO PUBLIC",
+        "GRANT USAGE ON SCHEMA {} TO PUBLIC",
+        "ALTER TABLE {}.thread DISABLE TRIGGER forget_size",
+        "ALTER TABLE {}.thread ENABLE ROW LEVEL SECURITY",
+        "INSERT INTO {}.langmem_migration VALUES ('more', 0)",
+        "UPDATE {}.setting SET value = 'other'",
+        "UPDATE {}.size_total SET bytes = 1",
+        "DROP SCHEMA {} CASCADE",
+    ],
+)
+def test_tables_that_a_test_has_changed_are_no_other_tests(database: Database, change: str) -> None:
+    with SHARED.own_schemas():
+        schema = SHARED.tables()
+        with psycopg.connect(database.url, autocommit=True) as connection:
+            connection.execute(change.format(schema).encode())
+    assert schema not in schemas(database.url)
+
+
+def test_tables_that_somebody_still_uses_are_no_other_tests(database: Database) -> None:
+    with psycopg.connect(database.url, autocommit=True):
+        with SHARED.own_schemas():
+            schema = SHARED.tables()
+        assert schema not in schemas(database.url)
+        with SHARED.own_schemas():
+            following = SHARED.tables()
+        assert following in schemas(database.url)  # who was there before has nothing to do with it
 
 
 def test_what_is_missing_skips_a_test_and_fails_it_on_ci(monkeypatch: pytest.MonkeyPatch) -> None:
