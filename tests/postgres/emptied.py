@@ -24,8 +24,8 @@ KEPT = 32
 LARGEST = 4_000_000
 """Bytes: tables that have grown beyond are not worth emptying, and what is left of them would slow down who comes next."""
 
-PATIENCE = 0.1
-"""Seconds in which the connections of a closed saver end."""
+PATIENCE = 1.0
+"""Seconds in which the connections of a closed saver end. Who is still there after them was left open, and is waited for no more."""
 
 _VOLATILE = "{relpages,reltuples,relallvisible,relfrozenxid,relminmxid,relfilenode,relhastriggers}"
 """What rows and vacuuming change of a table; `relhastriggers` stays when the last one has gone."""

@@ -73,16 +73,19 @@ def write(url: str) -> None:
 
 
 def test_tables_are_emptied_for_the_next_test_and_are_then_as_new(database: Database) -> None:
-    with SHARED.own_schemas():
-        schema = SHARED.tables()
-        new = database.emptied.state(schema)
-        write(f"{database.url}?schema={schema}")
-        assert threads(f"{database.url}?schema={schema}") == ["a"]
-        assert database.emptied.state(schema) != new
-    with SHARED.own_schemas():
-        assert SHARED.tables() == schema
-        assert threads(f"{database.url}?schema={schema}") == []
-        assert database.emptied.state(schema) == new
+    made = Database(database.server)  # nobody else is connected to it
+    try:
+        schema = made.emptied.take()
+        new = made.emptied.state(schema)
+        write(f"{made.url}?schema={schema}")
+        assert threads(f"{made.url}?schema={schema}") == ["a"]
+        assert made.emptied.state(schema) != new
+        assert made.emptied.give_back(schema)
+        assert made.emptied.take() == schema
+        assert threads(f"{made.url}?schema={schema}") == []
+        assert made.emptied.state(schema) == new
+    finally:
+        made.close()
 
 
 @pytest.mark.parametrize(

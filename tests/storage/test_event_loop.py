@@ -15,6 +15,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.base import uuid6
 from langgraph.checkpoint.memory import InMemorySaver
 from moved import sqlite_saver
+from savers import Backend
 
 import langmem_ext
 from langmem_ext import (
@@ -59,8 +60,9 @@ def filled(saver: Any, count: int = 40) -> Any:
 class Place:
     """A database with a thread in it, and what is at hand to work on it."""
 
-    def __init__(self, folder: Path) -> None:
-        self.url = str(folder / "memory.db")
+    def __init__(self, new_url: Callable[[], str], folder: Path) -> None:
+        self.new_url = new_url
+        self.url = new_url()
         self.old = folder / "old.sqlite"
         self.saver = DeltaSaver.open(self.url, retention=KEEP)
         self.head = filled(self.saver)
@@ -95,7 +97,7 @@ async def opened(place: Place) -> None:
 
 
 async def imported(place: Place) -> None:
-    assert (await aimport_checkpoints(place.old, f"{place.url}-new", verify=True)).checkpoints == 8
+    assert (await aimport_checkpoints(place.old, place.new_url(), verify=True)).checkpoints == 8
     assert (await aimport_checkpoints(place.old, place.saver, threads=[])).checkpoints == 0
 
 
@@ -172,8 +174,8 @@ CALLS: dict[str, Callable[[Place], Awaitable[Any]]] = {
 
 
 @pytest.mark.parametrize("name", CALLS)
-async def test_it_never_blocks_its_event_loop(name: str, tmp_path: Path) -> None:
-    place = Place(tmp_path)
+async def test_it_never_blocks_its_event_loop(name: str, durable: Backend, tmp_path: Path) -> None:
+    place = Place(lambda: durable.new_url(tmp_path), tmp_path)
     ticks = 0
 
     async def tick() -> None:
@@ -202,6 +204,8 @@ def test_everything_async_of_the_storage_is_called_here() -> None:
 
 
 async def test_a_call_that_blocks_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On SQLite alone: there an async call is a sync one in a thread, which can be left out."""
+
     async def on_the_loop(function: Callable[[], Any]) -> Any:
         return function()
 

@@ -2,6 +2,9 @@
 
 So a driver that is far from its database may go on before it is answered: an operation whose thread was written here last asks for nothing
 that it does not know, and a read for one thing alone, what others have added.
+
+On SQLite alone: the driver that is asked here is a double on it, which compares each expectation at once with what is found. What a driver
+that does rest on them makes of wrong ones is tested on PostgreSQL (tests/postgres), as is everything that is read and written there.
 """
 
 from __future__ import annotations

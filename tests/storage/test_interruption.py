@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +14,7 @@ from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from pydantic import BaseModel
+from savers import Backend
 
 from langmem_ext import DamagedRow, DeltaSaver, LangmemExtError, examine
 
@@ -78,6 +81,16 @@ def handled() -> Iterator[Callable[[Any], None]]:
     during.clear()
 
 
+Opened = Callable[[Any], DeltaSaver]
+
+
+@pytest.fixture
+def opened(backend: Backend, tmp_path: Path) -> Iterator[Opened]:
+    """Opens a saver with a serializer, or with its own."""
+    with ExitStack() as closing:
+        yield lambda serde: closing.enter_context(DeltaSaver.open(backend.new_url(tmp_path), serde=serde))
+
+
 def stored(saver: DeltaSaver) -> Any:
     values = {"order": Order(number=1), "messages": [HumanMessage("hello", id="1")]}
     checkpoint: Any = empty_checkpoint() | {"channel_values": values, "channel_versions": dict.fromkeys(values, 1)}
@@ -86,9 +99,9 @@ def stored(saver: DeltaSaver) -> Any:
 
 @pytest.mark.parametrize("serde", [None, Interrupted()], ids=["native", "foreign"])
 @pytest.mark.parametrize("handler", [on_signal, partial(on_signal), Limit().ring, Limit()], ids=["function", "partial", "method", "object"])
-def test_what_a_signals_handler_raises_is_raised_as_it_is(handler: Any, serde: Any, handled: Any) -> None:
+def test_what_a_signals_handler_raises_is_raised_as_it_is(handler: Any, serde: Any, handled: Any, opened: Opened) -> None:
     handled(handler)
-    saver = DeltaSaver(serde=serde)
+    saver = opened(serde)
     stored(saver)
     saver.log.indexes.forget()
     during.append(signalled)
@@ -102,8 +115,10 @@ def test_what_a_signals_handler_raises_is_raised_as_it_is(handler: Any, serde: A
 
 @pytest.mark.parametrize("serde", [None, Interrupted()], ids=["native", "foreign"])
 @pytest.mark.parametrize("error", [MemoryError(), RecursionError(), KeyboardInterrupt()], ids=repr)
-def test_an_interruption_and_memory_and_stack_that_ran_out_are_no_damage(error: BaseException, serde: Any, handled: Any) -> None:
-    saver = DeltaSaver(serde=serde)
+def test_an_interruption_and_memory_and_stack_that_ran_out_are_no_damage(
+    error: BaseException, serde: Any, handled: Any, opened: Opened
+) -> None:
+    saver = opened(serde)
     stored(saver)
     saver.log.indexes.forget()
     during.append(partial(fail, error))
@@ -112,9 +127,9 @@ def test_an_interruption_and_memory_and_stack_that_ran_out_are_no_damage(error: 
     assert saver.get_tuple(CONFIG) is not None
 
 
-def test_an_examination_that_is_interrupted_ends_and_finds_no_damage(handled: Any) -> None:
+def test_an_examination_that_is_interrupted_ends_and_finds_no_damage(handled: Any, opened: Opened) -> None:
     handled(on_signal)
-    saver = DeltaSaver(serde=Interrupted())
+    saver = opened(Interrupted())
     stored(saver)
     during.append(signalled)
     with pytest.raises(TimeIsUp):
@@ -124,9 +139,9 @@ def test_an_examination_that_is_interrupted_ends_and_finds_no_damage(handled: An
 
 
 @pytest.mark.parametrize("error", [NotMine("another key"), ValueError("cut"), TimeIsUp()], ids=repr)
-def test_what_a_serializer_raises_is_a_damaged_row_whatever_it_is(error: Exception, handled: Any) -> None:
+def test_what_a_serializer_raises_is_a_damaged_row_whatever_it_is(error: Exception, handled: Any, opened: Opened) -> None:
     handled(on_signal)
-    saver = DeltaSaver(serde=Interrupted())
+    saver = opened(Interrupted())
     stored(saver)
     saver.log.indexes.forget()
     during.append(partial(fail, error))

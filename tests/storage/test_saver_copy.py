@@ -30,14 +30,14 @@ from moved import Saver, SqliteShelf, assert_moved, everything, forms_of
 from programs import Program, programs
 from puts import Branch, Call, call_lists, new_ids
 from samples import Said
-from savers import ReferenceShelf, run_without_loop
+from savers import ReferenceShelf, empty_tables, run_without_loop
 from sessions import Session
 from test_delta_channels import CHANNELS, Answer, DeltaSession, Turn
 
 from langmem_ext import CopyProgress, DeltaSaver, InvalidInput, ThreadNotFound, acopy_saver, copy_saver
 from langmem_ext.bulk import Put
 
-KINDS = ("memory", "sqlite", "delta")
+KINDS = ("memory", "sqlite", "delta", "postgres")
 KILLS = 30 if os.environ.get("LANGMEM_EXT_SOAK") == "1" else 3
 CONFIG: RunnableConfig = {"configurable": {"thread_id": "a"}}
 
@@ -88,7 +88,7 @@ def opened(tmp_path: Path) -> Iterator[Callable[[str], Saver]]:
                 shelf = SqliteShelf(path)
                 closing.callback(shelf.saver.conn.close)
                 return shelf.saver
-            return closing.enter_context(DeltaSaver.open(str(path)))
+            return closing.enter_context(DeltaSaver.open(empty_tables(tmp_path) if kind == "postgres" else str(path)))
 
         yield open_saver
 
@@ -125,7 +125,7 @@ def test_an_edit_in_place_of_an_answer_stays_before_the_question(tmp_path: Path)
     assert found is not None
     assert [channel for _, channel, _ in found.pending_writes or ()] == ["messages", "__interrupt__"]
     assert len({task for task, *_ in found.pending_writes or ()}) == 1
-    go_round(old, ("delta", "memory", "sqlite", "delta"), tmp_path)
+    go_round(old, ("delta", "memory", "postgres", "sqlite"), tmp_path)
 
 
 def drive_session(program: Program, shelf: Any) -> None:
@@ -156,7 +156,8 @@ def go_round(source: Saver, kinds: tuple[str, ...], folder: Path) -> None:
                 closing.callback(shelf.saver.conn.close)
                 target = shelf.saver
             else:
-                target = InMemorySaver() if kind == "memory" else closing.enter_context(DeltaSaver.open(str(folder / uuid4().hex)))
+                url = empty_tables(folder) if kind == "postgres" else str(folder / uuid4().hex)
+                target = InMemorySaver() if kind == "memory" else closing.enter_context(DeltaSaver.open(url))
             copy_saver(source, target)
             assert_moved(source, target)
             again = copy_saver(source, target)
@@ -168,7 +169,7 @@ def go_round(source: Saver, kinds: tuple[str, ...], folder: Path) -> None:
 def test_random_programs_go_round_unchanged(program: Program, folder: Path) -> None:
     reference, shelf = ReferenceShelf(), SqliteShelf(folder / uuid4().hex)
     drive_session(program, reference)
-    go_round(reference.saver, ("delta", "memory", "sqlite", "delta"), folder)
+    go_round(reference.saver, ("delta", "memory", "postgres", "sqlite"), folder)
     drive_session(program, shelf)
     # Not through memory: a value changed in place under the same version is there the same in all checkpoints.
     go_round(shelf.saver, ("delta", "sqlite"), folder)
@@ -180,7 +181,7 @@ def test_random_programs_go_round_unchanged(program: Program, folder: Path) -> N
 def test_random_calls_go_round_unchanged(calls: list[Call], folder: Path) -> None:
     reference, shelf = ReferenceShelf(), SqliteShelf(folder / uuid4().hex)
     drive_calls(calls, reference)
-    go_round(reference.saver, ("delta", "memory", "sqlite", "delta"), folder)
+    go_round(reference.saver, ("delta", "memory", "postgres", "sqlite"), folder)
     drive_calls(calls, shelf)
     go_round(shelf.saver, ("delta", "sqlite"), folder)
     run_without_loop(shelf.close())

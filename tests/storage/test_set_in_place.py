@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import enum
 from datetime import date
-from pathlib import Path
 from typing import Any
 
 import pytest
+from forgotten import rows
 from langchain_core.messages import AIMessage, BaseMessage, ChatMessage, HumanMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
@@ -81,11 +81,10 @@ async def read(calls: Calls, saver: Any) -> Any:
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(("field", "value"), PLACES, ids=repr)
-async def test_what_is_no_text_is_stored_and_read_as_on_the_other_savers(field: str, value: Any, mode: Mode, tmp_path: Path) -> None:
-    path = str(tmp_path / "t.db")
+async def test_what_is_no_text_is_stored_and_read_as_on_the_other_savers(field: str, value: Any, mode: Mode, url: str) -> None:
     calls = Calls(mode)
     expected = []
-    with SqliteSaver.from_conn_string(":memory:") as sqlite, DeltaSaver.from_conn_string(path) as saver:
+    with SqliteSaver.from_conn_string(":memory:") as sqlite, DeltaSaver.from_conn_string(url) as saver:
         for target, how in ((InMemorySaver(), calls), (sqlite, Calls("sync")), (saver, calls)):
             messages = conversation(field, value)
             for number in range(3):
@@ -94,9 +93,8 @@ async def test_what_is_no_text_is_stored_and_read_as_on_the_other_savers(field: 
             await how.call(target, "put_writes", config, [("messages", messages[:3])], "task")
             expected.append(await read(how, target))
         assert expected[2] == expected[0] == expected[1]
-        [(items,)] = saver.log.driver._connection.execute("SELECT count(*) FROM item")
-        assert items == 6  # once each, whatever they hold
-    with DeltaSaver.from_conn_string(path) as cold:
+        assert list(rows(saver, "SELECT count(*) FROM item")) == [(6,)]  # once each, whatever they hold
+    with DeltaSaver.from_conn_string(url) as cold:
         assert await read(calls, cold) == expected[0]
         assert not [finding for finding in examine(cold).findings if finding.severity != "note"]
 

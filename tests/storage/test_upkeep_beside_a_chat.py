@@ -7,7 +7,6 @@ import multiprocessing
 import os
 import random
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,10 +24,10 @@ CHATS = 5
 """Threads of the chat."""
 
 
-def chat(path: str, done: Any) -> list[int]:
+def chat(url: str, done: Any) -> list[int]:
     """Say something in one thread after the other until the other process has done its work, and look at what is there each time."""
     turns = [0] * CHATS
-    with DeltaSaver.open(path, synchronous="normal", retention=Retention(keep_last=20)) as saver:
+    with DeltaSaver.open(url, synchronous="normal", retention=Retention(keep_last=20)) as saver:
         builder = StateGraph(MessagesState).add_node("answer", lambda state: {"messages": [AIMessage(f"answer {len(state['messages'])}")]})
         graph = builder.add_edge(START, "answer").compile(checkpointer=saver)
         while not done.is_set() or min(turns) < 3:
@@ -104,13 +103,12 @@ class Upkeep:
         assert found == self.there
 
 
-def test_a_chat_loses_nothing_to_the_upkeep_of_other_threads(tmp_path: Path) -> None:
-    path = str(tmp_path / "memory.db")
+def test_a_chat_loses_nothing_to_the_upkeep_of_other_threads(url: str) -> None:
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["langmem_ext.checkpoint"])
-    with DeltaSaver.open(path, synchronous="normal") as saver, context.Manager() as manager, context.Pool(1) as pool:
+    with DeltaSaver.open(url, synchronous="normal") as saver, context.Manager() as manager, context.Pool(1) as pool:
         done = manager.Event()
-        talking = pool.apply_async(chat, (path, done))
+        talking = pool.apply_async(chat, (url, done))
         threads = Threads(saver, ttl=timedelta(days=1))
         upkeep = Upkeep(threads, seed=OPERATIONS)
         for _ in range(OPERATIONS):
