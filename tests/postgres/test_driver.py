@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from subprocess import PIPE, Popen
 from typing import Any
 from urllib.parse import urlencode
 
 import pytest
+from apart import at_once, open_and_close
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.serde.types import INTERRUPT
@@ -169,10 +168,7 @@ async def test_a_saver_behind_a_pooler_in_transaction_mode_works_as_without(data
 
 
 def test_twenty_processes_that_open_a_new_database_at_once_all_find_it(url: str) -> None:
-    program = "import sys; from langmem_ext import DeltaSaver; DeltaSaver.open(sys.argv[1]).close(); print('open')"
-    children = [Popen([sys.executable, "-c", program, url], stdout=PIPE, stderr=PIPE, text=True) for _ in range(20)]
-    ends = [child.communicate() for child in children]
-    assert [out for out, _ in ends] == ["open\n"] * 20, next((error for _, error in ends if error), "")
+    assert at_once(open_and_close, [(url,)] * 20) == [True] * 20
 
 
 def test_a_thread_is_driven_by_one_holder_at_a_time(url: str) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from apart import at_once, search_meanwhile
 from forgotten import assert_sound, rows
 from langchain_core.messages import HumanMessage
 from searched import assert_found, has_index
@@ -50,36 +51,12 @@ def add(saver: DeltaSaver, thread: str, *texts: str, owner: str | None = None) -
 
 # -- the first search ----------------------------------------------------------------------------------------------------------------------
 
-BEGINNER = """
-import sys
-from langchain_core.messages import HumanMessage
-from langmem_ext import DeltaSaver, ThreadChatMessageHistory, Threads
-name = sys.argv[2]
-with DeltaSaver.open(sys.argv[1]) as saver:
-    input()
-    for number in range(12):
-        ThreadChatMessageHistory(f"{name}{number}", saver).add_messages([HumanMessage(f"word of {name}")])
-        if number % 4 == 0:
-            saver.copy_thread("old1", f"copy {name}{number}")
-            Threads(saver).search("word")
-    print(len(Threads(saver).search(f"word {name}", limit=100)))
-"""
-
 
 def test_five_processes_that_search_first_at_once_make_one_index(url: str) -> None:
     with DeltaSaver.open(url) as saver:
         for number in range(300):
             add(saver, f"old{number}", "an old word", "and another")
-    children = [
-        Popen([sys.executable, "-c", BEGINNER, url, name], stdin=PIPE, stdout=PIPE, stderr=PIPE, text=True)
-        for name in ("qa", "qb", "qc", "qd", "qe")
-    ]
-    for child in children:
-        assert child.stdin is not None
-        child.stdin.write("go\n")
-        child.stdin.flush()
-    ends = [child.communicate() for child in children]
-    assert [out for out, _ in ends] == ["12\n"] * 5, next((error for _, error in ends if error), "")
+    assert at_once(search_meanwhile, [(url, name) for name in ("qa", "qb", "qc", "qd", "qe")]) == [12] * 5
     with DeltaSaver.open(url) as saver:
         assert rows(saver, "SELECT name FROM setting WHERE name LIKE 'search%'") == [("search",)]
         assert len(Threads(saver).search("word", limit=1000)) == 300 + 60 + 15

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
+from apart import forks
 from forgotten import assert_sound
 from langchain_core.messages import HumanMessage
 from savers import Calls, open_saver, run_without_loop
@@ -61,8 +61,7 @@ def keep_talking(url: str, worker: str, thread: str) -> list[str]:
 
 def at_once(work: Callable[..., list[Any]], url: str) -> dict[str, list[Any]]:
     """Have all processes work, and give by thread what they brought."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["turns", "langmem_ext.checkpoint", "langmem_ext.storage.postgres.driver"])
+    context = forks()
     threads = [f"thread{number // SHARED_BY}" for number in range(PROCESSES)]
     calls = [(url, f"p{number}", thread) for number, thread in enumerate(threads)]
     with context.Pool(PROCESSES, prepare, (context.Barrier(PROCESSES),)) as pool:

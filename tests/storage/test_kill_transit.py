@@ -4,7 +4,6 @@ and whoever chats meanwhile loses nothing, in this process or another."""
 from __future__ import annotations
 
 import io
-import multiprocessing
 import os
 import random
 import shutil
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from apart import forks
 from carried import body_of, exported, ids_of, rows_of
 from comparison import assert_same
 from forgotten import assert_sound
@@ -110,7 +110,7 @@ def _said(number: int) -> Any:
 
 def test_while_one_process_chats_another_exports_and_nothing_is_lost_or_mixed(tmp_path: Path) -> None:
     url = str(tmp_path / "memory.db")
-    context = multiprocessing.get_context("forkserver")
+    context = forks()
     begun = context.Event()
     with DeltaSaver.open(url) as saver:
         chatting = context.Process(target=chat, args=(url, begun, TURNS))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import multiprocessing
 import os
 import sqlite3
 import stat
@@ -15,6 +14,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from apart import forks
 from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.graph import START, MessagesState, StateGraph
@@ -406,7 +406,7 @@ def _open_and_say(path: str, thread: str) -> None:
 
 def test_processes_that_open_a_new_file_at_once_all_find_it_ready(tmp_path: Path) -> None:
     path = str(tmp_path / "memory.db")
-    context = multiprocessing.get_context("spawn")
+    context = forks()
     processes = [context.Process(target=_open_and_say, args=(path, f"t{number}")) for number in range(4)]
     for process in processes:
         process.start()

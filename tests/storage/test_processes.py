@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import multiprocessing
 import os
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from apart import forks
 from forgotten import assert_sound
 from savers import Calls, open_saver, run_without_loop
 from turns import Turn, assert_readable, store, turns
@@ -68,8 +68,7 @@ def in_another_process(way: str, url: str, worker: str, thread: str, count: int)
 
 def at_once(processes: int, way: str, url: str, thread: str | None, count: int) -> list[Turn]:
     """Have several processes write at once, each a thread of its own if none is named; what they were told is stored."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["turns", "langmem_ext.checkpoint"])
+    context = forks()
     names = [f"p{number}" for number in range(processes)]
     with context.Pool(processes, prepare, (context.Barrier(processes),)) as pool:
         done = pool.starmap(in_another_process, [(way, url, name, thread or name, count) for name in names], chunksize=1)

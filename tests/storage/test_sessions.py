@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import multiprocessing
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from apart import forks
 from forgotten import assert_sound, rows
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langgraph.graph import START, MessagesState, StateGraph
@@ -435,7 +435,7 @@ async def test_tasks_of_an_event_loop_lose_nothing(saver: DeltaSaver) -> None:
 
 def test_handles_in_many_processes_lose_nothing(saver: DeltaSaver, url: str) -> None:
     writers = [f"p{number}" for number in range(3)]
-    context = multiprocessing.get_context("spawn")
+    context = forks()
     processes = [context.Process(target=write_in_a_process, args=(url, writer)) for writer in writers]
     for process in processes:
         process.start()

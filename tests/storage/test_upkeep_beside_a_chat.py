@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import io
-import multiprocessing
 import os
 import random
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from apart import forks
 from forgotten import assert_sound
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.graph import START, MessagesState, StateGraph
@@ -104,8 +104,7 @@ class Upkeep:
 
 
 def test_a_chat_loses_nothing_to_the_upkeep_of_other_threads(url: str) -> None:
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["langmem_ext.checkpoint"])
+    context = forks()
     with DeltaSaver.open(url, synchronous="normal") as saver, context.Manager() as manager, context.Pool(1) as pool:
         done = manager.Event()
         talking = pool.apply_async(chat, (url, done))
