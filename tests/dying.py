@@ -4,27 +4,70 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Generator
+from typing import Any
 
+from langmem_ext import MessageLog
 from langmem_ext.storage.effects import Effect, Rows
+from langmem_ext.storage.postgres import exchange
 from langmem_ext.storage.sqlite import SqliteDriver
+
+
+class Steps:
+    """Counts the steps of a database, and kills the process at one of them.
+
+    Args:
+        dies_at: Which; None: it lives.
+    """
+
+    def __init__(self, dies_at: int | None = None) -> None:
+        self.dies_at = dies_at
+        self.count = 0
+
+    def take(self) -> None:
+        """Come to the next step."""
+        if self.count == self.dies_at:
+            os.kill(os.getpid(), signal.SIGKILL)
+        self.count += 1
 
 
 class DyingDriver(SqliteDriver):
     """Kills its process at one of its steps: before a statement runs, before a COMMIT, or after it."""
 
-    dies_at: int | None = None
-    steps = 0
-
-    def _step(self) -> None:
-        if self.steps == self.dies_at:
-            os.kill(os.getpid(), signal.SIGKILL)
-        self.steps += 1
+    def __init__(self, path: str, steps: Steps | None = None, **options: Any) -> None:
+        super().__init__(path, **options)
+        self._steps = steps or Steps()
 
     def execute(self, effect: Effect) -> Rows:
-        self._step()
+        self._steps.take()
         return super().execute(effect)
 
     def commit(self) -> None:
-        self._step()
+        self._steps.take()
         super().commit()
-        self._step()
+        self._steps.take()
+
+
+def dying_log(url: str, steps: Steps) -> MessageLog:
+    """A database that kills this process at one of its steps. On PostgreSQL, of all that it opens from now on.
+
+    There the steps are those of each trip: before anything is sent, when all is sent but no answer is read, and when all are. Each is one
+    that comes after the database was opened.
+    """
+    if not url.startswith("postgresql:"):
+        return MessageLog(DyingDriver(url, steps))
+    log = MessageLog.open(url)
+    talk, send = exchange.Session.talk, exchange.send  # type: ignore[attr-defined]  # psycopg's
+
+    def talk_in_steps(*arguments: Any) -> Generator[Any, Any, list[Rows]]:
+        steps.take()
+        found: list[Rows] = yield from talk(*arguments)
+        steps.take()
+        return found
+
+    def send_in_steps(connection: Any) -> Generator[Any, Any, None]:
+        yield from send(connection)
+        steps.take()
+
+    exchange.Session.talk, exchange.send = talk_in_steps, send_in_steps  # type: ignore[method-assign,attr-defined]
+    return log

@@ -21,7 +21,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from dying import DyingDriver
+from dying import DyingDriver, Steps
 
 from graphs.shop import TOOLS
 from graphs.support import SUMMARIZE_ABOVE, catalog
@@ -52,8 +52,8 @@ class Noting:
 def talk(folder: Path, first: int, dies_at: int | None) -> int:
     """Send the messages from `first` on, noting each answer in a file; the number of steps that the database took."""
     os.environ["LANGMEM_EXT_SHOP_DB"] = str(folder / "shop.db")
-    driver = DyingDriver(str(folder / "memory.db"), synchronous="normal")
-    driver.dies_at = dies_at
+    steps = Steps(dies_at)
+    driver = DyingDriver(str(folder / "memory.db"), steps, synchronous="normal")
     builder = build_waiting_graph(catalog, TOOLS, summarize_above=SUMMARIZE_ABOVE, telemetry=[Noting(folder / "events")])
     graph = builder.compile(checkpointer=DeltaSaver(MessageLog(driver)))
     for number in range(first, len(SAID)):
@@ -62,7 +62,7 @@ def talk(folder: Path, first: int, dies_at: int | None) -> int:
             answered.write("x")
     (folder / "end.json").write_text(json.dumps(end_of(graph, folder)))
     driver.close()
-    return driver.steps
+    return steps.count
 
 
 def end_of(graph: Any, folder: Path) -> Any:

@@ -47,6 +47,16 @@ def body_of(export: str) -> str:
     return export.partition("\n")[2]
 
 
+def threads_in(export: str) -> list[list[str]]:
+    """An export's threads, each by its lines; in an order that is the same wherever they come from: each kind of database has its own."""
+    threads: list[list[str]] = []
+    for line in body_of(export).splitlines()[:-1]:
+        if line.startswith('{"kind":"thread"'):
+            threads.append([])
+        threads[-1].append(line)
+    return sorted(threads)
+
+
 def bring_in(saver: DeltaSaver, export: str, **options: Any) -> Any:
     """Import an export."""
     return Threads(saver).import_from(io.StringIO(export), **options)

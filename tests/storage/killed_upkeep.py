@@ -16,9 +16,9 @@ import traceback
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from dying import DyingDriver
+from dying import Steps, dying_log
 
-from langmem_ext import DeltaSaver, Event, MessageLog, Retention, Threads
+from langmem_ext import DeltaSaver, Event, Retention, Threads
 from langmem_ext.retention import STEP
 from langmem_ext.storage import fill_ops
 
@@ -82,19 +82,20 @@ def carry(saver: DeltaSaver, what: str, path: str) -> None:
 
 def work(command: dict[str, Any]) -> dict[str, Any]:
     """Open the database and do the work; how many steps it took, and how long."""
-    driver = DyingDriver(command["path"])
+    steps = Steps()
+    log = dying_log(command["path"], steps)
     expiring = command["what"].startswith("expire")
     told = [Told(command["path"])] if expiring else []
-    saver = DeltaSaver(MessageLog(driver), retention=EXPIRY if expiring else RETENTION, telemetry=told)
-    driver.steps, driver.dies_at = 0, command.get("dies_at")
+    saver = DeltaSaver(log, retention=EXPIRY if expiring else RETENTION, telemetry=told)
+    steps.count, steps.dies_at = 0, command.get("dies_at")
     began = time.monotonic()
     if command["what"] in ("import", "export"):
-        carry(saver, command["what"], command["path"])
+        carry(saver, command["what"], command.get("beside", command["path"]))
     elif expiring:
         expire(saver, command["what"])
     else:
         carry_out(saver, command["what"])
-    return {"steps": driver.steps, "seconds": time.monotonic() - began}
+    return {"steps": steps.count, "seconds": time.monotonic() - began}
 
 
 def run(command: dict[str, Any]) -> dict[str, Any]:

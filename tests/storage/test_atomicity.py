@@ -1,46 +1,28 @@
-"""Promise: one operation is atomic. Broken at every statement and at COMMIT, it leaves no row, and the next one works."""
+"""Promise: one operation is atomic. Broken at every statement and at COMMIT, it leaves no row, and the next one works.
+
+On PostgreSQL each is broken in both ways in which it is run: sent at once, with what is expected; and, where that has failed, asked for.
+"""
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Callable, Iterator
-from contextlib import closing
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from failing import Faults, failing_log
+from forgotten import rows
 from langchain_core.messages import AIMessage, HumanMessage
+from savers import Backend
 
-from langmem_ext import ConversationMemory, DeltaSaver, MessageLog, StorageError, ThreadChatMessageHistory
+from langmem_ext import ConversationMemory, DeltaSaver, StorageError, ThreadChatMessageHistory
 from langmem_ext.meaning import CheckpointMeaning
-from langmem_ext.storage.effects import Effect, Rows
 from langmem_ext.storage.retention_ops import Candidate, Position, Surroundings, expire, thin
-from langmem_ext.storage.sqlite import SqliteDriver
 from langmem_ext.types import ThreadKey
 
 LONG = "x" * 500
 CONFIG: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
 FIRST, SECOND, THIRD = (f"1f1e6000-0000-6000-8000-00000000000{digit}" for digit in (1, 2, 3))
-
-
-class FailingDriver(SqliteDriver):
-    """Fails when the k-th statement of an operation is about to run; the COMMIT counts as the last one."""
-
-    fail_at: int | None = None
-    reached = 0
-
-    def _reach(self) -> None:
-        self.reached += 1
-        if self.fail_at is not None and self.reached > self.fail_at:
-            raise sqlite3.OperationalError("disk I/O error")
-
-    def execute(self, effect: Effect) -> Rows:
-        self._reach()
-        return super().execute(effect)
-
-    def commit(self) -> None:
-        self._reach()
-        super().commit()
 
 
 def checkpoint(id: str, values: dict[str, Any], version: str) -> Any:
@@ -152,55 +134,62 @@ OPERATIONS: dict[str, Callable[[DeltaSaver], object]] = {
 }
 
 
-def dump(path: Path) -> list[str]:
-    """Every row of the database but the clock's."""
-    with closing(sqlite3.connect(path)) as connection:
-        return [line for line in connection.iterdump() if "langmem_migration" not in line]
+def dump(saver: DeltaSaver) -> list[str]:
+    """Every row of the database."""
+    number = "thread, number" if saver.log.driver.speculates else "key"
+    tables = {"item": number, "value": number, "checkpoint": "thread, namespace, id", "thread": "number", "setting": "name"}
+    tables |= {"pending_write": "thread, namespace, checkpoint, task", "word": "thread, number", "namespace": "thread, number"}
+    return [f"{table} {row}" for table, order in tables.items() for row in rows(saver, f"SELECT * FROM {table} ORDER BY {order}")]
 
 
 def observe(saver: DeltaSaver) -> list[Any]:
     return [*saver.list(None), ThreadChatMessageHistory("t", saver).messages]
 
 
-@pytest.fixture
-def driver(tmp_path: Path) -> Iterator[FailingDriver]:
-    driver = FailingDriver(str(tmp_path / "a.db"))
-    yield driver
-    driver.close()
+def break_everywhere(saver: DeltaSaver, name: str, faults: Faults, *, first: bool) -> int:
+    """Break an operation at each of its statements, until it is not broken any more; at how many it was."""
+    before, seen = dump(saver), observe(saver)
+    statement = int(first)
+    while True:
+        faults.begin(statement, first=first)
+        try:
+            OPERATIONS[name](saver)
+        except StorageError:
+            reached = faults.reached
+            faults.end()
+            assert dump(saver) == before, f"statement {statement} left something behind"
+            assert observe(saver) == seen, f"statement {statement} left something in memory"
+            if first and reached == 1:
+                return 0  # it cannot be run again, and was not
+            statement += 1
+        else:
+            faults.end()
+            return statement
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_an_operation_that_fails_at_any_statement_leaves_no_row_and_the_next_one_works(
-    name: str, driver: FailingDriver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, durable: Backend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # One clock and one chance for all runs: what they leave can then be compared to the letter.
     monkeypatch.setattr("langmem_ext.checkpoint.now_ms", lambda: 1)
     monkeypatch.setattr("langmem_ext.log.now_ms", lambda: 1)
     monkeypatch.setattr("langmem_ext.forgetting.now_ms", lambda: 1)
     prepare_thread = prepare_to_forget if name in FORGETTING else prepare_to_clear if name == "session_clear" else prepare
-    saver = DeltaSaver(MessageLog(driver))
-    prepare_thread(saver)
-    before, seen = dump(tmp_path / "a.db"), observe(saver)
-    statement = 0
-    while True:
-        driver.fail_at, driver.reached = statement, 0
-        try:
-            OPERATIONS[name](saver)
-        except StorageError:
-            driver.fail_at = None
-            assert dump(tmp_path / "a.db") == before, f"statement {statement} left something behind"
-            assert observe(saver) == seen, f"statement {statement} left something in memory"
-            statement += 1
-        else:
-            break
-    assert statement >= 3
-    driver.fail_at = None
-    # After all these failures in one process, the operation did what it does in a process where nothing ever failed.
-    with DeltaSaver.from_conn_string(str(tmp_path / "b.db")) as healthy:
-        prepare_thread(healthy)
-        OPERATIONS[name](healthy)
-        assert _anonymous(observe(saver)) == _anonymous(observe(healthy))
-        assert _shape(dump(tmp_path / "a.db")) == _shape(dump(tmp_path / "b.db"))
+    faults = Faults()
+    for first in (False, True) if durable.name == "postgres" else (False,):
+        with DeltaSaver(failing_log(durable.new_url(tmp_path), faults, monkeypatch)) as saver:
+            prepare_thread(saver)
+            broken = break_everywhere(saver, name, faults, first=first)
+            assert broken >= 3 or first
+            if not broken:
+                continue
+            # After all these failures in one process, the operation did what it does in a process where nothing ever failed.
+            with DeltaSaver.open(durable.new_url(tmp_path)) as healthy:
+                prepare_thread(healthy)
+                OPERATIONS[name](healthy)
+                assert _anonymous(observe(saver)) == _anonymous(observe(healthy))
+                assert _shape(dump(saver)) == _shape(dump(healthy))
 
 
 def _anonymous(found: list[Any]) -> list[Any]:
@@ -210,15 +199,15 @@ def _anonymous(found: list[Any]) -> list[Any]:
 
 def _shape(lines: list[str]) -> list[str]:
     """How many rows each table has."""
-    return sorted(line.split("VALUES")[0] for line in lines if line.startswith("INSERT"))
+    return sorted(line.split()[0] for line in lines)
 
 
-def test_an_error_inside_the_callers_value_changes_nothing(tmp_path: Path) -> None:
-    with DeltaSaver.from_conn_string(str(tmp_path / "a.db")) as saver:
+def test_an_error_inside_the_callers_value_changes_nothing(url: str) -> None:
+    with DeltaSaver.from_conn_string(url) as saver:
         prepare(saver)
-        before = dump(tmp_path / "a.db")
+        before = dump(saver)
         with pytest.raises(TypeError):
             saver.put_writes(at(FIRST), [("ok", 1), ("bad", object())], "task-9")
         with pytest.raises(TypeError):
             put(saver, SECOND, {"messages": [HumanMessage("x", id="x")], "bad": object()}, FIRST)
-        assert dump(tmp_path / "a.db") == before
+        assert dump(saver) == before

@@ -15,7 +15,8 @@ from typing import Any
 
 import ormsgpack
 import pytest
-from carried import body_of, bring_in, changed, exported, ids_of, rows_of, sealed, written
+from carried import bring_in, changed, exported, ids_of, rows_of, sealed, threads_in, written
+from failing import Faults, failing_log
 from forgotten import assert_sound, rows
 from hypothesis import given
 from hypothesis import strategies as st
@@ -25,8 +26,9 @@ from langgraph.graph import START, StateGraph, add_messages
 from langgraph.types import Command, interrupt
 from typing_extensions import Annotated, TypedDict  # noqa: UP035 - as graphs have it on 3.11
 
-from langmem_ext import DamagedRow, DeltaSaver, InvalidInput, LangmemExtError, MalformedExport, ThreadChatMessageHistory, Threads
+from langmem_ext import DeltaSaver, InvalidInput, LangmemExtError, MalformedExport, StorageError, ThreadChatMessageHistory, Threads
 from langmem_ext.storage.compression import MARK
+from langmem_ext.storage.postgres.space import TABLES
 
 SOAK = os.environ.get("LANGMEM_EXT_SOAK") == "1"
 ROUNDS = 4000 if SOAK else 150
@@ -73,19 +75,26 @@ def export() -> str:
 
 
 @pytest.fixture
-def target(tmp_path: Path) -> Iterator[DeltaSaver]:
-    with DeltaSaver.open(str(tmp_path / "b.db"), synchronous="normal") as saver:
+def target(url: str) -> Iterator[DeltaSaver]:
+    with DeltaSaver.open(url, synchronous="normal") as saver:
         yield saver
 
 
+def content_of(saver: DeltaSaver) -> list[Any]:
+    """A database's bytes; on PostgreSQL, all rows that it has."""
+    path = getattr(saver.log.driver, "path", None)
+    if path is not None:
+        return [Path(path + end).read_bytes() for end in ("", "-wal") if Path(path + end).exists()]
+    return [sorted(rows(saver, f"SELECT CAST({table} AS text) FROM {table}")) for table in (*TABLES, "setting")]
+
+
 def assert_refused(target: DeltaSaver, export: str | bytes, match: str, **options: Any) -> MalformedExport:
-    """It is refused, and the database is as it was to the byte."""
-    path = target.log.driver.path  # type: ignore[attr-defined]
-    before = [Path(path + end).read_bytes() for end in ("", "-wal") if Path(path + end).exists()]
+    """It is refused, and the database is as it was: to the byte, where it is a file."""
+    before = content_of(target)
     source = io.StringIO(export) if isinstance(export, str) else io.BytesIO(export)
     with pytest.raises(MalformedExport, match=match) as raised:
         Threads(target).import_from(source, **options)
-    assert [Path(path + end).read_bytes() for end in ("", "-wal") if Path(path + end).exists()] == before
+    assert content_of(target) == before
     assert str(raised.value).startswith(f"line {raised.value.line}: ")
     return raised.value
 
@@ -154,7 +163,7 @@ def test_a_changed_letter_is_noticed(target: DeltaSaver, export: str) -> None:
 def test_lines_may_end_as_on_windows(target: DeltaSaver, export: str) -> None:
     done = Threads(target).import_from(io.BytesIO(export.replace("\n", "\r\n").encode()), keep_ids=True)
     assert list(done.ids) == ["t", "u"]
-    assert body_of(exported(target)) == body_of(export)
+    assert threads_in(exported(target)) == threads_in(export)
 
 
 # -- what is too large -------------------------------------------------------------------------------------------------------------------
@@ -284,7 +293,7 @@ def test_what_follows_from_other_rows_is_counted_and_not_believed(target: DeltaS
     forged = changed(export, "thread", also(tokens=1 << 40, messages=3, stored_messages=0, waiting_for="everything"))
     forged = changed(forged, "message", also(tokens=12345))
     bring_in(target, forged, keep_ids=True)
-    assert body_of(exported(target)) == body_of(export)
+    assert threads_in(exported(target)) == threads_in(export)
     assert_sound(target)
 
 
@@ -408,37 +417,24 @@ def test_noise_is_refused(noise: list[bytes]) -> None:
         assert ids_of(saver) == []
 
 
-def test_an_import_that_fails_while_it_stores_has_stored_whole_threads(
-    target: DeltaSaver, export: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    driver = target.log.driver
-    execute, left = type(driver).execute, 0
-
-    def failing(self: Any, effect: Any) -> Any:
-        nonlocal left
-        if self is driver:
-            if left == 0:
-                raise DamagedRow("the disk is on fire")
-            left -= 1
-        return execute(self, effect)
-
-    monkeypatch.setattr(type(driver), "execute", failing)
-    stored = set()
-    for k in range(1000):
-        left = k
-        try:
-            bring_in(target, export, keep_ids=True)
-        except DamagedRow:
-            left = -1
-            there = ids_of(target)
-            stored.add(len(there))
-            assert there in ([], ["t"])
-            for thread in there:
-                assert len(rows_of(target, thread)["checkpoint"]) == len(kinds_of(export, "checkpoint")) // 2
-            Threads(target).delete("t", "u")
-        else:
-            break
-    assert stored == {0, 1}
-    left = -1
-    assert ids_of(target) == ["t", "u"]
-    assert_sound(target)
+def test_an_import_that_fails_while_it_stores_has_stored_whole_threads(url: str, export: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    faults, stored = Faults(), set()
+    with DeltaSaver(failing_log(url, faults, monkeypatch)) as target:
+        for k in range(1000):
+            faults.begin(k)
+            try:
+                bring_in(target, export, keep_ids=True)
+            except StorageError:
+                faults.end()
+                there = ids_of(target)
+                stored.add(len(there))
+                assert there in ([], ["t"], ["u"])
+                for thread in there:
+                    assert len(rows_of(target, thread)["checkpoint"]) == len(kinds_of(export, "checkpoint")) // 2
+                Threads(target).delete("t", "u")
+            else:
+                break
+        faults.end()
+        assert stored == {0, 1}
+        assert sorted(ids_of(target)) == ["t", "u"]
+        assert_sound(target)

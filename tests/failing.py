@@ -1,0 +1,79 @@
+"""A database of which statements fail: how the tests break an operation at each of its statements."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from langmem_ext import MessageLog
+from langmem_ext.storage.effects import Effect, Rows
+from langmem_ext.storage.pipeline import Command
+from langmem_ext.storage.postgres.exchange import Session
+from langmem_ext.storage.sqlite import SqliteDriver
+
+
+@dataclass
+class Faults:
+    """Which statements fail, counted from when `begin` was called.
+
+    Attributes:
+        at: The first that fails, as does every later one; None: none does.
+        first: Whether the very first one fails too. PostgreSQL's driver then runs the operation again by another way: it asks for all that
+            it needs, and expects nothing.
+        reached: How many there were.
+    """
+
+    at: int | None = None
+    first: bool = False
+    reached: int = 0
+
+    def begin(self, at: int, *, first: bool = False) -> None:
+        """Have statements fail from this one on."""
+        self.at, self.first, self.reached = at, first, 0
+
+    def end(self) -> None:
+        """Have none fail any more."""
+        self.at = None
+
+    def reach(self) -> bool:
+        """Come to the next statement; whether it fails."""
+        if self.at is None:
+            return False
+        self.reached += 1
+        return self.reached > self.at or (self.first and self.reached == 1)
+
+
+class FailingDriver(SqliteDriver):
+    """Fails where a statement is about to run that is to; the COMMIT counts as the last one."""
+
+    def __init__(self, path: str, faults: Faults) -> None:
+        super().__init__(path)
+        self._faults = faults
+
+    def _reach(self) -> None:
+        if self._faults.reach():
+            raise sqlite3.OperationalError("disk I/O error")
+
+    def execute(self, effect: Effect) -> Rows:
+        self._reach()
+        return super().execute(effect)
+
+    def commit(self) -> None:
+        self._reach()
+        super().commit()
+
+
+def failing_log(url: str, faults: Faults, patch: pytest.MonkeyPatch) -> MessageLog:
+    """A database whose statements fail. PostgreSQL itself has them fail: it is sent another in place of each, amid all those of a trip."""
+    if not url.startswith("postgresql:"):
+        return MessageLog(FailingDriver(url, faults))
+    message = Session._message
+
+    def replaced(session: Session, command: Command) -> Any:
+        return message(session, Command("SELECT 1 / 0") if faults.reach() else command)
+
+    patch.setattr(Session, "_message", replaced)
+    return MessageLog.open(url)
