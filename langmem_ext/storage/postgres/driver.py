@@ -282,7 +282,7 @@ class PostgresDriver:
                         results = await aexchange(connection, commands, deadline=self.server.answer_deadline)
                     except psycopg.Error as error:
                         if is_broken(error):
-                            await lane.pool.check()
+                            await lane.check()
                         commands = wire.throw(failure(error))
                     else:
                         commands = wire.send(results)
@@ -297,15 +297,14 @@ class PostgresDriver:
     async def _open_lane(self) -> Lane:
         loop = asyncio.get_running_loop()
         lane = self._lanes.get(loop)
-        if lane is None:
+        if lane is None or lane.is_over:
             if self._closed:
                 raise is_closed(self.server)
             with self._opening:
                 for other in [one for one in self._lanes if one.is_closed()]:
                     self._lanes.pop(other).abandon()
                 lane = self._lanes[loop] = Lane(self.server, loop, self._busy, self._astore)
-        if lane.pool.closed:
-            await lane.pool.open()
+        await lane.open()
         return lane
 
     async def _astore(self, lane: Lane, jobs: Sequence[Job[Any]]) -> None:

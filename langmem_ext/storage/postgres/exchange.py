@@ -37,6 +37,9 @@ _BINARY: Final = pq.Format.BINARY
 _Message: TypeAlias = tuple[bytes, list[Any], list[int], list[pq.Format]]
 """A statement, and the values, types and formats of its parameters."""
 
+_NOTHING: Final = Command("SELECT 1")
+"""Asked for to see whether there is an answer."""
+
 _FAILED: Final = frozenset({pq.ExecStatus.FATAL_ERROR, pq.ExecStatus.PIPELINE_ABORTED})
 
 
@@ -204,6 +207,22 @@ async def aexchange(connection: psycopg.AsyncConnection[Any], commands: Sequence
         except NoAnswer:
             connection.pgconn.finish()
             raise
+
+
+def probe(connection: psycopg.Connection[Any], *, deadline: float) -> None:
+    """Close a connection that has ended, or whose server does not answer within so many seconds."""
+    try:
+        connection.wait(_Watch(_sessions[connection].talk(connection.pgconn, [_NOTHING])).within(deadline))
+    except psycopg.Error:
+        connection.pgconn.finish()
+
+
+async def aprobe(connection: psycopg.AsyncConnection[Any], *, deadline: float) -> None:
+    """Async twin of `probe`."""
+    try:
+        await connection.wait(_Watch(_sessions[connection].talk(connection.pgconn, [_NOTHING])).within(deadline))
+    except psycopg.Error:
+        connection.pgconn.finish()
 
 
 def failure(error: psycopg.Error) -> ExchangeFailed:

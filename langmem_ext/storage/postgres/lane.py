@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from contextvars import Context
 from typing import Any, Final
 from weakref import WeakSet
@@ -14,11 +14,14 @@ from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from langmem_ext.storage.group import Job, resolve
 from langmem_ext.storage.lineup import Busy, Lineup, wake_in
-from langmem_ext.storage.postgres.exchange import begin_session
+from langmem_ext.storage.postgres.exchange import GRACE_S, aprobe, begin_session
 from langmem_ext.storage.postgres.server import ASYNC_POOL, Server, no_connection, waited
 
 _JOINING: Final = 3
 """How often a flusher gives way first: what the last answer has set free still joins."""
+
+_AT_ONCE_S: Final = 0.01
+"""How long a connection is waited for that is there unless another task has just taken it."""
 
 
 class Lane:
@@ -58,6 +61,32 @@ class Lane:
         )
         self._lent = 0
         self._patience: asyncio.TimerHandle | None = None
+        self._watchman: asyncio.Task[None] | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether its connections are closed for good."""
+        return self._watchman is not None and self.pool.closed
+
+    async def open(self) -> None:
+        """Let connections be made when they are needed; idempotent."""
+        if self._watchman is not None:
+            return
+        await self.pool.open()
+        if self._watchman is None:  # another task may have been here meanwhile
+            self._watchman = self.loop.create_task(self._watch(), context=Context())
+
+    async def _watch(self) -> None:
+        """Close the connections when an event loop ends that nobody has closed them on: it cancels all tasks, and waits for them.
+
+        Of the pool's own tasks, one that makes a connection keeps the cancellation to itself, and then waits for work for ever.
+        """
+        try:
+            await self.loop.create_future()
+        finally:
+            with suppress(asyncio.CancelledError):  # those that have heard of it
+                await self.pool.close()
+            self.abandon()
 
     async def _begin_session(self, connection: psycopg.AsyncConnection[Any]) -> None:
         begin_session(connection, prepare=self._server.prepare)
@@ -76,6 +105,18 @@ class Lane:
         finally:
             self._lent -= 1
             await self.pool.putconn(connection)
+
+    async def check(self) -> None:
+        """Leave out connections that have ended, and those whose server does not say anything within the deadline."""
+        idle: list[psycopg.AsyncConnection[Any]] = []
+        try:
+            with suppress(PoolTimeout):
+                for _ in range(self.pool.get_stats().get("pool_available", 0)):
+                    idle.append(await self.pool.getconn(timeout=_AT_ONCE_S))
+            await asyncio.gather(*(aprobe(connection, deadline=min(self._server.deadline, GRACE_S)) for connection in idle))
+        finally:
+            for connection in idle:
+                await self.pool.putconn(connection)  # which makes another in place of one that is closed
 
     def add(self, job: Job[Any]) -> None:
         """Have a job carried out; it fails where it is not taken up within the deadline."""
@@ -126,8 +167,11 @@ class Lane:
         if self._patience is not None:
             self._patience.cancel()
         await self.pool.close()
+        if self._watchman is not None:
+            self._watchman.cancel()
+            await asyncio.wait([self._watchman])
 
     def abandon(self) -> None:
-        """Close the connections of an event loop that is closed."""
+        """Close the connections of an event loop that is closed, or ends."""
         for connection in self._opened:
             connection.pgconn.finish()

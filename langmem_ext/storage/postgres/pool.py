@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
-from typing import Any
+from time import monotonic
+from typing import Any, Final
 
 import psycopg
 from psycopg_pool import ConnectionPool, PoolTimeout
 
-from langmem_ext.storage.postgres.exchange import begin_session
+from langmem_ext.storage.postgres.exchange import GRACE_S, begin_session, probe
 from langmem_ext.storage.postgres.server import SYNC_POOL, Server, is_closed, no_connection
+
+_AT_ONCE_S: Final = 0.01
+"""How long a connection is waited for that is there unless another caller has just taken it."""
 
 
 class SyncPool:
@@ -52,8 +56,18 @@ class SyncPool:
             pool.putconn(connection)
 
     def check(self) -> None:
-        """Leave out connections that have ended."""
-        self._open().check()
+        """Leave out connections that have ended, and those whose server does not say anything within the deadline."""
+        pool, idle = self._open(), list[psycopg.Connection[Any]]()
+        until = monotonic() + min(self._server.deadline, GRACE_S)
+        try:
+            with suppress(PoolTimeout):
+                for _ in range(pool.get_stats().get("pool_available", 0)):
+                    idle.append(pool.getconn(timeout=_AT_ONCE_S))
+            for connection in idle:
+                probe(connection, deadline=until - monotonic())
+        finally:
+            for connection in idle:
+                pool.putconn(connection)  # which makes another in place of one that is closed
 
     def close(self) -> None:
         """Close all; idempotent."""
