@@ -286,6 +286,49 @@ _PARAMETER: Final = re.compile(r"(?<!:):([a-z_]\w*)")
 _SCHEMA_NAME: Final = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 
 
+_POSTGRES: Final = {
+    "key": "number",
+    "place": "thread, number",
+    ":place": ":thread, :number",
+    "row place": "thread, number",
+    "copied place": ":target, number",
+    "at": "thread = :thread AND number = :number",
+    "within": "thread = :thread AND number >= :low AND number < :high",
+    "of thread": "thread = :thread",
+    "behind": "thread = :thread AND number > :after",
+    "item of thread": "item.thread = thread.number",
+    "row thread": "thread",
+    "from thread": "thread >= :first ORDER BY thread",
+    "of id": "number = :id_number AND id = :id",
+    "checkpoint of id": "checkpoint.thread = :id_number AND thread.id = :id",
+    "new thread": "number, id, generation",
+    ":new thread": ":id_number, :id, :new_generation",
+    "numbered": "number = :id_number",
+    ":owner": "coalesce(:owner, (SELECT owner FROM grantee WHERE role = current_user))",
+    "for update": "FOR UPDATE",
+    "held id": "1 FROM pg_advisory_xact_lock(:id_number)",
+    "lost thread": ":id_number",
+    "last thread": "9223372036854775807",
+    "up to": "thread = :thread AND (namespace, checkpoint) <= (:namespace, :checkpoint)",
+    "onward": "thread = :thread AND (namespace, checkpoint) >= (:namespace, :checkpoint)",
+    "+": "",
+    "instr": "pg_catalog.position",
+    "like": "ILIKE",
+    "scalar": "CAST(:value? AS jsonb)",
+    "bytes": "octet_length(?)",
+    # The header of a row, its columns of a fixed length, its entry in the key's index; and the columns as they are stored, compressed
+    # or not. All together it is what the tables take when they have just been written anew, give or take a few per cent.
+    "item size": f"(112{_stored('message_id', 'name', 'text', 'tool_call_id', 'rest')})",
+    "value size": f"(90{_stored('body')})",
+    "word size": f"(90{_stored('body')})",
+    "checkpoint size": f"(141{_stored('body')})",
+    "write size": f"(160{_stored('body')})",
+    "integrity": "SELECT 'ok'",
+    "has sizes": "SELECT 1",
+}
+"""What PostgreSQL says, whatever the schema."""
+
+
 @cache
 def postgres(schema: str = DEFAULT_SCHEMA, *, partitioned: bool = False) -> Dialect:
     """PostgreSQL's SQL, with the tables in a schema of their own and parameters as psycopg takes them.
@@ -305,51 +348,14 @@ def postgres(schema: str = DEFAULT_SCHEMA, *, partitioned: bool = False) -> Dial
 
     tables = f"FROM pg_class WHERE relnamespace = '{schema}'::regnamespace AND relkind = 'r'"
     fragments = {
-        "key": "number",
-        "place": "thread, number",
-        ":place": ":thread, :number",
-        "row place": "thread, number",
-        "copied place": ":target, number",
-        "at": "thread = :thread AND number = :number",
-        "within": "thread = :thread AND number >= :low AND number < :high",
-        "of thread": "thread = :thread",
-        "behind": "thread = :thread AND number > :after",
-        "item of thread": "item.thread = thread.number",
-        "row thread": "thread",
-        "from thread": "thread >= :first ORDER BY thread",
-        "of id": "number = :id_number AND id = :id",
-        "checkpoint of id": "checkpoint.thread = :id_number AND thread.id = :id",
-        "new thread": "number, id, generation",
-        ":new thread": ":id_number, :id, :new_generation",
-        "numbered": "number = :id_number",
-        ":owner": "coalesce(:owner, (SELECT owner FROM grantee WHERE role = current_user))",
-        "for update": "FOR UPDATE",
-        "held id": "1 FROM pg_advisory_xact_lock(:id_number)",
-        "lost thread": ":id_number",
-        "last thread": "9223372036854775807",
-        "up to": "thread = :thread AND (namespace, checkpoint) <= (:namespace, :checkpoint)",
-        "onward": "thread = :thread AND (namespace, checkpoint) >= (:namespace, :checkpoint)",
-        "+": "",
-        "instr": "pg_catalog.position",
-        "like": "ILIKE",
+        **_POSTGRES,
         "schema": f'"{schema}"',
         "by thread": "PARTITION BY HASH (thread)" if partitioned else "",
         "by number": "PARTITION BY HASH (number)" if partitioned else f"WITH ({THREAD_STORAGE})",
         "run": f"(\"{schema}\".label(body, 'run_id') #>> '{{}}')",
         "label": f'"{schema}".label(word.body, :name?)',
-        "scalar": "CAST(:value? AS jsonb)",
-        "bytes": "octet_length(?)",
-        # The header of a row, its columns of a fixed length, its entry in the key's index; and the columns as they are stored, compressed
-        # or not. All together it is what the tables take when they have just been written anew, give or take a few per cent.
-        "item size": f"(112{_stored('message_id', 'name', 'text', 'tool_call_id', 'rest')})",
-        "value size": f"(90{_stored('body')})",
-        "word size": f"(90{_stored('body')})",
-        "checkpoint size": f"(141{_stored('body')})",
-        "write size": f"(160{_stored('body')})",
         "measured again": f'SELECT "{schema}".measure(array_agg(thread)) FROM "{schema}".thread_size WHERE thread = :thread',
-        "integrity": "SELECT 'ok'",
         "pages": f"SELECT 1, coalesce(sum(pg_total_relation_size(oid)), 0)::bigint, 0 {tables}",
-        "has sizes": "SELECT 1",
         # A partition's under the name of what it is one of.
         "sizes": (
             "SELECT (SELECT relname FROM pg_class AS whole WHERE whole.oid = coalesce(pg_partition_root(part.oid), part.oid)) AS name,"

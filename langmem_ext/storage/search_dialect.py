@@ -190,124 +190,145 @@ def _create(schema: str, table: str, columns: str) -> str:
                 END LOOP;"""
 
 
+_POSTGRES_WORDS: Final = {
+    "hold threads": "LOCK TABLE thread IN EXCLUSIVE MODE",
+    "if free": "FOR UPDATE SKIP LOCKED",
+    "unmake leaving": "DROP TRIGGER IF EXISTS item_leaves_search ON item",
+    "check words": "SELECT 1",
+    # Vacuum forgets them by itself: nothing is to be noted.
+    "mark stale": "DELETE FROM search_message WHERE thread = :thread AND FALSE",
+    "put words": (
+        "INSERT INTO search (thread, stored, owner, number, words)"
+        f" SELECT item.thread, thread.epoch + item.seconds, {_OWNER_NUMBER}, item.number, :words"
+        " FROM item JOIN thread ON thread.number = item.thread WHERE item.thread = :thread AND item.number = :number"
+        " ON CONFLICT (thread, number) DO UPDATE SET stored = excluded.stored, owner = excluded.owner, words = excluded.words"
+    ),
+    "copy words": (
+        "INSERT INTO search (thread, stored, owner, number, words)"
+        f" SELECT thread.number, search.stored, {_OWNER_NUMBER}, search.number, search.words"
+        " FROM search JOIN thread ON thread.number = :target WHERE search.thread = :source"
+    ),
+    "words at": "thread = :thread AND number = :number",
+    "words of thread": "search.thread = :thread",
+    "words within": "thread = :thread AND number >= :low AND number < :high",
+    "words thread": "search.thread",
+    "words number": "number",
+    "words onward": "thread >= :first ORDER BY thread",
+    "words in place": (
+        "CASE WHEN EXISTS (SELECT 1 FROM thread JOIN item ON item.thread = thread.number WHERE thread.number = search.thread"
+        " AND item.number = search.number AND thread.epoch + item.seconds = search.stored"
+        f" AND {_OWNER_NUMBER} IS NOT DISTINCT FROM search.owner) THEN words ELSE '' END"
+    ),
+}
+"""What PostgreSQL says of the index, and of a message's words in it, whatever the schema."""
+
+_POSTGRES_FOUND: Final = {
+    "found": "search.stored, search.thread, search.number, search.words",
+    "latest first": "search.stored DESC, search.thread DESC, search.number DESC",
+    "latest of thread": (
+        "(SELECT stored, thread, number, words FROM search WHERE thread = :thread ORDER BY number DESC LIMIT :latest) AS search"
+    ),
+    # Thread by thread, whatever the planner thinks of their number.
+    "latest of owner": (
+        "(SELECT one.stored, one.thread, one.number, one.words FROM thread CROSS JOIN LATERAL"
+        " (SELECT stored, thread, number, words FROM search WHERE search.thread = thread.number OFFSET 0) AS one"
+        " WHERE thread.owner = :owner) AS search"
+    ),
+    "latest of all": "(SELECT stored, thread, number, words FROM search ORDER BY stored DESC LIMIT :latest) AS search",
+    "bound": "(SELECT owner FROM grantee WHERE role = current_user)",
+    "of owner": "(SELECT owner FROM thread WHERE number = search.thread) = :owner",
+    "of role": "(SELECT role FROM item WHERE thread = search.thread AND number = search.number) % 6 = :role",
+    "since": "search.stored >= :since",
+    # The words first, and all of them: what else is asked for is looked at in what has these.
+    "matches": "WITH found AS MATERIALIZED (SELECT search.stored, search.thread, search.number FROM search",
+    "looked at": "pg_catalog.position(search.words, :term?) > 0",
+    "end of matches": (
+        ") SELECT found.stored, found.thread, found.number,"
+        " (SELECT words FROM search WHERE search.thread = found.thread AND search.number = found.number)"
+        " FROM found ORDER BY found.stored DESC, found.thread DESC, found.number DESC LIMIT :limit"
+    ),
+}
+"""What it says of what is found."""
+
+# `stored` is the item's time in Unix seconds, `owner` a number of the thread's owner. What writers add to the GIN index is gathered
+# first, in so few pages that a search looks through them at once.
+_MAKE_WORDS: Final = """DO $$
+DECLARE
+    packing text := (
+        SELECT max('COMPRESSION lz4') FROM pg_settings WHERE name = 'default_toast_compression' AND 'lz4' = ANY (enumvals)
+    );
+    {partitions}
+BEGIN
+    {table}
+    {function}
+    CREATE INDEX search_by_word ON search USING gin (({lexemes})) WITH (gin_pending_list_limit = 256);
+    CREATE INDEX search_by_time ON search (stored);
+    CREATE INDEX search_by_length ON search (thread) WHERE {is_long};
+END $$"""
+
+_MAKE_NEWEST: Final = """DO $$
+DECLARE
+    packing text;
+    {partitions}
+BEGIN
+    {table}
+END $$"""
+
+# Who may read and write messages may do so with their words: of all threads, or of some.
+_MAKE_LEAVING: Final = """DO $make$
+DECLARE
+    given record;
+BEGIN
+    CREATE OR REPLACE FUNCTION "{schema}".item_leaves_search() RETURNS trigger LANGUAGE plpgsql AS $leave$ BEGIN
+        DELETE FROM search WHERE thread = OLD.thread AND number = OLD.number;
+        DELETE FROM search_message WHERE thread = OLD.thread AND id = OLD.message_id AND OLD.number IN (number, marked);
+        RETURN NULL;
+    END $leave$;
+    CREATE TRIGGER item_leaves_search AFTER DELETE ON item FOR EACH ROW
+        EXECUTE FUNCTION "{schema}".item_leaves_search();
+    FOR given IN
+        SELECT privilege_type AS what, CASE grantee WHEN 0 THEN 'PUBLIC' ELSE CAST(CAST(grantee AS regrole) AS text) END AS whom
+        FROM pg_class, aclexplode(relacl) WHERE oid = {item} AND grantee <> relowner
+    LOOP
+        EXECUTE format('GRANT %s ON "{schema}".search, "{schema}".search_message TO %s', given.what, given.whom);
+    END LOOP;
+    IF (SELECT relrowsecurity FROM pg_class WHERE oid = {item}) THEN
+        ALTER TABLE search ENABLE ROW LEVEL SECURITY;
+        ALTER TABLE search_message ENABLE ROW LEVEL SECURITY;
+    END IF;
+    FOR given IN
+        SELECT 'search' || ending AS which, polname AS name, pg_get_expr(polqual, polrelid) AS what,
+            (SELECT string_agg(CAST(CAST(one AS regrole) AS text), ', ') FROM unnest(polroles) AS one) AS whom
+        FROM pg_policy, unnest(string_to_array(',_message', ',')) AS ending WHERE polrelid = {item}
+    LOOP
+        EXECUTE format('CREATE POLICY %I ON "{schema}".%I TO %s USING (%s)',
+            given.name, given.which, given.whom, replace(given.what, 'item.', given.which || '.'));
+    END LOOP;
+END $make$"""
+
+_HINDRANCE: Final = (
+    "SELECT 'the role ' || CAST(CAST(relowner AS regrole) AS text) || ' owns the tables: open the database once as that role, and"
+    " search it there, or call Threads.enable_search'"
+    " FROM pg_class WHERE oid = {item}"
+    " AND NOT (pg_has_role(relowner, 'USAGE') AND has_schema_privilege(relnamespace, 'CREATE'))"
+)
+
+
 def of_postgres(schema: str) -> Mapping[str, str]:
     """What stands for each marker on PostgreSQL, with the tables in a schema."""
     item = f"CAST('\"{schema}\".item' AS regclass)"
     lexemes = f'"{schema}".search_lexemes(search.thread, search.owner, search.words)'
+    partitions, function = _PARTITIONS.format(item=item), _LEXEMES.format(schema=schema)
+    words, newest = _create(schema, "search", _WORDS_COLUMNS), _create(schema, "search_message", _NEWEST_COLUMNS)
     return {
-        "hindrance": (
-            "SELECT 'the role ' || CAST(CAST(relowner AS regrole) AS text) || ' owns the tables: open the database once as that role, and"
-            " search it there, or call Threads.enable_search'"
-            f" FROM pg_class WHERE oid = {item}"
-            " AND NOT (pg_has_role(relowner, 'USAGE') AND has_schema_privilege(relnamespace, 'CREATE'))"
-        ),
-        "hold threads": "LOCK TABLE thread IN EXCLUSIVE MODE",
-        "if free": "FOR UPDATE SKIP LOCKED",
-        # `stored` is the item's time in Unix seconds, `owner` a number of the thread's owner. What writers add to the GIN index is gathered
-        # first, in so few pages that a search looks through them at once.
-        "make words": f"""DO $$
-            DECLARE
-                packing text := (
-                    SELECT max('COMPRESSION lz4') FROM pg_settings WHERE name = 'default_toast_compression' AND 'lz4' = ANY (enumvals)
-                );
-                {_PARTITIONS.format(item=item)}
-            BEGIN
-                {_create(schema, "search", _WORDS_COLUMNS)}
-                {_LEXEMES.format(schema=schema)}
-                CREATE INDEX search_by_word ON search USING gin (({lexemes})) WITH (gin_pending_list_limit = 256);
-                CREATE INDEX search_by_time ON search (stored);
-                CREATE INDEX search_by_length ON search (thread) WHERE {_IS_LONG};
-            END $$""",
-        "make newest": f"""DO $$
-            DECLARE
-                packing text;
-                {_PARTITIONS.format(item=item)}
-            BEGIN
-                {_create(schema, "search_message", _NEWEST_COLUMNS)}
-            END $$""",
-        # Who may read and write messages may do so with their words: of all threads, or of some.
-        "make leaving": f"""DO $make$
-            DECLARE
-                given record;
-            BEGIN
-                CREATE OR REPLACE FUNCTION "{schema}".item_leaves_search() RETURNS trigger LANGUAGE plpgsql AS $leave$ BEGIN
-                    DELETE FROM search WHERE thread = OLD.thread AND number = OLD.number;
-                    DELETE FROM search_message WHERE thread = OLD.thread AND id = OLD.message_id AND OLD.number IN (number, marked);
-                    RETURN NULL;
-                END $leave$;
-                CREATE TRIGGER item_leaves_search AFTER DELETE ON item FOR EACH ROW
-                    EXECUTE FUNCTION "{schema}".item_leaves_search();
-                FOR given IN
-                    SELECT privilege_type AS what, CASE grantee WHEN 0 THEN 'PUBLIC' ELSE CAST(CAST(grantee AS regrole) AS text) END AS whom
-                    FROM pg_class, aclexplode(relacl) WHERE oid = {item} AND grantee <> relowner
-                LOOP
-                    EXECUTE format('GRANT %s ON "{schema}".search, "{schema}".search_message TO %s', given.what, given.whom);
-                END LOOP;
-                IF (SELECT relrowsecurity FROM pg_class WHERE oid = {item}) THEN
-                    ALTER TABLE search ENABLE ROW LEVEL SECURITY;
-                    ALTER TABLE search_message ENABLE ROW LEVEL SECURITY;
-                END IF;
-                FOR given IN
-                    SELECT 'search' || ending AS which, polname AS name, pg_get_expr(polqual, polrelid) AS what,
-                        (SELECT string_agg(CAST(CAST(one AS regrole) AS text), ', ') FROM unnest(polroles) AS one) AS whom
-                    FROM pg_policy, unnest(string_to_array(',_message', ',')) AS ending WHERE polrelid = {item}
-                LOOP
-                    EXECUTE format('CREATE POLICY %I ON "{schema}".%I TO %s USING (%s)',
-                        given.name, given.which, given.whom, replace(given.what, 'item.', given.which || '.'));
-                END LOOP;
-            END $make$""",
-        "unmake leaving": "DROP TRIGGER IF EXISTS item_leaves_search ON item",
-        "check words": "SELECT 1",
-        # Vacuum forgets them by itself: nothing is to be noted.
-        "mark stale": "DELETE FROM search_message WHERE thread = :thread AND FALSE",
-        "put words": (
-            "INSERT INTO search (thread, stored, owner, number, words)"
-            f" SELECT item.thread, thread.epoch + item.seconds, {_OWNER_NUMBER}, item.number, :words"
-            " FROM item JOIN thread ON thread.number = item.thread WHERE item.thread = :thread AND item.number = :number"
-            " ON CONFLICT (thread, number) DO UPDATE SET stored = excluded.stored, owner = excluded.owner, words = excluded.words"
-        ),
-        "copy words": (
-            "INSERT INTO search (thread, stored, owner, number, words)"
-            f" SELECT thread.number, search.stored, {_OWNER_NUMBER}, search.number, search.words"
-            " FROM search JOIN thread ON thread.number = :target WHERE search.thread = :source"
-        ),
-        "words at": "thread = :thread AND number = :number",
-        "words of thread": "search.thread = :thread",
-        "words within": "thread = :thread AND number >= :low AND number < :high",
-        "words thread": "search.thread",
-        "words number": "number",
-        "words onward": "thread >= :first ORDER BY thread",
-        "words in place": (
-            "CASE WHEN EXISTS (SELECT 1 FROM thread JOIN item ON item.thread = thread.number WHERE thread.number = search.thread"
-            " AND item.number = search.number AND thread.epoch + item.seconds = search.stored"
-            f" AND {_OWNER_NUMBER} IS NOT DISTINCT FROM search.owner) THEN words ELSE '' END"
-        ),
-        "found": "search.stored, search.thread, search.number, search.words",
-        "latest first": "search.stored DESC, search.thread DESC, search.number DESC",
-        "latest of thread": (
-            "(SELECT stored, thread, number, words FROM search WHERE thread = :thread ORDER BY number DESC LIMIT :latest) AS search"
-        ),
-        # Thread by thread, whatever the planner thinks of their number.
-        "latest of owner": (
-            "(SELECT one.stored, one.thread, one.number, one.words FROM thread CROSS JOIN LATERAL"
-            " (SELECT stored, thread, number, words FROM search WHERE search.thread = thread.number OFFSET 0) AS one"
-            " WHERE thread.owner = :owner) AS search"
-        ),
-        "latest of all": "(SELECT stored, thread, number, words FROM search ORDER BY stored DESC LIMIT :latest) AS search",
-        "bound": "(SELECT owner FROM grantee WHERE role = current_user)",
-        "of owner": "(SELECT owner FROM thread WHERE number = search.thread) = :owner",
-        "of role": "(SELECT role FROM item WHERE thread = search.thread AND number = search.number) % 6 = :role",
-        "since": "search.stored >= :since",
-        # The words first, and all of them: what else is asked for is looked at in what has these.
-        "matches": "WITH found AS MATERIALIZED (SELECT search.stored, search.thread, search.number FROM search",
+        **_POSTGRES_WORDS,
+        **_POSTGRES_FOUND,
+        "hindrance": _HINDRANCE.format(item=item),
+        "make words": _MAKE_WORDS.format(partitions=partitions, table=words, function=function, lexemes=lexemes, is_long=_IS_LONG),
+        "make newest": _MAKE_NEWEST.format(partitions=partitions, table=newest),
+        "make leaving": _MAKE_LEAVING.format(schema=schema, item=item),
         "matching": (
             f"({lexemes} @@ CAST(:query || coalesce(' & ''@' || CAST(hashtextextended(:owner, 0) AS text) || '''', '') AS tsquery)"
             f" OR {_IS_LONG})"
-        ),
-        "looked at": "pg_catalog.position(search.words, :term?) > 0",
-        "end of matches": (
-            ") SELECT found.stored, found.thread, found.number,"
-            " (SELECT words FROM search WHERE search.thread = found.thread AND search.number = found.number)"
-            " FROM found ORDER BY found.stored DESC, found.thread DESC, found.number DESC LIMIT :limit"
         ),
     }
