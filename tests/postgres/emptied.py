@@ -129,12 +129,16 @@ class Emptied:
     def _is_left(self) -> bool:
         """Whether nobody uses the schema of the test that is over: all connections have ended but those that earlier tests have left."""
         deadline = time.monotonic() + PATIENCE
-        while others := set(self._connection.execute(_OTHERS).fetchall()) - self._left:
+        while others := self.sessions() - self._left:
             if time.monotonic() > deadline:
                 self._left |= others
                 return False
             time.sleep(0.002)
         return True
+
+    def sessions(self) -> set[tuple[Any, ...]]:
+        """Who else is connected to the database."""
+        return set(self._connection.execute(_OTHERS).fetchall())
 
     def state(self, schema: str) -> str:
         """What tells whether anything but rows of threads has changed in a schema."""

@@ -85,7 +85,7 @@ def work(command: dict[str, Any]) -> dict[str, Any]:
     steps = Steps()
     log = dying_log(command["path"], steps)
     expiring = command["what"].startswith("expire")
-    told = [Told(command["path"])] if expiring else []
+    told = [Told(command.get("beside", command["path"]))] if expiring else []
     saver = DeltaSaver(log, retention=EXPIRY if expiring else RETENTION, telemetry=told)
     steps.count, steps.dies_at = 0, command.get("dies_at")
     began = time.monotonic()
