@@ -1,4 +1,4 @@
-"""Promise: damaged or forged rows on PostgreSQL are a clear error that names them: no other exception, no other thread's words, no code run.
+"""Promise: damaged or forged rows on PostgreSQL are a clear error that names them; nobody else's words are shown, and no code is run.
 
 The twin of the tests of damaged files: whole pages are the server's own affair, and what a column's type does not take needs no test.
 """
