@@ -51,7 +51,8 @@ WORDS_WITHIN: Final = "[words within]"
 WORDS_THREAD: Final = "[words thread]"
 WORDS_NUMBER: Final = "[words number]"
 WORDS_ONWARD: Final = "[words onward]"
-"""Of which item words are; words of the threads from `:first` on, in order."""
+WORDS_BEHIND: Final = "[words behind]"
+"""Of which item words are; words of the threads from `:first` on, in order, and of those behind `found.thread`."""
 
 WORDS_IN_PLACE: Final = "[words in place]"
 """Words, unless what stands beside them is not what it is made of."""
@@ -124,6 +125,7 @@ _SQLITE: Final = {
     "words thread": "search.rowid >> 32",
     "words number": "rowid & 4294967295",
     "words onward": "rowid >= max(:first, -2147483648) << 32 ORDER BY rowid",
+    "words behind": "rowid > (found.thread << 32 | 4294967295) ORDER BY rowid",
     "words in place": "words",
     "found": "0, search.rowid >> 32, search.rowid & 4294967295, search.words",
     "latest first": "search.rowid DESC",
@@ -214,6 +216,7 @@ _POSTGRES_WORDS: Final = {
     "words thread": "search.thread",
     "words number": "number",
     "words onward": "thread >= :first ORDER BY thread",
+    "words behind": "search.thread > found.thread ORDER BY search.thread",
     "words in place": (
         "CASE WHEN EXISTS (SELECT 1 FROM thread JOIN item ON item.thread = thread.number WHERE thread.number = search.thread"
         " AND item.number = search.number AND thread.epoch + item.seconds = search.stored"

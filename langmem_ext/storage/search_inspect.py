@@ -21,6 +21,9 @@ from langmem_ext.types import Codec
 PAGE: Final = 256
 """Items that one step compares."""
 
+THREADS: Final = 256
+"""Threads of which one step looks whether they are there."""
+
 KIND: Final = "search"
 
 
@@ -53,13 +56,14 @@ def _look(findings: Findings, fix: bool) -> Steps[None]:
         yield operation(fetch)(CHECK_WORDS), True
     first: int | None = -(1 << 62)
     while first is not None:
-        row = yield operation(fetch_one)(sql.NEXT_THREAD, first=first), False
-        first = None if row is None else row[0] + 1
-        if row is not None and row[1] is None:
-            message = f"words of thread number {row[0]}, which has no row: they can be deleted"
-            findings.add(KIND, "wrong", f"search {row[0]}", message, fixable=True)
+        rows = yield operation(fetch)(sql.NEXT_THREADS, first=first, limit=THREADS), False
+        first = rows[-1][0] + 1 if len(rows) == THREADS else None
+        for lost in [thread for thread, row in rows if row is None]:
+            findings.add(
+                KIND, "wrong", f"search {lost}", f"words of thread number {lost}, which has no row: they can be deleted", fixable=True
+            )
             if fix:
-                yield search_ops.forget_thread(row[0]), True
+                yield search_ops.forget_thread(lost), True
 
 
 # -- one thread --------------------------------------------------------------------------------------------------------------------------

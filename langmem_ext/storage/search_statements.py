@@ -19,6 +19,7 @@ from langmem_ext.storage.search_dialect import (
     MATCHING,
     UNMAKE_LEAVING,
     WORDS_AT,
+    WORDS_BEHIND,
     WORDS_IN_PLACE,
     WORDS_NUMBER,
     WORDS_OF_THREAD,
@@ -95,7 +96,13 @@ DELETE_THREAD: Final = (
 
 # -- examining ---------------------------------------------------------------------------------------------------------------------------
 
-NEXT_THREAD = f"SELECT {WORDS_THREAD}, (SELECT number FROM thread WHERE number = {WORDS_THREAD}) FROM search WHERE {WORDS_ONWARD} LIMIT 1"
+# From one thread to the next, past all words of each.
+NEXT_THREADS = (
+    "WITH RECURSIVE found (thread) AS ("
+    f"SELECT (SELECT {WORDS_THREAD} FROM search WHERE {WORDS_ONWARD} LIMIT 1)"
+    f" UNION ALL SELECT (SELECT {WORDS_THREAD} FROM search WHERE {WORDS_BEHIND} LIMIT 1) FROM found WHERE found.thread IS NOT NULL)"
+    " SELECT found.thread, (SELECT number FROM thread WHERE number = found.thread) FROM found WHERE found.thread IS NOT NULL LIMIT :limit"
+)
 SELECT_PROGRESS = "SELECT next_item, indexed FROM thread WHERE number = :thread"
 SELECT_WORDS = f"SELECT {WORDS_NUMBER}, {WORDS_IN_PLACE} FROM search WHERE {WORDS_WITHIN}"
 HAS_MESSAGE = f"SELECT 1 FROM item WHERE {AT} AND message_id = :id"

@@ -35,7 +35,7 @@ from langmem_ext import (
     stats,
 )
 from langmem_ext.messages.annotations import HIDDEN
-from langmem_ext.storage import fill_ops, find_ops
+from langmem_ext.storage import fill_ops, find_ops, search_inspect
 from langmem_ext.storage.effects import Batch, Effect, Op, Statement, operation
 from langmem_ext.storage.sqlite import SqliteDriver
 from langmem_ext.storage.steps import Running
@@ -505,6 +505,24 @@ def test_the_doctor_finds_what_is_wrong_with_the_index_and_mends_it(saver: Delta
     assert_sound(saver)
     assert found(threads, "word") == before
     assert found(threads, "ghost") == []
+
+
+@pytest.mark.parametrize("page", [1, 5, 12, 256])
+def test_the_doctor_looks_for_words_of_no_thread_by_pages_of_threads(saver: DeltaSaver, page: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search_inspect, "THREADS", page)
+    for number in range(12):
+        chat(saver, f"t{number}", "word")
+    assert found(Threads(saver), "word")
+    lost = {str(row[0]) for row in rows(saver, "SELECT number FROM thread WHERE id IN ('t2', 't3', 't11')")}
+    spoil(saver, "DELETE FROM thread WHERE id IN ('t2', 't3', 't11')")
+
+    looking = Running(saver.log.driver, search_inspect.examine_index(saver.codec, fix=False))
+    steps = sum(1 for _ in iter(looking.advance, False))
+
+    assert {finding.place for finding in looking.result} == {f"search {number}" for number in lost}
+    assert steps == 2 + 12 // page
+    assert len([*Running(saver.log.driver, search_inspect.examine_index(saver.codec, fix=True)).finish()]) == 3
+    assert not [*Running(saver.log.driver, search_inspect.examine_index(saver.codec, fix=False)).finish()]
 
 
 @pytest.mark.parametrize("backend", SQLITE, ids=lambda backend: backend.name)
