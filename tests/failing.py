@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from langmem_ext import MessageLog
+from langmem_ext.storage.commands import Command
 from langmem_ext.storage.effects import Effect, Rows
-from langmem_ext.storage.pipeline import Command
 from langmem_ext.storage.postgres.exchange import Session
 from langmem_ext.storage.sqlite import SqliteDriver
 

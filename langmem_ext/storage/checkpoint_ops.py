@@ -18,7 +18,7 @@ from langmem_ext.storage import checks
 from langmem_ext.storage import statements as sql
 from langmem_ext.storage.clock import MINUTE_MS
 from langmem_ext.storage.compounds import Compound, apply_delta, plan_base, plan_delta
-from langmem_ext.storage.effects import Batch, Op, Row, execute, fetch, fetch_one, operation
+from langmem_ext.storage.effects import Batch, Closing, Op, Row, execute, fetch, fetch_one, operation
 from langmem_ext.storage.expectations import NONE, STORED
 from langmem_ext.storage.header import Header, ValueRef, decode_header, encode_header, longest_list
 from langmem_ext.storage.ids import decode_id, encode_id, readable
@@ -38,6 +38,9 @@ INLINE_BYTES: Final = 64
 
 _CHECKPOINT: Final = ("id", "parent", "step", "label", "shape", "pattern", "body", "crc")
 """The columns of a checkpoint's row, as it is read (`statements.CHECKPOINT_COLUMNS`)."""
+
+_SUMS: Final = ("items", "tokens")
+"""Of a thread's counters (`close_writer`), those to which a write adds."""
 
 PRECEDING: Final = b""
 """Stands in a row for a parent that is the row before it, by id."""
@@ -180,9 +183,9 @@ def close_writer(writer: Writer, head: tuple[int | None, str | None] | None) -> 
         "tokens": writer.added_tokens,
     }
     if head is not None:
-        yield from execute(sql.UPDATE_THREAD_HEAD, **counters, head_messages=head[0], waiting_for=head[1])
+        yield Closing(sql.UPDATE_THREAD_HEAD, counters | {"head_messages": head[0], "waiting_for": head[1]}, sums=_SUMS)
     else:
-        yield from execute(sql.UPDATE_THREAD, **counters)
+        yield Closing(sql.UPDATE_THREAD, counters, sums=_SUMS)
     if writer.indexes.speculates:
         writer.indexes.keep_row(writer.thread_id, thread.row())
     if head is not None and writer.index.expected is not None:

@@ -46,6 +46,26 @@ class Statement:
 
 
 @dataclass(frozen=True, slots=True)
+class Closing(Statement):
+    """The last that an operation changes of its thread's row, which it has locked and read; it returns no rows.
+
+    What the row says before that no other statement of the operation asks for: so a runner may carry it out in place of the lock, and that
+    of several operations on one thread at once.
+
+    Attributes:
+        sums: Parameters by which columns grow; the others say what columns are.
+    """
+
+    expected: Rows | None = ()
+    sums: tuple[str, ...] = ()
+
+    def followed_by(self, later: Closing) -> Closing:
+        """Both at once. One that says nothing of a column leaves what the other says of it."""
+        params = {**self.params, **later.params, **{name: self.params[name] + later.params[name] for name in later.sums}}
+        return Closing(max(self.sql, later.sql, key=len), params, sums=later.sums)
+
+
+@dataclass(frozen=True, slots=True)
 class Batch:
     """One SQL statement for each of several sets of parameters; the operation receives no rows."""
 

@@ -3,7 +3,8 @@
 An operation yields one statement after the other, and mostly it is known what each will return: this process wrote the rows itself. So an
 operation goes on with what is expected, its statements are gathered, and all of them are sent in one pipeline. The expectation is sent
 along, as a condition that fails the transaction where another process wrote meanwhile: then the operation runs again, and asks. Where it
-must ask, what it will mostly ask for next is asked for along with it (`Foresight`).
+must ask, what it will mostly ask for next is asked for along with it (`Foresight`). A thread's row, which a write locks first and changes
+last, is locked, compared and changed by one statement, also where several writes to the thread go together (`Closing`).
 
 Invariants:
 - What an operation returns, or raises, never rests on an expectation that was not compared with the database in the same transaction.
@@ -13,15 +14,14 @@ Invariants:
 
 from __future__ import annotations
 
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, TypeVar
 
+from langmem_ext.storage.commands import LOCKING, Command, kind_of
 from langmem_ext.storage.dialect import Dialect
-from langmem_ext.storage.effects import Batch, Effect, Foresight, Op, Operation, Params, Pause, Rows, Statement
+from langmem_ext.storage.effects import Batch, Closing, Effect, Foresight, Op, Operation, Pause, Rows, Statement
 from langmem_ext.storage.group import Job
 from langmem_ext.storage.ids import thread_number
 from langmem_ext.storage.index import Indexes
@@ -33,23 +33,6 @@ QUEUE_BYTES: Final = 4 * 1024 * 1024
 
 COMMAND_BYTES: Final = 1024
 """What a statement weighs beside its texts and bytes, about."""
-
-_RETURNS = re.compile(r"\s*(SELECT|WITH)\b|.*\bRETURNING\b", re.DOTALL | re.IGNORECASE)
-
-
-@dataclass(frozen=True, slots=True)
-class Command:
-    """A statement to be sent.
-
-    Attributes:
-        sql: As PostgreSQL and psycopg take it.
-        params: Its parameters, by name.
-        expected: Its rows, unless another process wrote meanwhile; None: whatever it returns.
-    """
-
-    sql: str
-    params: Params | None = None
-    expected: Rows | None = None
 
 
 class ExpectationFailed(Exception):
@@ -142,8 +125,8 @@ class Transaction(ABC):
         if isinstance(effect, Statement):
             return self._answer_one(effect)
         if isinstance(effect, Batch):
-            self._foreseen.clear()
             sql = self._dialect.render(effect.sql)
+            self._note(sql)
             self._queue += [Command(sql, params) for params in effect.params]
             return ()
         if isinstance(effect, Pause):
@@ -158,13 +141,13 @@ class Transaction(ABC):
         if self._foreseen and (rows := self._foreseen.get(_key_of(statement))) is not None:
             return rows
         command, returns_rows = self._command(statement)
-        self._note(command)
+        self._note(command.sql)
         if returns_rows and self._trusts(command):
             self._rests = True
             if not self._is_held(command):
                 self._queue.append(self._expecting(command))
             return command.expected
-        self._queue.append(replace(command, expected=None))
+        self._queue.append(command.asked())
         return None if returns_rows else ()
 
     def _answer_all(self, statements: Sequence[Statement]) -> Sequence[Any] | None:
@@ -174,18 +157,18 @@ class Transaction(ABC):
             return foreseen
         commands = [self._command(statement)[0] for statement in statements]
         for command in commands:
-            self._note(command)
+            self._note(command.sql)
         if all(map(self._trusts, commands)):
             self._rests = True
             self._queue += map(self._expecting, commands)
             return [command.expected for command in commands]
         self._asked = len(commands)
-        self._queue += [replace(command, expected=None) for command in commands]
+        self._queue += [command.asked() for command in commands]
         return None
 
-    def _note(self, command: Command) -> None:
-        """What came before may be changed by a command that does more than read."""
-        if not command.sql.startswith("SELECT"):
+    def _note(self, sql: str) -> None:
+        """What came before may be changed by a statement that does more than read."""
+        if not sql.startswith("SELECT"):
             self._foreseen.clear()
 
     def _trusts(self, command: Command) -> bool:
@@ -195,10 +178,10 @@ class Transaction(ABC):
     def _command(self, statement: Statement) -> tuple[Command, bool]:
         """A statement as it is sent, and whether it returns rows."""
         sql, params = self._dialect.render(statement.sql), statement.params
-        names_thread, returns_rows = _kind_of(sql)
-        if names_thread:
+        kind = kind_of(sql)
+        if kind.names_thread:
             params = {**params, "id_number": thread_number(params["id"])}
-        return Command(sql, params, statement.expected), returns_rows
+        return Command(sql, params, statement.expected), kind.returns_rows
 
     def _ask(self) -> Wire[Any]:
         """The rows of what was queued last; of several statements, those of each."""
@@ -208,7 +191,7 @@ class Transaction(ABC):
             return ()
         queue, self._queue = self._queue, []
         ahead, self._ahead = self._ahead, ()
-        rows = yield from self._send(queue, [replace(self._command(statement)[0], expected=None) for statement in ahead])
+        rows = yield from self._send(queue, [self._command(statement)[0].asked() for statement in ahead])
         end = len(rows) - len(ahead)
         self._foreseen |= zip(map(_key_of, ahead), rows[end:], strict=True)
         return rows[end - 1] if asked is None else rows[end - asked : end]
@@ -243,6 +226,21 @@ class Transaction(ABC):
         """Send what is left, and end the transaction."""
 
 
+@dataclass(slots=True)
+class _Lock:
+    """A thread's row that is locked by a command that is not sent yet.
+
+    Attributes:
+        position: Where the command stands in the queue.
+        command: It.
+        closing: What is to be done to the row in its place.
+    """
+
+    position: int
+    command: Command
+    closing: Closing | None = None
+
+
 class Write(Transaction):
     """A transaction that changes something. Where all is expected, it is one pipeline."""
 
@@ -250,6 +248,7 @@ class Write(Transaction):
         super().__init__(indexes, dialect, trusting=trusting, hasty=hasty)
         self._held: set[_Key] = set()
         self._weighed = self._weight = 0
+        self._locks: dict[int, _Lock] = {}
 
     def carry_out_all(self, jobs: Sequence[Job[Any]]) -> Wire[None]:
         """Run operations as one transaction.
@@ -278,22 +277,41 @@ class Write(Transaction):
         queue, self._queue = self._queue, []
         yield from self._send(queue, ())
 
+    def _answer_one(self, statement: Statement) -> Rows | None:
+        lock = self._locks.get(statement.params["thread"]) if isinstance(statement, Closing) else None
+        if lock is None or not isinstance(statement, Closing):
+            return super()._answer_one(statement)
+        lock.closing = statement if lock.closing is None else lock.closing.followed_by(statement)
+        update, _ = self._command(lock.closing)
+        super()._note(update.sql)
+        self._queue[lock.position] = lock.command.closed_by(update)
+        return ()
+
+    def _note(self, sql: str) -> None:
+        super()._note(sql)
+        if kind_of(sql).uses_threads:
+            self._locks.clear()
+
     def _is_held(self, command: Command) -> bool:
         # Several operations on one thread go together: its row is locked from the first on, and changed by them alone.
-        if not (command.expected and command.sql.endswith(" FOR UPDATE")):
+        if not (command.expected and command.sql.endswith(LOCKING)):
             return False
-        key = command.sql, frozenset((command.params or {}).items())
+        params = command.params or {}
+        key = command.sql, frozenset(params.items())
         held = key in self._held
         self._held.add(key)
+        if not held and "id_number" in params:
+            self._locks[params["id_number"]] = _Lock(len(self._queue), command)
         return held
 
     def _expecting(self, command: Command) -> Command:
-        return _condition(command)
+        return command.condition()
 
     def _send(self, queue: Sequence[Command], ahead: Sequence[Command]) -> Wire[Sequence[Rows]]:
         begin = () if self._begun else (_BEGIN_WRITE,)
         self._begun = True
         self._weighed = self._weight = 0
+        self._locks.clear()
         return (yield from self._exchange(*begin, *queue, *ahead))[len(begin) :]
 
     def _finish(self) -> Wire[None]:
@@ -318,7 +336,7 @@ class Read(Transaction):
             # Mostly there is no such thread, or this is all. If it goes on, it is read again in its snapshot.
             results = yield from self._exchange(*((_BEGIN_READ, *asked, _COMMIT) if ahead else asked))
             results = results[1:-1] if ahead else results
-            self._before = [replace(command, expected=rows) for command, rows in zip(asked, results, strict=True)]
+            self._before = [Command(command.sql, command.params, rows) for command, rows in zip(asked, results, strict=True)]
             return results
         # What rests on what is known mostly asks once.
         ends = self._ended = (self._rests and not self._begun) or (self._last and self._hasty)
@@ -346,13 +364,6 @@ _BEGIN_READ: Final = Command("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY")
 _COMMIT: Final = Command("COMMIT")
 
 
-def _condition(command: Command) -> Command:
-    """A command that fails unless it returns what is expected."""
-    expected = command.expected or ()
-    values = {f"is{at}": value for at, value in enumerate(expected[0])} if expected else {}
-    return Command(_conditional(command.sql, len(values)), {**(command.params or {}), **values}, ((1,),))
-
-
 def _weight_of(command: Command) -> int:
     return COMMAND_BYTES + sum([len(value) for value in (command.params or {}).values() if isinstance(value, str | bytes)])
 
@@ -363,18 +374,3 @@ _Key: TypeAlias = tuple[str, frozenset[tuple[str, Any]]]
 def _key_of(statement: Statement) -> _Key:
     """What tells a statement from others."""
     return statement.sql, frozenset(statement.params.items())
-
-
-@lru_cache(maxsize=1024)
-def _kind_of(sql: str) -> tuple[bool, bool]:
-    """Whether a statement names a thread by its id, and whether it returns rows."""
-    return "%(id_number)s" in sql, _RETURNS.match(sql) is not None
-
-
-@lru_cache(maxsize=1024)
-def _conditional(sql: str, columns: int) -> str:
-    if not columns:
-        return f"WITH found AS ({sql}) SELECT 1 / (CASE WHEN count(*) = 0 THEN 1 ELSE 0 END) FROM found"
-    names = ", ".join(f"c{at}" for at in range(columns))
-    values = ", ".join(f"%(is{at})s" for at in range(columns))
-    return f"WITH found ({names}) AS ({sql}) SELECT 1 / count(*)::int FROM found WHERE ROW({names}) IS NOT DISTINCT FROM ROW({values})"

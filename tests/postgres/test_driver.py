@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 
 import pytest
 from apart import at_once, open_and_close
+from forgotten import assert_sound
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.serde.types import INTERRUPT
@@ -18,7 +19,7 @@ from langgraph.types import Command, interrupt
 from psycopg.conninfo import conninfo_to_dict
 
 from benchmarks.proxy import Proxy, with_database
-from langmem_ext import DeltaSaver, InvalidInput, StorageUnavailable, ThreadBusy
+from langmem_ext import DeltaSaver, InvalidInput, StorageUnavailable, ThreadBusy, Threads
 from langmem_ext.storage.postgres.server import Server
 from postgres.bouncer import Bouncer
 from postgres.server import SHARED, Database
@@ -59,6 +60,32 @@ async def test_a_turn_of_a_known_thread_takes_four_round_trips(proxy: Proxy) -> 
         # On a busy machine a task's writes may come too late for the trip of the checkpoint that follows.
         assert 40 <= proxy.counts().trips - before.trips < 45
         assert [message.text for message in (await graph.aget_state(CONFIG)).values["messages"]][-2:] == ["turn 12", "25 so far"]
+
+
+async def test_what_is_written_to_a_thread_together_is_counted_in_its_row_as_one_after_the_other(proxy: Proxy) -> None:
+    async with DeltaSaver.from_conn_string(proxy.url) as saver:
+        for name, together in (("together", True), ("in turn", False)):
+            head = await talk(saver).aupdate_state({"configurable": {"thread_id": name}}, said(0), as_node="answer")
+            writes = [
+                saver.aput_writes(
+                    head, [("messages", [HumanMessage(f"task {at}", id=f"{name}-{at}")])], f"{at:08x}-3333-5333-8333-333333333333"
+                )
+                for at in range(5)
+            ]
+            before = proxy.counts()
+            if together:
+                await asyncio.gather(*writes)
+                spent = proxy.counts() - before
+                # Each its row of writes and its message's row; the word that all of these have, and the thread's row, once.
+                assert (spent.trips, spent.statements) == (1, 12)
+            else:
+                for write in writes:
+                    await write
+    with DeltaSaver.open(proxy.url) as saver:
+        rows = {name: Threads(saver).get(name) for name in ("together", "in turn")}
+        assert {(row.stored_messages, row.messages) for row in rows.values()} == {(6, 1)}
+        assert rows["together"].tokens == rows["in turn"].tokens
+        assert_sound(saver)
 
 
 def asking(saver: DeltaSaver) -> Any:

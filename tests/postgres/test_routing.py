@@ -12,9 +12,10 @@ import pytest
 from forgotten import assert_sound
 
 from langmem_ext import DeltaSaver, MessageLog, ThreadChatMessageHistory, Threads
+from langmem_ext.storage.commands import Command
 from langmem_ext.storage.effects import Rows
 from langmem_ext.storage.ids import thread_number
-from langmem_ext.storage.pipeline import Command, Wire
+from langmem_ext.storage.pipeline import Wire
 from langmem_ext.storage.postgres.driver import PostgresDriver
 from langmem_ext.storage.postgres.exchange import exchange, failure
 from postgres.cluster import Cluster

@@ -8,13 +8,27 @@ from typing import Any
 import pytest
 
 from langmem_ext.errors import ThreadNotFound
+from langmem_ext.storage.commands import Command
 from langmem_ext.storage.dialect import postgres
-from langmem_ext.storage.effects import PAUSE, Batch, Foresight, Op, Rows, Statement, Together, both, operation, side_by_side
+from langmem_ext.storage.effects import (
+    PAUSE,
+    Batch,
+    Closing,
+    Foresight,
+    Op,
+    Operation,
+    Rows,
+    Statement,
+    Together,
+    both,
+    operation,
+    side_by_side,
+)
 from langmem_ext.storage.group import Job
+from langmem_ext.storage.ids import thread_number
 from langmem_ext.storage.index import Indexes
 from langmem_ext.storage.pipeline import (
     QUEUE_BYTES,
-    Command,
     ExchangeFailed,
     ExpectationFailed,
     ForesightFailed,
@@ -317,6 +331,64 @@ def test_a_row_that_a_transaction_has_locked_is_compared_once() -> None:
     _, trips = play(write(trusting=True).carry_out_all([Job(lock(7)), Job(lock(8))]), database)
 
     assert trips == [["WITH found", 'UPDATE "s".thread', 'UPDATE "s".thread']]
+
+
+LOCK = "SELECT next_item, owner FROM thread WHERE [of id] FOR UPDATE"
+COUNTED = "UPDATE thread SET next_item = :next, items = items + :items WHERE number = :thread"
+HEADED = "UPDATE thread SET next_item = :next, items = items + :items, waiting_for = :waits WHERE number = :thread"
+
+
+@operation
+def add_items(known: int, items: int, *further: Statement, waits: str | None = None) -> Op[None]:
+    """Lock a thread's row, add items, and count them in the row."""
+    number = thread_number("t")
+    yield Statement(LOCK, {"id": "t"}, ((known, None),))
+    yield Batch(INSERT, tuple({"thread": number, "number": known + at} for at in range(items)))
+    for statement in further:
+        _ = yield statement
+    params = {"thread": number, "next": known + items, "items": items}
+    yield Closing(COUNTED, params, sums=("items",)) if waits is None else Closing(HEADED, params | {"waits": waits}, sums=("items",))
+
+
+def updates(jobs: Sequence[Operation[None]]) -> list[tuple[int, int, Any]]:
+    """Carry out operations together; of each command that changes the thread's row, where it stands and what it says."""
+    sent: list[Command] = []
+
+    def note(command: Command) -> Rows:
+        sent.append(command)
+        return database(command)
+
+    play(write(trusting=True).carry_out_all([Job(job) for job in jobs]), note)
+    found = [(at, command) for at, command in enumerate(sent) if 'UPDATE "s".thread' in command.sql]
+    return [(at, command.params["items"], command.params.get("waits")) for at, command in found if command.params is not None]
+
+
+def test_what_operations_on_one_thread_change_of_its_row_is_one_update_in_place_of_the_lock() -> None:
+    assert updates([add_items(7, 2)]) == [(0, 2, None)]
+    assert updates([add_items(7, 2, waits="who"), add_items(9, 1), add_items(10, 4)]) == [(0, 7, "who")]
+    assert updates([add_items(7, 2, waits="who"), add_items(9, 1, waits="when")]) == [(0, 3, "when")]
+
+
+def test_an_update_in_place_of_a_lock_fails_unless_the_row_is_as_the_lock_expected_it() -> None:
+    [[update, *_]] = [next(write(trusting=True).carry_out(add_items(7, 2)))]
+
+    assert update.expected == ((1,),)
+    assert update.params == {"id": "t", "id_number": thread_number("t"), "thread": thread_number("t"), "next": 9, "items": 2} | {
+        "is0": 7,
+        "is1": None,
+    }
+    assert update.sql == (
+        'WITH found AS (UPDATE "s".thread SET next_item = %(next)s, items = items + %(items)s WHERE number = %(thread)s'
+        " AND number = %(id_number)s AND id = %(id)s AND ROW(next_item, owner) IS NOT DISTINCT FROM ROW(%(is0)s, %(is1)s) RETURNING 1)"
+        " SELECT 1 / count(*)::int FROM found"
+    )
+
+
+def test_what_comes_after_a_statement_that_uses_the_row_or_is_asked_for_is_not_done_before_it() -> None:
+    for further in (Statement(UPDATE, {"id": "t", "next": 8, "items": 0}, ()), Statement(READ, {"id": "t"}, ((7,),))):
+        assert updates([add_items(7, 2, further), add_items(9, 1)])[-2:] == [(4, 2, None), (6, 1, None)]
+    # BEGIN and the lock are sent with the question; COMMIT ends what comes after it.
+    assert updates([add_items(7, 2, Statement(COUNT, {})), add_items(9, 1)]) == [(5, 2, None), (7, 1, None)]
 
 
 @pytest.mark.parametrize("begin", [read, write])

@@ -22,8 +22,9 @@ from psycopg.generators import fetch_many, send
 from psycopg.pq.abc import PGconn, PGresult
 from psycopg.types.numeric import Int8BinaryDumper, Int8Dumper
 
+from langmem_ext.storage.commands import Command
 from langmem_ext.storage.effects import Rows
-from langmem_ext.storage.pipeline import Command, ExchangeFailed
+from langmem_ext.storage.pipeline import ExchangeFailed
 from langmem_ext.storage.postgres.server import NoAnswer
 
 GRACE_S: Final = 5.0

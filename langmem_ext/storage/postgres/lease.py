@@ -13,9 +13,9 @@ from hashlib import blake2b
 import psycopg
 from psycopg import errors
 
+from langmem_ext.storage.commands import Command
 from langmem_ext.storage.effects import Rows
 from langmem_ext.storage.lease import thread_busy
-from langmem_ext.storage.pipeline import Command
 from langmem_ext.storage.postgres.exchange import aexchange, begin_session, exchange
 from langmem_ext.storage.postgres.server import Server, storage_error
 

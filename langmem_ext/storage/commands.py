@@ -1,0 +1,97 @@
+"""Statements as they are sent to PostgreSQL, and such as fail, and with them their transaction, where the database is not as expected."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from langmem_ext.storage.effects import Params, Rows
+
+LOCKING: Final = " FOR UPDATE"
+"""How a statement ends that locks the rows that it returns."""
+
+_RETURNS: Final = re.compile(r"\s*(SELECT|WITH)\b|.*\bRETURNING\b", re.DOTALL | re.IGNORECASE)
+_THREADS: Final = re.compile(r'"\.thread\b')
+_LOCK: Final = re.compile(rf"SELECT (.*?) FROM \S+ WHERE (.*){LOCKING}", re.DOTALL)
+
+
+class Command(NamedTuple):
+    """A statement to be sent.
+
+    Attributes:
+        sql: As PostgreSQL and psycopg take it.
+        params: Its parameters, by name.
+        expected: Its rows, unless another process wrote meanwhile; None: whatever it returns.
+    """
+
+    sql: str
+    params: Params | None = None
+    expected: Rows | None = None
+
+    def asked(self) -> Command:
+        """The same, whatever it returns."""
+        return self if self.expected is None else Command(self.sql, self.params)
+
+    def condition(self) -> Command:
+        """A command that fails unless this one returns what is expected."""
+        expected = self.expected or ()
+        values = _values(expected[0]) if expected else {}
+        return Command(_condition(self.sql, len(values)), {**(self.params or {}), **values}, _HOLDS)
+
+    def closed_by(self, update: Command) -> Command:
+        """An update of the row that this command locks, in its place, which fails unless the row is as expected."""
+        [expected] = self.expected or ()
+        sql = _conditional_update(self.sql, update.sql, len(expected))
+        return Command(sql, {**(self.params or {}), **(update.params or {}), **_values(expected)}, _HOLDS)
+
+
+_HOLDS: Final[Rows] = ((1,),)
+"""What a condition returns."""
+
+
+class Kind(NamedTuple):
+    """What a statement's text tells of it.
+
+    Attributes:
+        names_thread: Whether it names a thread by its id.
+        returns_rows: Whether it returns rows.
+        uses_threads: Whether it reads threads' rows, or changes them; not one that does no more than to lock them.
+    """
+
+    names_thread: bool
+    returns_rows: bool
+    uses_threads: bool
+
+
+@lru_cache(maxsize=1024)
+def kind_of(sql: str) -> Kind:
+    """A statement's kind."""
+    uses_threads = _THREADS.search(sql) is not None and not sql.endswith(LOCKING)
+    return Kind("%(id_number)s" in sql, _RETURNS.match(sql) is not None, uses_threads)
+
+
+def _values(row: tuple[object, ...]) -> dict[str, object]:
+    return {f"is{at}": value for at, value in enumerate(row)}
+
+
+@lru_cache(maxsize=1024)
+def _condition(sql: str, columns: int) -> str:
+    if not columns:
+        return f"WITH found AS ({sql}) SELECT 1 / (CASE WHEN count(*) = 0 THEN 1 ELSE 0 END) FROM found"
+    names = ", ".join(f"c{at}" for at in range(columns))
+    return f"WITH found ({names}) AS ({sql}) SELECT 1 / count(*)::int FROM found WHERE {_is(names, columns)}"
+
+
+@lru_cache(maxsize=64)
+def _conditional_update(lock: str, update: str, columns: int) -> str:
+    match = _LOCK.fullmatch(lock)
+    assert match is not None
+    names, where = match.groups()
+    return f"WITH found AS ({update} AND {where} AND {_is(names, columns)} RETURNING 1) SELECT 1 / count(*)::int FROM found"
+
+
+def _is(names: str, columns: int) -> str:
+    """Whether columns have the values that are expected."""
+    values = ", ".join(f"%(is{at})s" for at in range(columns))
+    return f"ROW({names}) IS NOT DISTINCT FROM ROW({values})"
