@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -59,6 +60,13 @@ BACKENDS = (
     Backend("postgres", survives_close=True, new_url=empty_tables),
 )
 COMPRESSED = Backend("compressed", survives_close=True, new_url=lambda folder: str(folder / f"{uuid4().hex}.db"), compress=True)
+
+
+@contextmanager
+def brief_saver(backend: Backend, folder: Path) -> Iterator[DeltaSaver]:
+    """A saver on a database that is there for as long as this lasts: for tests that need one after the other."""
+    with SHARED.own_schemas(), DeltaSaver.open(backend.new_url(folder), synchronous="normal") as saver:
+        yield saver
 
 
 class SyncAsAsync(BaseCheckpointSaver[Any]):

@@ -19,15 +19,13 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from programs import Program, programs
 from puts import Branch, Call, call_lists, new_ids
 from samples import ShoutedMessage
-from savers import BACKENDS, Shelf, run_without_loop
+from savers import Backend, Shelf, run_without_loop
 from sessions import Session
 
 from langmem_ext import DeltaSaver, Finding, Report, StorageUnavailable, ThreadChatMessageHistory, aexamine, examine
 from langmem_ext.storage import examination, findings
 from langmem_ext.storage.effects import Effect, Rows
 from langmem_ext.storage.sqlite import SqliteDriver
-
-FILE = next(backend for backend in BACKENDS if backend.name == "file")
 
 
 def amiss(source: Any, **options: Any) -> list[str]:
@@ -47,14 +45,14 @@ async def _play(steps: Any, subject: Any, shelf: Shelf) -> None:
 
 
 @given(program=programs)
-def test_nothing_is_found_after_random_programs(program: Program, folder: Path) -> None:
-    shelf = Shelf(FILE, "sync", folder)
+def test_nothing_is_found_after_random_programs(program: Program, durable: Backend, folder: Path) -> None:
+    shelf = Shelf(durable, "sync", folder)
     run_without_loop(_play(program.steps, Session(shelf, "sync", program), shelf))
 
 
 @given(calls=call_lists)
-def test_nothing_is_found_after_random_calls(calls: list[Call], folder: Path) -> None:
-    shelf = Shelf(FILE, "sync", folder)
+def test_nothing_is_found_after_random_calls(calls: list[Call], durable: Backend, folder: Path) -> None:
+    shelf = Shelf(durable, "sync", folder)
     run_without_loop(_play(calls, Branch(shelf, "sync", new_ids(len(calls) + 1)), shelf))
 
 

@@ -33,14 +33,13 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from langgraph.checkpoint.base import CheckpointTuple
 from puts import NAMESPACES, OPENING, Branch, Call, Change, Delete, Live, Put, PutAgain, PutWrites, Reopen, changes, new_ids, writes
 from samples import Said
-from savers import BACKENDS, ReferenceShelf, Shelf, run_without_loop
+from savers import BACKENDS, Backend, ReferenceShelf, Shelf, run_without_loop
 
 from langmem_ext import DeltaSaver, InvalidInput
 
 THREADS = ("t1", "t2")
 COPIES = ("c1", "c2")
 RUNS = ("run-1", "run-2", "run-3")
-[FILE] = [backend for backend in BACKENDS if backend.name == "file"]
 
 threads = st.sampled_from(["t1"] * 4 + ["t2", *COPIES])
 any_namespace = st.sampled_from([""] * 4 + [*NAMESPACES])
@@ -68,10 +67,12 @@ several_threads = st.lists(threads, min_size=1, max_size=2, unique=True)
 class Forgetting(RuleBasedStateMachine):
     """A saver and the reference, side by side."""
 
+    backend: Backend
+
     def __init__(self) -> None:
         super().__init__()
         self.folder = tempfile.TemporaryDirectory()
-        self.shelf = Shelf(FILE, "sync", Path(self.folder.name))
+        self.shelf = Shelf(self.backend, "sync", Path(self.folder.name))
         ids = new_ids(200)
         self.reference, self.subject = Branch(ReferenceShelf(), "sync", ids), Branch(self.shelf, "sync", ids)
 
@@ -258,5 +259,12 @@ def _elsewhere(config: Any, thread: str) -> Any:
     return {**config, "configurable": {**config["configurable"], "thread_id": thread}}
 
 
-TestForgettingInAnyOrder = Forgetting.TestCase
-TestForgettingInAnyOrder.settings = settings(stateful_step_count=20)
+def cases(backend: Backend) -> Any:
+    """The tests of one kind of database."""
+    machine: Any = type(f"ForgettingOn{backend.name.title()}", (Forgetting,), {"backend": backend})
+    found = machine.TestCase
+    found.settings = settings(stateful_step_count=20)
+    return found
+
+
+TestOnAFile, TestOnPostgres = (cases(backend) for backend in BACKENDS if backend.survives_close)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -58,19 +57,14 @@ def headers(saver: DeltaSaver) -> list[Header]:
     return list(index.headers.values())
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> str:
-    return str(tmp_path / "t.db")
-
-
-def test_a_fragmented_list_reads_back_exactly_warm_and_cold(path: str) -> None:
-    with DeltaSaver.from_conn_string(path) as saver:
+def test_a_fragmented_list_reads_back_exactly_warm_and_cold(url: str) -> None:
+    with DeltaSaver.from_conn_string(url) as saver:
         configs = grow(saver, 60)
         assert all(said(saver, config) == expected(step) for step, config in enumerate(configs, start=1))
         refs = [header.values["messages"] for header in headers(saver)]
         assert max(len(ref.runs) for ref in refs) > 4 * MAX_RUNS
         assert all(len(ref.runs) - (ref.manifest[1] if ref.manifest else 0) <= 2 * MAX_RUNS for ref in refs)
-    with DeltaSaver.from_conn_string(path) as saver:
+    with DeltaSaver.from_conn_string(url) as saver:
         assert all(said(saver, config) == expected(step) for step, config in enumerate(configs, start=1))
         again = saver.put(configs[-1], *checkpoint("00099", [*saver_messages(saver, configs[-1]), AIMessage("more", id="more")]))
         assert said(saver, again) == [*expected(60), "more"]
@@ -84,8 +78,8 @@ def saver_messages(saver: DeltaSaver, config: Any) -> list[BaseMessage]:
     return messages
 
 
-def test_its_checkpoints_do_not_grow_with_it(path: str) -> None:
-    with DeltaSaver.from_conn_string(path) as saver:
+def test_its_checkpoints_do_not_grow_with_it(url: str) -> None:
+    with DeltaSaver.from_conn_string(url) as saver:
         grow(saver, 120)
         sizes = [size for (size,) in saver.log.driver.run(_sizes(), write=False)]
     assert max(sizes[-20:]) < 1000
@@ -97,8 +91,8 @@ def _sizes() -> Op[Rows]:
     return (yield Statement("SELECT length(body) FROM checkpoint ORDER BY id", {}))
 
 
-def test_what_is_kept_of_it_stays_whole(path: str) -> None:
-    with DeltaSaver.from_conn_string(path) as saver:
+def test_what_is_kept_of_it_stays_whole(url: str) -> None:
+    with DeltaSaver.from_conn_string(url) as saver:
         configs = grow(saver, 60)
         saver.copy_thread("t", "copy")
         saver.prune(["t"], keep_last=2)

@@ -20,7 +20,7 @@ from langgraph.channels.delta import DeltaChannel
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.graph.message import _messages_delta_reducer
 from langgraph.types import Command, interrupt
-from savers import Calls, Mode
+from savers import Backend, Calls, Mode, brief_saver
 from typing_extensions import TypedDict
 
 from langmem_ext import (
@@ -303,8 +303,10 @@ KINDS = st.lists(
 
 
 @given(kinds=KINDS, owner=st.sampled_from(["alice", None]), tool=st.sampled_from(["chat", None]), tag=st.sampled_from(["vip", None]))
-def test_a_filter_finds_what_a_look_at_each_thread_finds(kinds: Any, owner: str | None, tool: str | None, tag: str | None) -> None:
-    with DeltaSaver.open(":memory:") as saver, pytest.MonkeyPatch.context() as monkeypatch:
+def test_a_filter_finds_what_a_look_at_each_thread_finds(
+    kinds: Any, owner: str | None, tool: str | None, tag: str | None, backend: Backend, folder: Path
+) -> None:
+    with brief_saver(backend, folder) as saver, pytest.MonkeyPatch.context() as monkeypatch:
         clock, threads = Clock(monkeypatch), Threads(saver)
         for number, (whose, used, given_tag, archived, seconds) in enumerate(kinds):
             clock.now = EARLY + timedelta(seconds=seconds)
@@ -619,8 +621,10 @@ async def test_a_fork_lives_on_when_its_source_is_deleted(saver: DeltaSaver, cal
 
 
 @given(lengths=st.lists(st.integers(1, 4), min_size=1, max_size=6), removed=st.sets(st.integers(0, 20)), last=st.integers(1, 30))
-def test_the_last_messages_are_the_end_of_all_of_them(lengths: list[int], removed: set[int], last: int) -> None:
-    with DeltaSaver.open(":memory:") as saver:
+def test_the_last_messages_are_the_end_of_all_of_them(
+    lengths: list[int], removed: set[int], last: int, backend: Backend, folder: Path
+) -> None:
+    with brief_saver(backend, folder) as saver:
         graph: Any = StateGraph(MessagesState).add_node("n", lambda state: {}).add_edge(START, "n").compile(checkpointer=saver)
         for turn, length in enumerate(lengths):
             graph.invoke(
@@ -645,8 +649,10 @@ async def test_messages_that_are_not_there_to_be_read_are_one_clear_error(saver:
 
 
 @given(minutes=st.lists(st.integers(0, 3), min_size=1, max_size=40), limit=st.integers(1, 7), status=st.sampled_from(["active", None]))
-def test_pages_together_are_all_threads_once_whatever_was_written_in_one_minute(minutes: list[int], limit: int, status: str | None) -> None:
-    with DeltaSaver.open(":memory:") as saver, pytest.MonkeyPatch.context() as monkeypatch:
+def test_pages_together_are_all_threads_once_whatever_was_written_in_one_minute(
+    minutes: list[int], limit: int, status: str | None, backend: Backend, folder: Path
+) -> None:
+    with brief_saver(backend, folder) as saver, pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.setattr("langmem_ext.storage.listing_ops.MINUTE", 5)
         clock, threads = Clock(monkeypatch), Threads(saver)
         for number, minute in enumerate(minutes):

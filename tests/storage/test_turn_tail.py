@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, ChatMessage, HumanMessage, SystemMessage, ToolMessage
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from savers import Backend, brief_saver
 
 from langmem_ext import DeltaSaver, MessageLog, ThreadChatMessageHistory, Threads, TurnFile, TurnLimitReached
 from langmem_ext.files import complete, given_in, told
@@ -63,12 +65,12 @@ def with_files(said: list[Any]) -> list[BaseMessage]:
     own=st.booleans(),
 )
 def test_the_newest_turns_are_what_reading_everything_gives(
-    said: list[Any], replaced: set[int], count: int, page: int, near: int, own: bool
+    said: list[Any], replaced: set[int], count: int, page: int, near: int, own: bool, backend: Backend, folder: Path
 ) -> None:
     messages = with_files(said)
     if own and messages:
         messages[0] = OwnHumanMessage("mine", id="0")
-    with DeltaSaver.open(":memory:") as saver, pytest.MonkeyPatch.context() as patch:
+    with brief_saver(backend, folder) as saver, pytest.MonkeyPatch.context() as patch:
         patch.setattr(turn_ops, "PAGE", page)
         patch.setattr(turn_ops, "NEAR", near)
         history = ThreadChatMessageHistory("t", saver)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, RemoveMessage, SystemMessage, ToolMessage
 from langgraph.channels.delta import DeltaChannel
 from langgraph.graph import START, MessagesState, StateGraph
-from savers import Backend
+from savers import Backend, brief_saver
 
 from langmem_ext import ApproximateCounter, DeltaSaver, InvalidInput, ThreadChatMessageHistory
 from langmem_ext.messages.memo import Memo
@@ -65,9 +65,11 @@ def expected(messages: list[BaseMessage], tokens: int) -> list[BaseMessage]:
     return []
 
 
-@given(st.lists(SPOKEN, max_size=50), st.integers(1, 1_500))
-def test_a_window_is_the_most_whole_turns_that_are_within_its_tokens(messages: list[BaseMessage], tokens: int) -> None:
-    with DeltaSaver.from_conn_string(":memory:") as saver:
+@given(messages=st.lists(SPOKEN, max_size=50), tokens=st.integers(1, 1_500))
+def test_a_window_is_the_most_whole_turns_that_are_within_its_tokens(
+    messages: list[BaseMessage], tokens: int, backend: Backend, folder: Path
+) -> None:
+    with brief_saver(backend, folder) as saver:
         history = ThreadChatMessageHistory("t", saver)
         history.add_messages([message.model_copy(update={"id": str(at)}) for at, message in enumerate(messages)])
         assert history.window(tokens) == expected(history.messages, tokens)
