@@ -1,4 +1,7 @@
-"""Promises of `compact`: the file gets smaller, writers get on meanwhile, and what was deleted stands in no file any more."""
+"""Promises of `compact`: the file gets smaller, writers get on meanwhile, and what was deleted stands in no file any more.
+
+Of files alone: on PostgreSQL `compact` has the server vacuum its tables, which tests/storage/test_kill_upkeep.py and tests/postgres do.
+"""
 
 from __future__ import annotations
 

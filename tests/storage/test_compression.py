@@ -1,4 +1,7 @@
-"""Promise: a compressed database is the same database, smaller. Each row says whether it is compressed, and reading asks for no option."""
+"""Promise: a compressed database is the same database, smaller. Each row says whether it is compressed, and reading asks for no option.
+
+On files, and in memory: what is compressed, and how, is the same everywhere. What PostgreSQL stores: tests/postgres/test_compressed.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Promise: a damaged database gives what is right or a clear error: no other exception, no hang, no other thread's words, no code run."""
+"""Promise: a damaged database gives what is right or a clear error: no other exception, no hang, no other thread's words, no code run.
+
+Of files alone: their pages and bits, and columns of SQLite, which hold values of any type. On PostgreSQL: tests/postgres/test_damage.py.
+"""
 
 from __future__ import annotations
 

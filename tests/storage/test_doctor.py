@@ -1,4 +1,7 @@
-"""Promise: one truth. What is derived is what it is derived from; the doctor computes it again, and puts right what has drifted."""
+"""Promise: one truth. What is derived is what it is derived from; the doctor computes it again, and puts right what has drifted.
+
+The random tests are of both kinds of database. The others change a file by SQLite's own means; their twins: tests/postgres/test_doctor.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Promise: what is opened is closed. No connection, file handle or thread is left behind, and no warning, whoever forgets to close."""
+"""Promise: what is opened is closed. No connection, file handle or thread is left behind, and no warning, whoever forgets to close.
+
+Of files and the thread that works on them, of which PostgreSQL has none.
+"""
 
 from __future__ import annotations
 

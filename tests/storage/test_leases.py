@@ -85,18 +85,17 @@ def test_an_error_inside_ends_the_lease(saver: DeltaSaver) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # of a fork with threads about, since 3.12
-def test_another_process_is_kept_out_until_it_may_and_a_killed_one_holds_nothing(tmp_path: Path) -> None:
-    path = str(tmp_path / "memory.db")
+def test_another_process_is_kept_out_until_it_may_and_a_killed_one_holds_nothing(url: str) -> None:
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
-        with DeltaSaver.from_conn_string(path) as held, held.lease("t"):
+        with DeltaSaver.from_conn_string(url) as held, held.lease("t"):
             os.write(writing, b"x")
             time.sleep(60)
         os._exit(0)
     try:
         assert os.read(reading, 1) == b"x"
-        with DeltaSaver.from_conn_string(path) as saver:
+        with DeltaSaver.from_conn_string(url) as saver:
             with pytest.raises(ThreadBusy), saver.lease("t", wait=0.1):
                 pass
             os.kill(child, signal.SIGKILL)
@@ -114,6 +113,7 @@ def test_another_process_is_kept_out_until_it_may_and_a_killed_one_holds_nothing
 
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_a_forked_child_does_not_keep_its_parents_lease(tmp_path: Path) -> None:
+    """Of a lock on a file, which is inherited; on PostgreSQL a lease is its session's, and given back by name."""
     with DeltaSaver.from_conn_string(str(tmp_path / "memory.db")) as saver:
         with saver.lease("t"):
             child = os.fork()

@@ -1,4 +1,7 @@
-"""Promises: a database opens however the peers' users open theirs, and what cannot be opened is refused clearly and left as it was."""
+"""Promises: a database opens however the peers' users open theirs, and what cannot be opened is refused clearly and left as it was.
+
+Of files, and of SQLite's connections and locks, alone; how PostgreSQL is opened, reached and migrated is tested in tests/postgres.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Promise: the statistics say what a database holds, to the byte of its file, and what a SqliteSaver would have needed for it."""
+"""Promise: the statistics say what a database holds, to the byte of its file, and what a SqliteSaver would have needed for it.
+
+Of files alone: on PostgreSQL the bytes are those of its tables and indexes, see tests/postgres/test_doctor.py.
+"""
 
 from __future__ import annotations
 
