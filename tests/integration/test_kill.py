@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from nursery import Nursery
 
 SOAK = os.environ.get("LANGMEM_EXT_SOAK") == "1"
 RANDOM_KILLS = 1000 if SOAK else 20
@@ -20,42 +18,9 @@ SHARDS = 2
 ROOT = Path(__file__).parents[2]
 
 
-class Nursery:
-    """A process that has everything imported and forks conversations."""
-
-    def __init__(self) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, str(Path(__file__).with_name("killed.py"))],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "tests")))},
-        )
-        assert self._read() == {"ready": True}
-
-    def _read(self) -> Any:
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        assert line, "the nursery has died: see its error output"
-        return json.loads(line)
-
-    def run(self, **command: Any) -> Any:
-        assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps(command) + "\n")
-        self._process.stdin.flush()
-        return self._read()
-
-    def close(self) -> None:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.close()
-        self._process.wait(20)
-        self._process.stdout.close()
-
-
 @pytest.fixture(scope="module")
 def nursery() -> Iterator[Nursery]:
-    nursery = Nursery()
+    nursery = Nursery(Path(__file__).with_name("killed.py"))
     yield nursery
     nursery.close()
 

@@ -18,9 +18,10 @@ from carried import exported, ids_of, rows_of, threads_in
 from comparison import assert_same
 from forgotten import assert_sound
 from killed_upkeep import THREADS
+from nursery import Nursery
 from restored import Sessions
 from savers import Backend, open_saver
-from test_kill_upkeep import Mortal, make
+from test_kill_upkeep import make
 
 from langmem_ext import DeltaSaver, StorageUnavailable, ThreadChatMessageHistory, Threads
 
@@ -30,8 +31,8 @@ TURNS = 400 if SOAK else 60
 
 
 @pytest.fixture(scope="module")
-def mortal() -> Iterator[Mortal]:
-    mortal = Mortal()
+def mortal() -> Iterator[Nursery]:
+    mortal = Nursery(Path(__file__).with_name("killed_upkeep.py"))
     yield mortal
     mortal.close()
 
@@ -46,7 +47,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.timeout(1800)
 def test_an_import_that_is_killed_has_stored_whole_threads_and_goes_on(
-    mortal: Mortal, whole: Path, durable: Backend, tmp_path: Path
+    mortal: Nursery, whole: Path, durable: Backend, tmp_path: Path
 ) -> None:
     beside, sessions = str(tmp_path / "beside"), Sessions(durable)
     with DeltaSaver.open(str(whole)) as source:
@@ -76,7 +77,7 @@ def test_an_import_that_is_killed_has_stored_whole_threads_and_goes_on(
 
 
 @pytest.mark.timeout(600)
-def test_an_export_that_is_killed_leaves_what_was_there(mortal: Mortal, whole: Path, tmp_path: Path) -> None:
+def test_an_export_that_is_killed_leaves_what_was_there(mortal: Nursery, whole: Path, tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
     shutil.copy(whole, path)
     target = Path(f"{path}-export.jsonl.gz")

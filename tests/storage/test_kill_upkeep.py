@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +14,7 @@ from forgotten import Place, assert_clean, assert_sound, everything, newest, row
 from killed_upkeep import RETENTION, THREADS, carry_out
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.graph import START, MessagesState, StateGraph
+from nursery import Nursery
 from restored import Original, Sessions
 from savers import Backend
 from searched import assert_found
@@ -41,42 +39,9 @@ CASES = [
 """Kind of database, work, whether it has a search index."""
 
 
-class Mortal:
-    """A process that has everything imported, and forks those that are killed."""
-
-    def __init__(self) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, str(Path(__file__).with_name("killed_upkeep.py"))],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "tests")))},
-        )
-        assert self._read() == {"ready": True}
-
-    def _read(self) -> Any:
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        assert line, "the process that forks has died: see its error output"
-        return json.loads(line)
-
-    def run(self, **command: Any) -> Any:
-        assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps(command) + "\n")
-        self._process.stdin.flush()
-        return self._read()
-
-    def close(self) -> None:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.close()
-        self._process.wait(20)
-        self._process.stdout.close()
-
-
 @pytest.fixture(scope="module")
-def mortal() -> Iterator[Mortal]:
-    mortal = Mortal()
+def mortal() -> Iterator[Nursery]:
+    mortal = Nursery(Path(__file__).with_name("killed_upkeep.py"))
     yield mortal
     mortal.close()
 
@@ -174,7 +139,7 @@ def assert_what_stays_is_whole(what: str, url: str, before: dict[Place, Form | N
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize(("durable", "what", "searched"), CASES, indirect=["durable"])
 def test_killed_in_the_middle_of_upkeep_a_database_is_whole_and_can_go_on(
-    what: str, searched: bool, durable: Backend, mortal: Mortal, whole: Original, indexed: Original, tmp_path: Path
+    what: str, searched: bool, durable: Backend, mortal: Nursery, whole: Original, indexed: Original, tmp_path: Path
 ) -> None:
     source = indexed if searched else whole
     before, sessions = forms(source.url), Sessions(durable)
@@ -199,7 +164,7 @@ def test_killed_in_the_middle_of_upkeep_a_database_is_whole_and_can_go_on(
 
 @pytest.mark.parametrize(("what", "untold"), [("expire", len(THREADS)), ("expire in passing", 1)])
 def test_killed_while_threads_expire_it_has_told_of_none_that_is_still_there(
-    what: str, untold: int, durable: Backend, mortal: Mortal, whole: Original, tmp_path: Path
+    what: str, untold: int, durable: Backend, mortal: Nursery, whole: Original, tmp_path: Path
 ) -> None:
     beside, telling = tmp_path / "beside", tmp_path / "beside-told"
     (folder := tmp_path / "folder").mkdir()
