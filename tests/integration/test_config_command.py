@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pexpect
 import pytest
+from commands import call as carry_out
 from langgraph.checkpoint.sqlite import SqliteSaver
 from typer.testing import CliRunner, Result
 
@@ -42,8 +43,7 @@ def user_file(project: Path) -> Path:
 
 
 def call(*words: str, said: str = "", **variables: str) -> subprocess.CompletedProcess[str]:
-    environment = os.environ | variables
-    return subprocess.run([*COMMAND, *words], input=said, capture_output=True, text=True, timeout=60, env=environment)
+    return carry_out(list(words), environment=os.environ | variables, folder=Path.cwd(), given=said)
 
 
 def call_here(*words: str, said: str = "", **variables: str) -> Result:

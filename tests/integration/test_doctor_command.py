@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pexpect
 import pytest
+from commands import call as carry_out
 from langchain_core.messages import HumanMessage
 from typer.testing import CliRunner
 
@@ -37,7 +39,7 @@ def change(path: Path, statement: str) -> None:
 
 
 def call(*words: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*COMMAND, *map(str, words)], capture_output=True, text=True, timeout=60)
+    return carry_out(list(map(str, words)), environment=os.environ, folder=Path.cwd())
 
 
 def test_a_sound_database_is_said_to_be_well(db: Path) -> None:

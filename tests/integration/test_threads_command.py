@@ -17,6 +17,7 @@ from uuid import uuid4
 
 import pexpect
 import pytest
+from commands import call
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from rich.console import Console
 
@@ -44,7 +45,7 @@ def db(tmp_path: Path) -> Path:
 
 
 def run(db: Path, *words: str, code: int = 0) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run([*COMMAND, *words], env=os.environ | {"LANGMEM_EXT_DB": str(db)}, capture_output=True, text=True, check=False)
+    done = call(["threads", *words], environment=os.environ | {"LANGMEM_EXT_DB": str(db)}, folder=Path.cwd())
     assert done.returncode == code, done.stderr
     assert "Traceback" not in done.stderr
     return done

@@ -13,6 +13,7 @@ from typing import Any
 
 import pexpect
 import pytest
+from commands import call
 from langchain_core.messages import AIMessage, HumanMessage
 
 from langmem_ext import DeltaSaver, ThreadChatMessageHistory, Threads, examine
@@ -39,7 +40,7 @@ def db(tmp_path: Path) -> Path:
 def run(db: Path, *words: str, code: int = 0, given: str | None = None, **settings: str) -> subprocess.CompletedProcess[str]:
     environment = os.environ | {"LANGMEM_EXT_DB": str(db), "XDG_CONFIG_HOME": str(db.parent / "config")}
     environment |= {f"LANGMEM_EXT_{name.upper()}": value for name, value in settings.items()}
-    done = subprocess.run([*COMMAND, *words], env=environment, input=given, cwd=db.parent, capture_output=True, text=True, check=False)
+    done = call(list(words), environment=environment, folder=db.parent, given=given)
     assert done.returncode == code, done.stderr
     assert "Traceback" not in done.stderr
     assert "\x1b" not in done.stdout + done.stderr
