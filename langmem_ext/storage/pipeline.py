@@ -69,6 +69,7 @@ class Transaction(ABC):
         self._dialect = dialect
         self._trusting = trusting
         self._hasty = hasty
+        self._repeatable = True
         self._queue: list[Command] = []
         self._begun = False
         self._rests = False
@@ -79,6 +80,7 @@ class Transaction(ABC):
 
     def carry_out(self, op: Operation[T]) -> Wire[T]:
         """Run an operation as all of this transaction."""
+        self._repeatable = op.repeatable
         result = yield from self._run(op)
         yield from self._finish()
         return result
@@ -332,14 +334,14 @@ class Read(Transaction):
         if self._ended:
             raise ForesightFailed
         asked = [*queue, *ahead]
-        if not (self._begun or self._before or self._rests or self._more) and len(queue) == 1:
+        if self._repeatable and not (self._begun or self._before or self._rests or self._more) and len(queue) == 1:
             # Mostly there is no such thread, or this is all. If it goes on, it is read again in its snapshot.
             results = yield from self._exchange(*((_BEGIN_READ, *asked, _COMMIT) if ahead else asked))
             results = results[1:-1] if ahead else results
             self._before = [Command(command.sql, command.params, rows) for command, rows in zip(asked, results, strict=True)]
             return results
         # What rests on what is known mostly asks once.
-        ends = self._ended = (self._rests and not self._begun) or (self._last and self._hasty)
+        ends = self._ended = (self._rests and not self._begun) or (self._last and self._hasty and self._repeatable)
         beginning = self._beginning()
         results = yield from self._exchange(*beginning, *asked, *((_COMMIT,) if ends else ()))
         return results[len(beginning) :][: len(asked)]

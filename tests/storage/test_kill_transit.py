@@ -8,7 +8,6 @@ import os
 import random
 import shutil
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,7 @@ from restored import Sessions
 from savers import Backend, open_saver
 from test_kill_upkeep import make
 
-from langmem_ext import DeltaSaver, StorageUnavailable, ThreadChatMessageHistory, Threads
+from langmem_ext import DeltaSaver, ThreadChatMessageHistory, Threads
 
 SOAK = os.environ.get("LANGMEM_EXT_SOAK") == "1"
 KILLS = 200 if SOAK else 10
@@ -108,13 +107,6 @@ def _said(number: int) -> Any:
     return HumanMessage(f"message {number} " * 9, id=f"m{number}")
 
 
-def exported_meanwhile(saver: DeltaSaver) -> str:
-    """An export of what another process writes without a pause: PostgreSQL's driver may say so, and is asked again."""
-    while True:
-        with suppress(StorageUnavailable):
-            return exported(saver)
-
-
 def test_while_one_process_chats_another_exports_and_nothing_is_lost_or_mixed(url: str) -> None:
     context = forks()
     begun = context.Event()
@@ -122,9 +114,9 @@ def test_while_one_process_chats_another_exports_and_nothing_is_lost_or_mixed(ur
         chatting = context.Process(target=chat, args=(url, begun, TURNS))
         chatting.start()
         begun.set()
-        exports = [exported_meanwhile(saver)]
+        exports = [exported(saver)]
         while chatting.is_alive():
-            exports.append(exported_meanwhile(saver))
+            exports.append(exported(saver))
         chatting.join()
         assert chatting.exitcode == 0
         exports.append(exported(saver))

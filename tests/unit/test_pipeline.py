@@ -22,6 +22,7 @@ from langmem_ext.storage.effects import (
     Together,
     both,
     operation,
+    operation_once,
     side_by_side,
 )
 from langmem_ext.storage.group import Job
@@ -261,6 +262,18 @@ def test_a_read_that_asks_for_more_than_was_foreseen_is_run_again_and_sees_one_s
     assert result == [[(7,)], [(3,)], 3, 3, 3, 3]
     assert [trip[0] for trip in trips] == ["BEGIN ISOLATION", "BEGIN ISOLATION", "SELECT count(*)", "COMMIT"]
     assert [trip[-1] for trip in trips] == ["COMMIT", "SELECT count(*)", "SELECT count(*)", "COMMIT"]
+
+
+def test_a_read_that_cannot_be_run_again_begins_its_snapshot_with_what_it_asks_first() -> None:
+    @operation_once
+    def once() -> Op[list[Any]]:
+        return (yield from look_ahead(2))
+
+    result, trips = play(read(trusting=False).carry_out(once()), database)
+
+    assert result == [[(7,)], [(3,)], 3, 3, 3, 3]
+    assert [len(trip) for trip in trips] == [3, 2, 2, 1]
+    assert [trip[0] for trip in trips] == ["BEGIN ISOLATION", "SELECT count(*)", "SELECT count(*)", "COMMIT"]
 
 
 def test_what_was_foreseen_and_has_changed_before_the_snapshot_gives_no_result() -> None:
