@@ -160,7 +160,7 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("--delay-ms", type=float, nargs="+", default=[0, 2], metavar="MS", help="round trips of the network")
     parser.add_argument("--rounds", type=int, default=3, help="how often each is measured")
     parser.add_argument("--json", action="store_true", help="print one line of JSON")
-    parser.add_argument("--record", action="store_true", help="keep what was found, as JSON in benchmarks/results")
+    parser.add_argument("--record", action="store_true", help="keep what was found, as JSON in benchmarks/results/postgres")
     return parser
 
 

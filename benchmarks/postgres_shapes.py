@@ -239,7 +239,7 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("--turns", type=int, default=SIZES[-1], help="turns of the long conversation")
     parser.add_argument("--delay-ms", type=float, nargs="+", default=[0, 2], metavar="MS", help="round trips of the network")
     parser.add_argument("--json", action="store_true", help="print one line of JSON")
-    parser.add_argument("--record", action="store_true", help="keep what was found, as JSON in benchmarks/results")
+    parser.add_argument("--record", action="store_true", help="keep what was found, as JSON in benchmarks/results/postgres")
     return parser
 
 

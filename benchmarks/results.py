@@ -13,6 +13,7 @@ from benchmarks.machine import commit, load, machine, versions
 from benchmarks.record import Record
 
 RESULTS = Path(__file__).parent / "results"
+POSTGRES = RESULTS / "postgres"
 
 
 def keep(record: Record, folder: Path = RESULTS) -> Path:
@@ -30,7 +31,7 @@ def keep(record: Record, folder: Path = RESULTS) -> Path:
     return path
 
 
-def tell(name: str, found: Mapping[str, Any], before: float, *, as_json: bool, record: bool, folder: Path = RESULTS) -> None:
+def tell(name: str, found: Mapping[str, Any], before: float, *, as_json: bool, record: bool, folder: Path = POSTGRES) -> None:
     """Print what a script for PostgreSQL has found as a line of JSON, or keep it, with the machine, its load and the versions.
 
     Args:

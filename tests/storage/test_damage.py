@@ -202,7 +202,7 @@ def test_a_flipped_bit_changes_nothing_that_is_read_or_is_a_clear_error(
         write_everywhere(path)
         remove(path)
     assert right > refused
-    assert hidden <= max(1, flips // 30)  # 6 of 1,000, measured: a few flips may meet one
+    assert hidden <= max(2, flips // 30)  # 6 of 1,000, measured: a few flips may meet two
 
 
 def test_an_index_that_leads_to_another_threads_row_shows_nothing_of_it(whole: Path, expected: dict[str, Any], tmp_path: Path) -> None:
