@@ -56,8 +56,7 @@ def test_what_was_said_is_set_aside_and_outlives_pruning_to_one_checkpoint(saver
     assert Threads(saver).get("t").title == "one"
 
 
-def test_what_was_set_aside_is_still_found(embedded: DeltaSaver) -> None:
-    saver = embedded
+def test_what_was_set_aside_is_still_found(saver: DeltaSaver) -> None:
     say(saver, "a lamp", "a chair")
     Threads(saver).enable_search()
     Threads(saver).clear("t")
@@ -69,8 +68,7 @@ def test_what_was_set_aside_is_still_found(embedded: DeltaSaver) -> None:
     assert examine(saver).ok
 
 
-def test_what_was_last_when_it_was_set_aside_is_found_in_an_index_made_anew(embedded: DeltaSaver) -> None:
-    saver = embedded
+def test_what_was_last_when_it_was_set_aside_is_found_in_an_index_made_anew(saver: DeltaSaver) -> None:
     say(saver, "a lamp", "a chair")
     threads = Threads(saver)
     threads.enable_search()

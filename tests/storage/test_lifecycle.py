@@ -188,10 +188,7 @@ async def test_a_thread_that_waits_does_not_expire(log: MessageLog, clock: Clock
     assert await calls.call(threads, "prune") == Pruned()
 
 
-async def test_an_expired_thread_can_be_looked_at_and_put_away_until_it_is_deleted(
-    embedded: DeltaSaver, clock: Clock, calls: Calls
-) -> None:
-    log = embedded.log
+async def test_an_expired_thread_can_be_looked_at_and_put_away_until_it_is_deleted(log: MessageLog, clock: Clock, calls: Calls) -> None:
     say(log, "t", "some words", tool="debug")
     threads = Threads(log)
     clock.now += 3 * HOUR

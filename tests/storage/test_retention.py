@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, suppress
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from hashlib import shake_256
 from pathlib import Path
@@ -32,7 +31,7 @@ from langmem_ext import (
     Threads,
 )
 from langmem_ext.retention import STEP, run_steps
-from langmem_ext.storage.effects import Operation
+from langmem_ext.storage.effects import Operation, execute, operation
 from langmem_ext.storage.sqlite import SqliteDriver
 
 DAY = 86_400_000
@@ -215,22 +214,21 @@ def test_a_thread_that_is_written_on_and_on_does_not_keep_the_others_alive(path:
 
 
 DAMAGES = (
-    "UPDATE checkpoint SET body = x'ff' WHERE thread = 1 AND id = (SELECT max(id) FROM checkpoint WHERE thread = 1)",
-    "UPDATE pending_write SET body = x'ff'",
-    "UPDATE word SET body = x'7bff' WHERE number IN (SELECT label FROM checkpoint)",
-    "UPDATE word SET body = x'ff' WHERE number IN (SELECT pattern FROM checkpoint)",
+    "UPDATE checkpoint SET body = :body WHERE id = (SELECT id FROM checkpoint ORDER BY id DESC LIMIT 1)",
+    "UPDATE pending_write SET body = :body",
+    "UPDATE word SET body = :body WHERE number IN (SELECT label FROM checkpoint)",
+    "UPDATE word SET body = :body WHERE number IN (SELECT pattern FROM checkpoint)",
 )
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_put_never_fails_for_what_should_be_forgotten(file: str, damage: str, caplog: pytest.LogCaptureFixture) -> None:
-    with DeltaSaver.open(file) as saver:
+def test_a_put_never_fails_for_what_should_be_forgotten(path: str, damage: str, caplog: pytest.LogCaptureFixture) -> None:
+    with DeltaSaver.open(path) as saver:
         for number in range(5):
             at = put(saver, text=f"{number}", details={"long": "secret" * 50})
             saver.put_writes(at, [("messages", HumanMessage("secret"))], "task")
-    with closing(sqlite3.connect(file)) as connection, connection:
-        connection.execute(damage)
-    with DeltaSaver.open(file, retention=Retention(keep_last=1, max_bytes=1)) as saver, caplog.at_level(logging.WARNING):
+        saver.log.run(operation(execute)(damage, body=b"{\xff" if "label" in damage else b"\xff"), write=True)
+    with DeltaSaver.open(path, retention=Retention(keep_last=1, max_bytes=1)) as saver, caplog.at_level(logging.WARNING):
         put(saver, "u")
         put(saver, "u", "next")
         assert "u" in threads(saver)
@@ -370,8 +368,8 @@ def test_a_limit_that_cannot_be_used_is_refused(limits: Any) -> None:
 
 
 @pytest.fixture
-def plain(file: str) -> Iterator[DeltaSaver]:
-    with DeltaSaver.open(file) as saver:
+def plain(path: str) -> Iterator[DeltaSaver]:
+    with DeltaSaver.open(path) as saver:
         yield saver
 
 
@@ -425,13 +423,15 @@ def test_what_a_saver_deletes_as_it_writes_and_sweeps_is_told(path: str, clock: 
 
 @pytest.mark.parametrize("how", ["stopped", "failed"])
 @pytest.mark.parametrize("after", range(8))
-def test_a_sweep_that_does_not_reach_its_end_tells_what_it_has_deleted(how: str, after: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sweep_that_does_not_reach_its_end_tells_what_it_has_deleted(
+    path: str, how: str, after: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     told, left = Told(), iter(range(after))
 
     def over() -> bool:
         return next(left, None) is None
 
-    with DeltaSaver.open(":memory:", retention=Retention(ttl=60), telemetry=[told]) as saver:
+    with DeltaSaver.open(path, retention=Retention(ttl=60), telemetry=[told]) as saver:
         for number in range(5):
             put(saver, f"old {number}")
         run, threads = saver.log.run, Threads(saver)

@@ -101,8 +101,8 @@ def test_a_row_cannot_make_settings_read_the_environment(monkeypatch: pytest.Mon
     assert DataSerializer().loads_typed(("msgpack", forged)) == {}
 
 
-def test_a_secret_string_stays_secret() -> None:
-    with DeltaSaver(":memory:") as saver:
+def test_a_secret_string_stays_secret(url: str) -> None:
+    with DeltaSaver(url) as saver:
         back = through(saver, SecretStr("hush"))
         assert isinstance(back, SecretStr)
         assert back.get_secret_value() == "hush"
@@ -134,15 +134,15 @@ def _overwrite_values(body: bytes) -> Op[None]:
     yield from execute("UPDATE value SET body = :body, crc = :crc", body=body, crc=check_of(thread, 0, body))
 
 
-def test_strict_restores_only_what_is_listed(caplog: pytest.LogCaptureFixture) -> None:
-    with DeltaSaver(":memory:", serde=DataSerializer(strict=True)) as saver:
+def test_strict_restores_only_what_is_listed(url: str) -> None:
+    with DeltaSaver(url, serde=DataSerializer(strict=True)) as saver:
         assert through(saver, Order(number=7)) == {"number": 7, "notes": []}
-    with DeltaSaver(":memory:", serde=DataSerializer(strict=True, allow=[Order])) as saver:
+    with DeltaSaver(url, serde=DataSerializer(strict=True, allow=[Order])) as saver:
         assert through(saver, Order(number=7)) == Order(number=7)
 
 
-def test_allow_adds_what_the_policy_refuses() -> None:
-    with DeltaSaver(":memory:") as saver:
+def test_allow_adds_what_the_policy_refuses(url: str) -> None:
+    with DeltaSaver(url) as saver:
         assert through(saver, Callable("x")) == {"name": "x"}
         allowed = saver.with_allowlist([(__name__, "Callable")])
         assert isinstance(allowed, DeltaSaver)
@@ -189,8 +189,8 @@ def test_with_an_encrypting_serializer_no_text_is_readable_in_the_database(url: 
         plain.get_tuple(CONFIG)
 
 
-def test_two_serializers_on_one_log_do_not_share_what_they_read() -> None:
-    log = MessageLog.open(":memory:")
+def test_two_serializers_on_one_log_do_not_share_what_they_read(url: str) -> None:
+    log = MessageLog.open(url)
     one, other = DeltaSaver(log), DeltaSaver(log, serde=DataSerializer(strict=True))
     through(one, Order(number=7))
     found = other.get_tuple(CONFIG)

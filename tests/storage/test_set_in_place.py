@@ -99,9 +99,9 @@ async def test_what_is_no_text_is_stored_and_read_as_on_the_other_savers(field: 
         assert not [finding for finding in examine(cold).findings if finding.severity != "note"]
 
 
-def test_a_history_takes_it_too() -> None:
-    saver = DeltaSaver()
-    history = ThreadChatMessageHistory("t", saver)
-    history.add_messages(conversation("id", 5))
-    history.add_messages([HumanMessage("other", id="0")])
-    assert [(message.content, message.id) for message in history.messages] == [("other", "0"), ("x", "5"), ("x", "1"), ("bye", "2")]
+def test_a_history_takes_it_too(url: str) -> None:
+    with DeltaSaver(url) as saver:
+        history = ThreadChatMessageHistory("t", saver)
+        history.add_messages(conversation("id", 5))
+        history.add_messages([HumanMessage("other", id="0")])
+        assert [(message.content, message.id) for message in history.messages] == [("other", "0"), ("x", "5"), ("x", "1"), ("bye", "2")]
