@@ -31,7 +31,7 @@ from langmem_ext.storage.writer import Writer
 from langmem_ext.types import Codec, Snapshot
 
 FORMAT: Final = "2"
-"""How words are made of texts: an index of another format is made again."""
+"""What the index is, and how words are made of texts: one of another format is made again by the next search."""
 
 PAGES_AT_ONCE: Final = 250
 """Pages of the index that one step writes anew."""
