@@ -20,7 +20,7 @@ from langmem_ext.storage.effects import PAUSE, Op, Row, fetch, fetch_one, operat
 from langmem_ext.storage.index import ThreadIndex
 from langmem_ext.storage.lookup_ops import find_checkpoint, find_namespace, read_word
 from langmem_ext.storage.placing import Placing
-from langmem_ext.storage.rest import has_item, is_at_rest, work_of
+from langmem_ext.storage.rest import INPUT, has_item, is_at_rest, work_of
 from langmem_ext.storage.search_dialect import HINDRANCE, HOLD_THREADS
 from langmem_ext.storage.search_ops import (
     FORMAT,
@@ -40,9 +40,6 @@ AT_ONCE: Final = 256
 
 BEFORE_ALL: Final = -1
 """Below every thread's number."""
-
-INPUT: Final = "__start__"
-"""The channel of an input that LangGraph has not taken in yet."""
 
 EDITS: Final = 100
 """Checkpoints that are looked at for the one that a message came with."""

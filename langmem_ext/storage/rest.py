@@ -12,7 +12,10 @@ from langmem_ext.messages.manifest import ranges_of
 from langmem_ext.storage.header import Header, ValueRef
 from langmem_ext.types import Codec
 
-_WORK: Final = ("__start__", "branch:to:")
+INPUT: Final = "__start__"
+"""The channel of an input that LangGraph has not taken in yet."""
+
+_WORK: Final = (INPUT, "branch:to:")
 """How the channels begin whose value is work."""
 
 _QUEUES: Final = ("__pregel_tasks", "join:")
