@@ -23,7 +23,6 @@ from langmem_ext.storage.placing import Placing
 from langmem_ext.storage.rest import INPUT, has_item, is_at_rest, work_of
 from langmem_ext.storage.search_dialect import HINDRANCE, HOLD_THREADS
 from langmem_ext.storage.search_ops import (
-    FORMAT,
     drop_index,
     forget_thread,
     index_down,
@@ -59,18 +58,18 @@ def open_index() -> Op[None]:
     Raises:
         SearchUnavailable: The database cannot be searched.
     """
-    if (yield from read_state()).get("search") == FORMAT:
+    if "search" in (yield from read_state()):
         return
     yield from require_maker()
     # Whoever writes meanwhile, to a thread or a new one, would not know of the index.
     yield from lock_state()
     yield from fetch(HOLD_THREADS)
-    if (yield from lock_state()).get("search") == FORMAT:
+    if "search" in (yield from lock_state()):
         return  # another process has made it meanwhile
     yield from drop_index()
     for statement in sql.CREATE:
         yield from fetch(statement)
-    for name, value in (("search", FORMAT), ("search_backfill", f"{BEFORE_ALL}:0")):
+    for name, value in (("search", ""), ("search_backfill", f"{BEFORE_ALL}:0")):
         yield from fetch(sql.SET_STATE, name=name, value=value)
 
 

@@ -34,7 +34,7 @@ from langmem_ext.storage.search_dialect import (
     WORDS_OF_THREAD,
     looked_at,
 )
-from langmem_ext.storage.search_ops import FORMAT, read_packed_item
+from langmem_ext.storage.search_ops import read_packed_item
 from langmem_ext.storage.statements import SELECT_ITEM
 from langmem_ext.types import Codec, SearchHit, Shown
 
@@ -111,7 +111,7 @@ def find_messages(search: Search, codec: Codec) -> Op[Found | None]:
     """
     states, *rows = yield Together((Statement(sql.SELECT_STATE, {}), *_field_asked(search)))
     field, state = _field(search, rows), dict(states)
-    if state.get("search") != FORMAT:
+    if "search" not in state:
         return None
     wanted = max(RANKED, search.limit)
     patterns = {f"term{at}": term.pattern for at, term in enumerate(search.terms)}

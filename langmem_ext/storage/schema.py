@@ -8,6 +8,7 @@ Invariants:
 - `thread.indexed`: items below it are in the search index, those that stay out included; NULL: the thread is not in it (`search_ops`).
 - Every row but a thread's holds a check of itself (`storage.checks`); who changes a row writes it anew.
 - A released migration is never edited; a later one follows it.
+- The search index is in no migration that makes it (`search_statements.CREATE`): a release that makes it otherwise drops it in one.
 """
 
 from __future__ import annotations
@@ -163,6 +164,24 @@ _M001_TABLES = (
         ORDER BY item.key""",
 )
 
+_M002_UNSEARCHED = (
+    "DROP TABLE IF EXISTS search",
+    "DROP TABLE IF EXISTS search_message",
+    "UPDATE thread SET indexed = NULL WHERE indexed IS NOT NULL",
+    "DELETE FROM setting WHERE name IN ('search', 'search_backfill', 'search_stale')",
+)
+"""An index that knows of no marked messages cannot be written any more; the next search makes one that does."""
+
 MIGRATIONS: Final[tuple[Migration, ...]] = (
     Migration("m001_threads_items_checkpoints", sqlite=_M001_TABLES, postgres=postgres_schema.M001_TABLES),
+    Migration(
+        "m002_search_knows_marked_messages",
+        sqlite=("DROP TRIGGER IF EXISTS item_leaves_search", *_M002_UNSEARCHED),
+        # The threads first, as a writer does: who has begun to write has ended then.
+        postgres=(
+            "LOCK TABLE thread IN EXCLUSIVE MODE",
+            "DROP TRIGGER IF EXISTS item_leaves_search ON item",
+            *_M002_UNSEARCHED,
+        ),
+    ),
 )

@@ -50,7 +50,7 @@ def examine_index(codec: Codec, *, fix: bool) -> Steps[Iterable[Finding]]:
 
 def _look(findings: Findings, fix: bool) -> Steps[None]:
     state = yield search_ops.read_state(), False
-    if state.get("search") != search_ops.FORMAT:
+    if "search" not in state:
         return
     if fix:
         yield operation(fetch)(CHECK_WORDS), True
@@ -97,7 +97,7 @@ def _tell(thread: Examined, place: str, message: str) -> None:
 def _compare_page(thread: Examined, codec: Codec, after: int) -> Op[int | None]:
     state = yield from search_ops.read_state()
     row = yield from fetch_one(sql.SELECT_PROGRESS, thread=thread.number)
-    if state.get("search") != search_ops.FORMAT or row is None:
+    if "search" not in state or row is None:
         return None
     filling, _, below = state.get("search_backfill", "").partition(":")
     if row[1] is None:

@@ -30,9 +30,6 @@ from langmem_ext.storage.search_dialect import HOLD_THREADS, MARK_STALE
 from langmem_ext.storage.writer import Writer
 from langmem_ext.types import Codec, Snapshot
 
-FORMAT: Final = "2"
-"""What the index is, and how words are made of texts: one of another format is made again by the next search."""
-
 PAGES_AT_ONCE: Final = 250
 """Pages of the index that one step writes anew."""
 
@@ -104,7 +101,7 @@ def drop_index() -> Op[None]:
 
 @operation
 def read_state() -> Op[dict[str, str]]:
-    """What the database says of its index; empty where it has none."""
+    """What the database says of its index: `search` where it has one, `search_backfill` while it is filled."""
     return dict((yield from fetch(sql.SELECT_STATE)))
 
 

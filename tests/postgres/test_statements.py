@@ -21,8 +21,9 @@ def tables(database: Database) -> Iterator[tuple[psycopg.Connection, Dialect]]:
     """A connection, and the dialect of a schema that has the tables."""
     dialect = postgres(SHARED.new_schema())
     with psycopg.connect(database.url, autocommit=True) as connection:
-        for statement in (CREATE_SCHEMA, MIGRATION_TABLE, *(one for migration in MIGRATIONS for one in migration.postgres), *CREATE):
-            connection.execute(dialect.render(statement).encode(), {})
+        with connection.transaction():
+            for statement in (CREATE_SCHEMA, MIGRATION_TABLE, *(one for migration in MIGRATIONS for one in migration.postgres), *CREATE):
+                connection.execute(dialect.render(statement).encode(), {})
         yield connection, dialect
 
 
