@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 from uuid import uuid4
@@ -59,7 +59,7 @@ BACKENDS = (
     Backend("file", survives_close=True, new_url=lambda folder: str(folder / f"{uuid4().hex}.db")),
     Backend("postgres", survives_close=True, new_url=empty_tables),
 )
-COMPRESSED = Backend("compressed", survives_close=True, new_url=lambda folder: str(folder / f"{uuid4().hex}.db"), compress=True)
+COMPRESSED = tuple(replace(backend, name=f"{backend.name} compressed", compress=True) for backend in BACKENDS)
 
 
 @contextmanager

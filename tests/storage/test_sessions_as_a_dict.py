@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+import pytest
 from forgotten import assert_sound
-from hypothesis import given
 from hypothesis import strategies as st
 from samples import TEXTS, json_values
-from savers import BACKENDS, COMPRESSED, MODES, Backend, Calls, Mode, run_without_loop
+from savers import BACKENDS, COMPRESSED, Backend, Calls, Mode
+from test_equivalence import explore
 
 from langmem_ext import ConversationMemory, DeltaSaver, Message, MessageLog
 
@@ -121,8 +121,8 @@ async def assert_same(calls: Calls, memory: ConversationMemory, models: Mapping[
         ]
 
 
-async def carry_out(backend: Backend, mode: Mode, url: str, program: list[Do | Reopen]) -> None:
-    calls, models = Calls(mode), {"s": Model(), "t": Model()}
+async def carry_out(program: list[Do | Reopen], backend: Backend, mode: Mode, folder: Path) -> None:
+    calls, models, url = Calls(mode), {"s": Model(), "t": Model()}, backend.new_url(folder)
     log = MessageLog.open(url, compress=backend.compress)
     for step in program:
         memory = ConversationMemory(log)
@@ -138,10 +138,6 @@ async def carry_out(backend: Backend, mode: Mode, url: str, program: list[Do | R
     await calls.call(log, "close")
 
 
-@given(st.sampled_from([*BACKENDS, COMPRESSED]), st.sampled_from(MODES), programs)
-def test_a_session_is_what_a_dict_would_be(folder: Path, backend: Backend, mode: Mode, program: list[Do | Reopen]) -> None:
-    work = carry_out(backend, mode, backend.new_url(folder) if backend.survives_close else ":memory:", program)
-    if mode == "sync":
-        run_without_loop(work)
-    else:
-        asyncio.run(work)
+@pytest.mark.parametrize("backend", [*BACKENDS, *COMPRESSED], ids=lambda backend: backend.name)
+def test_a_session_is_what_a_dict_would_be(backend: Backend, mode: Mode, folder: Path) -> None:
+    explore(programs, carry_out, backend, mode, folder)

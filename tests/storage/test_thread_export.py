@@ -47,6 +47,8 @@ from langmem_ext import (
 from langmem_ext.storage import transit_ops
 from langmem_ext.storage.effects import operation
 
+KINDS = (*BACKENDS, *(kind for kind in COMPRESSED if kind.survives_close))
+
 LONG = "It goes on about this for so long that it is worth being compressed, and so on, and so forth, as people do. " * 3
 
 
@@ -107,12 +109,12 @@ async def assert_comes_back(source: Any, target: Any, mode: Mode) -> None:
     assert body_of(exported(target)) == body_of(export)
 
 
-@pytest.mark.parametrize("backend", [*BACKENDS, COMPRESSED], ids=lambda backend: backend.name)
+@pytest.mark.parametrize("backend", KINDS, ids=lambda backend: backend.name)
 def test_whatever_a_graph_has_left_comes_back_to_the_bit(backend: Backend, mode: Mode, folder: Path) -> None:
     explore(programs, there_and_back, backend, mode, folder)
 
 
-@pytest.mark.parametrize("backend", [*BACKENDS, COMPRESSED], ids=lambda backend: backend.name)
+@pytest.mark.parametrize("backend", KINDS, ids=lambda backend: backend.name)
 def test_whatever_was_put_comes_back_to_the_bit(backend: Backend, mode: Mode, folder: Path) -> None:
     explore(call_lists, calls_there_and_back, backend, mode, folder)
 
