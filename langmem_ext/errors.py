@@ -18,7 +18,7 @@ LangmemExtError
 ├── SummaryFailed                    a model's answer that cannot stand for what it was to sum up
 ├── StorageError
 │   ├── StorageUnavailable           the database cannot be opened, read or written here
-│   ├── NotADatabase                 the file is something else
+│   ├── NotADatabase                 the file, or the schema, is something else
 │   ├── SchemaTooNew                 written by a newer release of this package
 │   ├── ConnectionInUse              a passed connection is inside a transaction
 │   └── DamagedRow                   a stored row that does not decode; names thread and row
@@ -180,7 +180,7 @@ class StorageUnavailable(StorageError):
 
 
 class NotADatabase(StorageError):
-    """The file exists and is not a database of this package."""
+    """The file, or the schema on PostgreSQL, is there and is not a database of this package."""
 
 
 class SchemaTooNew(StorageError):

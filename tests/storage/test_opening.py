@@ -1,6 +1,6 @@
 """Promises: a database opens however the peers' users open theirs, and what cannot be opened is refused clearly and left as it was.
 
-Of files, and of SQLite's connections and locks, alone; how PostgreSQL is opened, reached and migrated is tested in tests/postgres.
+What is about a file, or SQLite's connections and locks, is tested here; how PostgreSQL is reached and migrated, in tests/postgres.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import psycopg
 import pytest
 from apart import forks
 from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.graph import START, MessagesState, StateGraph
-from savers import Mode
+from savers import Backend, Calls, Mode, empty_tables, new_schema
 
 from langmem_ext import (
     ConnectionInUse,
@@ -42,9 +43,12 @@ from langmem_ext import (
     ThreadChatMessageHistory,
     Threads,
     examine,
+    stats,
 )
 from langmem_ext.opening import SaverOptions
 from langmem_ext.storage.connection import is_busy
+from langmem_ext.storage.dialect import KEY, OF_THREAD, SCHEMA
+from langmem_ext.storage.effects import Op, execute, fetch, operation
 from langmem_ext.storage.sqlite import SqliteDriver
 
 CONFIG: Any = {"configurable": {"thread_id": "t"}}
@@ -113,16 +117,16 @@ async def _say_async(saver: DeltaSaver) -> list[Any]:
     return messages
 
 
-async def test_a_saver_opens_by_async_with_and_its_setup_may_be_awaited(tmp_path: Path) -> None:
-    async with DeltaSaver.from_conn_string(str(tmp_path / "memory.db")) as saver:
+async def test_a_saver_opens_by_async_with_and_its_setup_may_be_awaited(backend: Backend, tmp_path: Path) -> None:
+    async with DeltaSaver.from_conn_string(backend.new_url(tmp_path)) as saver:
         await saver.setup()
         assert len(await _say_async(saver)) == 2
     with pytest.raises(StorageUnavailable, match="closed"):
         await _say_async(saver)
 
 
-def test_one_saver_serves_sync_calls_and_several_event_loops(tmp_path: Path) -> None:
-    with DeltaSaver.from_conn_string(str(tmp_path / "memory.db")) as saver:
+def test_one_saver_serves_sync_calls_and_several_event_loops(backend: Backend, tmp_path: Path) -> None:
+    with DeltaSaver.from_conn_string(backend.new_url(tmp_path)) as saver:
         saver.setup()
         say(saver)
         asyncio.run(_say_async(saver))
@@ -130,7 +134,7 @@ def test_one_saver_serves_sync_calls_and_several_event_loops(tmp_path: Path) -> 
         assert len(asyncio.run(_say_async(saver))) == 8
 
 
-async def test_a_connection_string_takes_what_open_takes(mode: Mode, tmp_path: Path) -> None:
+async def test_a_connection_string_takes_what_open_takes(backend: Backend, mode: Mode, tmp_path: Path) -> None:
     options: SaverOptions = {
         "serde": JsonPlusSerializer(),
         "synchronous": "normal",
@@ -142,7 +146,7 @@ async def test_a_connection_string_takes_what_open_takes(mode: Mode, tmp_path: P
     }
     assert [*options] == [*SaverOptions.__annotations__]
     assert options.keys() == inspect.signature(DeltaSaver.open).parameters.keys() - {"url"}
-    opening = DeltaSaver.from_conn_string(str(tmp_path / "memory.db"), **options)
+    opening = DeltaSaver.from_conn_string(backend.new_url(tmp_path), **options)
     if mode == "sync":
         with opening as saver:
             assert_opened_with(saver, options)
@@ -153,8 +157,7 @@ async def test_a_connection_string_takes_what_open_takes(mode: Mode, tmp_path: P
 
 def assert_opened_with(saver: DeltaSaver, options: SaverOptions) -> None:
     assert saver.serde is options["serde"]
-    assert isinstance(saver.log.driver, SqliteDriver)
-    assert saver.log.driver._connection.execute("PRAGMA synchronous").fetchone() == (1,)
+    assert synchronous(saver) in (1, None)
     assert saver.owner == options["owner"]
     assert saver.telemetry == options["telemetry"]
     assert saver.retention == options["retention"]
@@ -162,30 +165,38 @@ def assert_opened_with(saver: DeltaSaver, options: SaverOptions) -> None:
     assert saver.log.indexes.compress
 
 
-def test_a_connection_string_alone_opens_as_open_does(tmp_path: Path) -> None:
-    with DeltaSaver.from_conn_string(str(tmp_path / "a.db")) as one, DeltaSaver.open(str(tmp_path / "b.db")) as other:
+def synchronous(saver: DeltaSaver) -> int | None:
+    """How long a commit waits on SQLite; on PostgreSQL the server decides."""
+    driver = saver.log.driver
+    return driver._connection.execute("PRAGMA synchronous").fetchone()[0] if isinstance(driver, SqliteDriver) else None
+
+
+def test_a_connection_string_alone_opens_as_open_does(backend: Backend, tmp_path: Path) -> None:
+    with DeltaSaver.from_conn_string(backend.new_url(tmp_path)) as one, DeltaSaver.open(backend.new_url(tmp_path)) as other:
         for saver in (one, other):
             assert isinstance(saver.serde, DataSerializer)
-            assert isinstance(saver.log.driver, SqliteDriver)
-            assert saver.log.driver._connection.execute("PRAGMA synchronous").fetchone() == (2,)
+            assert synchronous(saver) == (None if backend.name == "postgres" else 2)
             assert (saver.owner, saver.retention, saver.metadata_keys, saver.log.indexes.compress) == (None, None, None, False)
 
 
-def test_closing_twice_is_closing_once(tmp_path: Path) -> None:
-    saver = DeltaSaver.open(str(tmp_path / "memory.db"))
+def test_closing_twice_is_closing_once(backend: Backend, tmp_path: Path) -> None:
+    saver = DeltaSaver.open(backend.new_url(tmp_path))
+    say(saver)
+    asyncio.run(_say_async(saver))
     saver.close()
     saver.close()
     asyncio.run(saver.aclose())
+    with pytest.raises(StorageUnavailable, match="closed"):
+        say(saver)
 
 
-def test_every_view_takes_a_log_a_saver_or_a_url(tmp_path: Path) -> None:
-    path = str(tmp_path / "memory.db")
-    with DeltaSaver.from_conn_string(path) as saver:
+def test_every_view_takes_a_log_a_saver_or_a_url(url: str) -> None:
+    with DeltaSaver.from_conn_string(url) as saver:
         assert MessageLog.of(saver) is saver.log
         assert MessageLog.of(saver.log) is saver.log
         ThreadChatMessageHistory("t", saver).add_messages([HumanMessage("one")])
         ThreadChatMessageHistory("t", saver.log).add_messages([HumanMessage("two")])
-        by_url = ThreadChatMessageHistory("t", path)
+        by_url = ThreadChatMessageHistory("t", url)
         assert [message.content for message in by_url.messages] == ["one", "two"]
         by_url.log.close()
 
@@ -225,16 +236,22 @@ def test_a_newer_schema_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
     assert path.read_bytes() == before
 
 
-def test_another_programs_tables_under_our_names_are_refused_and_left_alone(tmp_path: Path) -> None:
-    path = tmp_path / "other.db"
-    with sqlite3.connect(path) as connection:
+def test_another_programs_tables_under_our_names_are_refused_and_left_alone(durable: Backend, tmp_path: Path) -> None:
+    if durable.name == "postgres":
+        url = new_schema(tmp_path)
+        place, _, schema = url.partition("?schema=")
+        connection: Any = psycopg.connect(place, autocommit=True)
+        connection.execute(f"CREATE SCHEMA {schema}")
+        connection.execute(f"CREATE TABLE {schema}.item (mine INTEGER)")
+        tables = f"SELECT relname FROM pg_class WHERE relnamespace = '{schema}'::regnamespace"
+    else:
+        url, tables = str(tmp_path / "other.db"), "SELECT name FROM sqlite_master"
+        connection = sqlite3.connect(url, isolation_level=None)
         connection.execute("CREATE TABLE item (mine)")
-    connection.close()
-    with pytest.raises(NotADatabase, match="another program"):
-        DeltaSaver.open(str(path))
-    with sqlite3.connect(path) as connection:
-        assert [name for (name,) in connection.execute("SELECT name FROM sqlite_master")] == ["item"]
-    connection.close()
+    with closing(connection):
+        with pytest.raises(NotADatabase, match="another program's tables under our names .* of its own"):
+            DeltaSaver.open(url)
+        assert connection.execute(tables).fetchall() == [("item",)]
 
 
 def modes(folder: Path) -> dict[str, int]:
@@ -312,19 +329,20 @@ def test_what_names_no_database_is_refused(url: Any) -> None:
 
 
 @pytest.mark.parametrize("thread", ["", None, 1.5, b"t", ["t"], True, "a\0b"])
-def test_what_names_no_thread_is_refused(thread: Any) -> None:
-    with DeltaSaver(":memory:") as saver:
+async def test_what_names_no_thread_is_refused(backend: Backend, mode: Mode, tmp_path: Path, thread: Any) -> None:
+    calls = Calls(mode)
+    with DeltaSaver(backend.new_url(tmp_path)) as saver:
         with pytest.raises(InvalidThreadId):
-            saver.get_tuple({"configurable": {"thread_id": thread}})
+            await calls.call(saver, "get_tuple", {"configurable": {"thread_id": thread}})
         with pytest.raises(InvalidThreadId):
             ThreadChatMessageHistory(thread, saver)
         with pytest.raises(InvalidThreadId):
-            saver.delete_thread(thread)
-        assert list(saver.list(None)) == []
+            await calls.call(saver, "delete_thread", thread)
+        assert await calls.collect(saver, "list", None) == []
 
 
-def test_a_thread_may_be_named_by_an_int_or_a_uuid() -> None:
-    with DeltaSaver(":memory:") as saver:
+def test_a_thread_may_be_named_by_an_int_or_a_uuid(backend: Backend, tmp_path: Path) -> None:
+    with DeltaSaver(backend.new_url(tmp_path)) as saver:
         for thread in (7, uuid4()):
             say(saver, thread=thread)
             assert len(say(saver, thread=thread)) == 4
@@ -332,11 +350,11 @@ def test_a_thread_may_be_named_by_an_int_or_a_uuid() -> None:
 
 
 @pytest.mark.parametrize("key", ["a b", "a'b", 'a"b', "", "$.x", "x\n", "x)"])
-def test_a_filter_key_that_is_no_plain_name_is_refused(key: str) -> None:
-    with DeltaSaver(":memory:") as saver:
+async def test_a_filter_key_that_is_no_plain_name_is_refused(backend: Backend, mode: Mode, tmp_path: Path, key: str) -> None:
+    with DeltaSaver(backend.new_url(tmp_path)) as saver:
         say(saver)
         with pytest.raises(InvalidInput, match="plain name"):
-            list(saver.list(CONFIG, filter={key: 1}))
+            await Calls(mode).collect(saver, "list", CONFIG, filter={key: 1})
 
 
 def test_a_full_database_refuses_the_write_and_keeps_what_it_has(tmp_path: Path) -> None:
@@ -351,24 +369,50 @@ def test_a_full_database_refuses_the_write_and_keeps_what_it_has(tmp_path: Path)
     connection.close()
 
 
+def test_a_server_without_room_refuses_the_write_and_keeps_what_it_has(tmp_path: Path) -> None:
+    with DeltaSaver.open(empty_tables(tmp_path)) as saver:
+        say(saver)
+        kept = list(saver.list(CONFIG))
+        stop_items(saver, "RAISE EXCEPTION 'could not extend file' USING ERRCODE = 'disk_full'")
+        with pytest.raises(StorageUnavailable, match="free some space"):
+            say(saver, "long " * 50_000)
+        assert list(saver.list(CONFIG)) == kept
+
+
+def stop_items(saver: DeltaSaver, raising: str) -> None:
+    """Have PostgreSQL itself refuse every new message."""
+    body = f"CREATE FUNCTION {SCHEMA}.stop() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {raising}; END $$"
+    for statement in (body, f"CREATE TRIGGER stop BEFORE INSERT ON item FOR EACH ROW EXECUTE FUNCTION {SCHEMA}.stop()"):
+        saver.log.run(operation(execute)(statement), write=True)
+
+
 # -- damage ------------------------------------------------------------------------------------------------------------------------------
 
-DAMAGE = {
-    "item row cut": "UPDATE item SET rest = x'c1', role = 1 WHERE key & 4294967295 = 0 AND key >> 32 = 1",
-    "item gone": "DELETE FROM item WHERE key & 4294967295 = 0 AND key >> 32 = 1",
-    "checkpoint cut": "UPDATE checkpoint SET body = substr(body, 1, 10) WHERE thread = 1",
-    "checkpoint forged": "UPDATE checkpoint SET body = x'93010203' WHERE thread = 1",
-    "word gone": "DELETE FROM word WHERE thread = 1",
-    "word cut": "UPDATE word SET body = x'91' WHERE thread = 1",
-    "value gone": "DELETE FROM value WHERE key >> 32 = 1",
-    "value cut": "UPDATE value SET body = substr(body, 1, 20) WHERE key >> 32 = 1",
+FIRST = f"{OF_THREAD} AND {KEY} & 4294967295 = 0"
+DAMAGE: dict[str, str] = {
+    "item row cut": f"UPDATE item SET rest = :bytes, role = 1 WHERE {FIRST}",
+    "item gone": f"DELETE FROM item WHERE {FIRST}",
+    "checkpoint cut": "UPDATE checkpoint SET body = substr(body, 1, 10) WHERE thread = :thread",
+    "checkpoint forged": "UPDATE checkpoint SET body = :bytes WHERE thread = :thread",
+    "word gone": "DELETE FROM word WHERE thread = :thread",
+    "word cut": "UPDATE word SET body = :bytes WHERE thread = :thread",
+    "value gone": f"DELETE FROM value WHERE {OF_THREAD}",
+    "value cut": f"UPDATE value SET body = substr(body, 1, 20) WHERE {OF_THREAD}",
 }
 
 
+@operation
+def damaged(statement: str, thread: str, bytes: bytes) -> Op[int]:
+    """Change rows of a thread; how many."""
+    [(number,)] = yield from fetch("SELECT number FROM thread WHERE id = :id", id=thread)
+    params = {"bytes": bytes} if ":bytes" in statement else {}
+    return len((yield from fetch(f"{statement} RETURNING 1", thread=number, **params)))
+
+
 @pytest.mark.parametrize("damage", DAMAGE)
-def test_a_damaged_row_is_named_and_other_threads_stay_readable(damage: str, tmp_path: Path) -> None:
-    path = str(tmp_path / "memory.db")
-    with DeltaSaver.from_conn_string(path) as saver:
+async def test_a_damaged_row_is_named_and_other_threads_stay_readable(damage: str, durable: Backend, mode: Mode, tmp_path: Path) -> None:
+    url, calls = durable.new_url(tmp_path), Calls(mode)
+    with DeltaSaver.from_conn_string(url) as saver:
         for thread in ("damaged", "whole"):
             saver.put(
                 {"configurable": {"thread_id": thread, "checkpoint_ns": ""}},
@@ -376,13 +420,12 @@ def test_a_damaged_row_is_named_and_other_threads_stay_readable(damage: str, tmp
                 {"source": "loop", "step": 1, "parents": {}},
                 {"messages": "1", "big": "1"},
             )
-    with sqlite3.connect(path) as connection:
-        assert connection.execute(DAMAGE[damage]).rowcount
-    connection.close()
-    with DeltaSaver.from_conn_string(path) as saver:
+        forged = {"checkpoint forged": b"\x93\x01\x02\x03", "word cut": b"\x91"}.get(damage, b"\xc1")
+        assert saver.log.run(damaged(DAMAGE[damage], "damaged", forged), write=True)
+    with DeltaSaver.from_conn_string(url) as saver:
         with pytest.raises(DamagedRow, match="thread"):
-            saver.get_tuple({"configurable": {"thread_id": "damaged"}})
-        whole = saver.get_tuple({"configurable": {"thread_id": "whole"}})
+            await calls.call(saver, "get_tuple", {"configurable": {"thread_id": "damaged"}})
+        whole = await calls.call(saver, "get_tuple", {"configurable": {"thread_id": "whole"}})
         assert whole is not None
         assert whole.checkpoint["channel_values"] == {"messages": [HumanMessage("hello", id="h")], "big": "x" * 200}
 
@@ -428,20 +471,23 @@ def test_every_refusal_has_one_root() -> None:
 # -- odd checkpoints ---------------------------------------------------------------------------------------------------------------------
 
 
-def test_metadata_of_any_kind_comes_back() -> None:
+async def test_metadata_of_any_kind_comes_back(backend: Backend, mode: Mode, tmp_path: Path) -> None:
     metadata: Any = {"source": "loop", "step": 1, "said": HumanMessage("x", id="1"), 1: 2, "many": [1, {"a": None}], "odd": float("inf")}
-    with DeltaSaver(":memory:") as saver:
-        saver.put({"configurable": {"thread_id": "t", "checkpoint_ns": "", "tenant": "a"}}, _checkpoint({}), metadata, {})
-        found = saver.get_tuple(CONFIG)
+    calls = Calls(mode)
+    with DeltaSaver(backend.new_url(tmp_path)) as saver:
+        config: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": "", "tenant": "a"}}
+        await calls.call(saver, "put", config, _checkpoint({}), metadata, {})
+        found = await calls.call(saver, "get_tuple", CONFIG)
         assert found is not None
         assert found.metadata == {**metadata, "tenant": "a"}
 
 
-def test_a_checkpoint_comes_back_with_exactly_the_keys_that_it_was_put_with() -> None:
+async def test_a_checkpoint_comes_back_with_exactly_the_keys_that_it_was_put_with(backend: Backend, mode: Mode, tmp_path: Path) -> None:
     bare: Any = {"v": 1, "id": "7", "ts": "now", "channel_values": {"a": 1}, "pending_sends": [], "mine": {"x": HumanMessage("y", id="1")}}
-    with DeltaSaver(":memory:") as saver:
-        saver.put({"configurable": {"thread_id": "t"}}, bare, {}, {"a": 1})
-        found = saver.get_tuple(CONFIG)
+    calls = Calls(mode)
+    with DeltaSaver(backend.new_url(tmp_path)) as saver:
+        await calls.call(saver, "put", {"configurable": {"thread_id": "t"}}, bare, {}, {"a": 1})
+        found = await calls.call(saver, "get_tuple", CONFIG)
         assert found is not None
         assert found.checkpoint == bare
 
@@ -488,12 +534,16 @@ def error_of(connection: sqlite3.Connection, statement: str) -> sqlite3.Error:
     return raised.value
 
 
-def test_the_words_of_an_applications_trigger_are_not_taken_for_another_programs_lock(tmp_path: Path) -> None:
-    with DeltaSaver.from_conn_string(str(tmp_path / "t.db")) as saver:
+def test_the_words_of_an_applications_trigger_are_not_taken_for_another_programs_lock(url: str) -> None:
+    words = "this account is locked"
+    with DeltaSaver.from_conn_string(url) as saver:
         say(saver)
-        with closing(sqlite3.connect(tmp_path / "t.db")) as connection:
-            connection.execute("CREATE TRIGGER stop BEFORE INSERT ON item BEGIN SELECT RAISE(ABORT, 'this account is locked'); END")
-        with pytest.raises(StorageError, match=r"refused an operation \(this account is locked\)") as refused:
+        if saver.log.driver.speculates:
+            stop_items(saver, f"RAISE EXCEPTION '{words}'")
+        else:
+            trigger = f"CREATE TRIGGER stop BEFORE INSERT ON item BEGIN SELECT RAISE(ABORT, '{words}'); END"
+            saver.log.run(operation(execute)(trigger), write=True)
+        with pytest.raises(StorageError, match=rf"refused an operation \({words}\)") as refused:
             say(saver)
         assert not isinstance(refused.value, StorageUnavailable)
 
@@ -524,7 +574,10 @@ def test_who_waits_in_vain_for_another_programs_lock_is_told_so(tmp_path: Path, 
         lambda path: ThreadChatMessageHistory("t", path, owner=""),
     ],
 )
-def test_what_cannot_be_used_leaves_no_file(wrong: Callable[[str], object], tmp_path: Path) -> None:
+def test_what_cannot_be_used_makes_no_database(wrong: Callable[[str], object], durable: Backend, tmp_path: Path) -> None:
+    url = new_schema(tmp_path) if durable.name == "postgres" else str(tmp_path / "a.db")
     with pytest.raises(InvalidInput):
-        wrong(str(tmp_path / "a.db"))
+        wrong(url)
+    with pytest.raises(StorageUnavailable, match="there is no database|has no tables"):
+        stats(url)
     assert list(tmp_path.iterdir()) == []

@@ -38,6 +38,7 @@ def migrate(server: Server) -> None:
 
     Raises:
         SchemaTooNew: The database has a migration that this release does not know; nothing was changed.
+        NotADatabase: Its schema holds another program's tables under our names; nothing was changed.
         InvalidInput: Its tables were made with another number of partitions than the one that is asked for.
         StorageUnavailable: It cannot be reached, or refuses.
     """

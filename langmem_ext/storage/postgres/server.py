@@ -13,7 +13,7 @@ from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict
 from psycopg_pool import PoolTimeout
 
-from langmem_ext.errors import InvalidInput, LangmemExtError, StorageError, StorageUnavailable
+from langmem_ext.errors import InvalidInput, LangmemExtError, NotADatabase, StorageError, StorageUnavailable
 from langmem_ext.storage.dialect import DEFAULT_SCHEMA, postgres
 
 CONNECT_TIMEOUT_S: Final = 10
@@ -176,6 +176,8 @@ def storage_error(error: BaseException, server: Server) -> LangmemExtError:
             return StorageUnavailable(f"the {server.place} refused ({text}): {advice}")
     if isinstance(error, errors.UndefinedTable | errors.InvalidSchemaName | errors.UndefinedColumn | errors.UndefinedFunction):
         return StorageUnavailable(f"the {server.place} lacks the store's tables ({text}): open it once with a role that may make them")
+    if isinstance(error, errors.DuplicateTable | errors.DuplicateFunction):
+        return NotADatabase(f"the {server.place} holds another program's tables under our names ({text}): use a schema of its own")
     if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
         return _unreachable(server, text)
     return StorageError(f"the {server.place} refused an operation ({text}); nothing was changed")
