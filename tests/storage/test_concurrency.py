@@ -23,7 +23,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from savers import Backend, Calls, Mode, Shelf, run_without_loop
 from turns import Turn, assert_readable, config_of, store, turns
 
-from langmem_ext import HeadConflict, StorageError, ThreadNotFound
+from langmem_ext import HeadConflict, MessageLog, StorageError, ThreadNotFound
 from langmem_ext.log import is_server
 from langmem_ext.storage.effects import PAUSE, Op, Statement, operation
 from langmem_ext.storage.group import Job
@@ -267,7 +267,7 @@ async def assert_nobody_holds_the_lock(url: str) -> None:
         connection.rollback()
 
 
-def test_the_main_thread_carries_out_nobody_elses_operations(tmp_path: Path) -> None:
+def test_the_main_thread_carries_out_nobody_elses_operations(url: str) -> None:
     """A signal's handler may raise in the main thread at any place: that must meet its own operation alone."""
 
     @operation
@@ -275,9 +275,10 @@ def test_the_main_thread_carries_out_nobody_elses_operations(tmp_path: Path) -> 
         yield PAUSE
         return "done"
 
-    with closing(SqliteDriver(str(tmp_path / "t.db"))) as driver:
+    with closing(MessageLog.open(url)) as log:
+        driver: Any = log.driver
         waiting = Job(nothing())
-        driver._queue.add(waiting)
+        (driver._queue if isinstance(driver, SqliteDriver) else driver._lineup).add(waiting)
         assert driver.run(nothing(), write=True) == "done"
         assert not waiting.done
         with ThreadPoolExecutor(1) as pool:

@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, TypedDict
 
 import pytest
+from asked import plan_of, watch
 from comparison import Names
 from forgotten import assert_clean, everything, rows
 from langchain_core.messages import AIMessage, HumanMessage
@@ -259,12 +260,11 @@ def test_a_thread_that_has_lost_every_run_is_empty_and_still_its_owners(saver: D
     assert texts(saver) == ["question 0", "answer 1 "]
 
 
-def test_the_checkpoints_of_a_run_are_found_by_an_index(embedded: DeltaSaver) -> None:
-    from langmem_ext.storage.dialect import SQLITE  # noqa: PLC0415
-    from langmem_ext.storage.forget_statements import SELECT_THREADS_OF_RUN  # noqa: PLC0415
-
-    plan = rows(embedded, f"EXPLAIN QUERY PLAN {SQLITE.render(SELECT_THREADS_OF_RUN).replace(':run', repr('run-1'))}")
-    assert any("word_by_run" in step[-1] for step in plan), plan
+def test_the_checkpoints_of_a_run_are_found_by_an_index(saver: DeltaSaver, monkeypatch: pytest.MonkeyPatch) -> None:
+    say(saver, 1)
+    asked = watch(monkeypatch)
+    saver.delete_for_runs(["run-1"])
+    assert "word_by_run" in plan_of(saver, asked.statements[0])
 
 
 def test_one_text_instead_of_a_list_of_runs_is_refused(saver: DeltaSaver) -> None:

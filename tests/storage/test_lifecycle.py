@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import interrupt
-from savers import Calls, Mode
+from savers import Backend, Calls, Mode, brief_saver
 
 from langmem_ext import (
     DeltaSaver,
@@ -90,9 +91,12 @@ def ids(log: MessageLog) -> list[str]:
 
 
 @given(st.integers(1, 10**10), st.integers(-2, 2) | st.integers(-(10**6), 10**6), st.booleans())
-def test_a_thread_expires_at_one_moment_for_whoever_asks(clock: Clock, lives: int, past: int, tool: bool) -> None:
+def test_a_thread_expires_at_one_moment_for_whoever_asks(
+    backend: Backend, folder: Path, clock: Clock, lives: int, past: int, tool: bool
+) -> None:
     ttl = timedelta(milliseconds=lives)
-    with closing(MessageLog.open(":memory:")) as log:
+    with brief_saver(backend, folder) as saver:
+        log = saver.log
         say(log, "t", tool="debug" if tool else None)
         threads = Threads(log, ttl=None if tool else ttl, tool_ttl=ttl if tool else None)
         written = clock.now

@@ -24,7 +24,6 @@ from langmem_ext import (
     DeltaSaver,
     Event,
     InvalidInput,
-    MessageLog,
     Pruned,
     Retention,
     ThreadChatMessageHistory,
@@ -32,7 +31,6 @@ from langmem_ext import (
 )
 from langmem_ext.retention import STEP, run_steps
 from langmem_ext.storage.effects import Operation, execute, operation
-from langmem_ext.storage.sqlite import SqliteDriver
 
 DAY = 86_400_000
 
@@ -145,27 +143,24 @@ def test_a_process_that_puts_once_prunes_too(path: str) -> None:
         assert 2 <= counts(saver)["t"] <= 2 + STEP + 1
 
 
-class CountingDriver(SqliteDriver):
-    """Counts write transactions."""
+def test_a_put_deletes_one_thread_at_most_and_the_next_ones_go_on(path: str, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    with DeltaSaver.open(path, retention=Retention(ttl=timedelta(days=1))) as saver:
+        run, writes = saver.log.driver.run, 0
 
-    writes = 0
+        def counted(op: Operation[Any], *, write: bool) -> Any:
+            nonlocal writes
+            writes += write
+            return run(op, write=write)
 
-    def run(self, op: Operation[Any], *, write: bool) -> Any:
-        self.writes += write
-        return super().run(op, write=write)
-
-
-def test_a_put_deletes_one_thread_at_most_and_the_next_ones_go_on(file: str, clock: Clock) -> None:
-    driver = CountingDriver(file)
-    with DeltaSaver(MessageLog(driver), retention=Retention(ttl=timedelta(days=1))) as saver:
+        monkeypatch.setattr(saver.log.driver, "run", counted)
         for number in range(20):
             put(saver, f"old {number}")
         clock.now += 2 * DAY
         left = []
         for number in range(STEP + 25):
-            before = driver.writes
+            before = writes
             put(saver, "new", f"{number}")
-            assert driver.writes - before <= 10
+            assert writes - before <= 10
             left.append(len(threads(saver)))
         assert max(before - after for before, after in zip(left, left[1:], strict=False)) == 1
         assert threads(saver) == ["new"]

@@ -266,8 +266,8 @@ def test_an_interaction_names_its_session(interaction: Any, session_id: str) -> 
         assert (handle.session_id, repr(handle)) == (session_id, f"SessionHandle({session_id!r})")
 
 
-def test_sessions_are_apart() -> None:
-    with InMemoryConversationMemory() as memory, InMemoryConversationMemory() as other:
+def test_sessions_are_apart(backend: Backend, tmp_path: Path) -> None:
+    with ConversationMemory(backend.new_url(tmp_path)) as memory, ConversationMemory(backend.new_url(tmp_path)) as other:
         memory.for_session("a").merge({"x": 1})
         assert [handle.params() for handle in (memory.for_session("b"), other.for_session("a"))] == [{}, {}]
 
@@ -301,13 +301,13 @@ def test_channels_may_have_names_of_their_own(saver: DeltaSaver) -> None:
             ConversationMemory(saver, channels=channels)
 
 
-def test_a_memory_closes_what_it_opened_and_nothing_else(tmp_path: Path) -> None:
-    log = MessageLog.open(str(tmp_path / "memory.db"))
+def test_a_memory_closes_what_it_opened_and_nothing_else(url: str) -> None:
+    log = MessageLog.open(url)
     with ConversationMemory(log) as memory:
         memory.for_session("s").append(said("hi"))
     assert texts(ConversationMemory(log).for_session("s")) == ["hi"]
     log.close()
-    with ConversationMemory(str(tmp_path / "memory.db")) as memory:
+    with ConversationMemory(url) as memory:
         session = memory.for_session("s")
         assert texts(session) == ["hi"]
     with pytest.raises(StorageUnavailable, match="is closed"):
@@ -360,9 +360,11 @@ BAD: list[tuple[str, Any]] = [
 
 @pytest.mark.parametrize(("name", "argument"), BAD, ids=lambda value: str(value)[:20])
 @pytest.mark.parametrize("begun", [False, True])
-async def test_what_cannot_be_noted_is_one_error_and_changes_nothing(name: str, argument: Any, begun: bool, mode: Mode) -> None:
-    with InMemoryConversationMemory() as memory:
-        session, saver = memory.for_session("s"), DeltaSaver(memory.log)
+async def test_what_cannot_be_noted_is_one_error_and_changes_nothing(
+    name: str, argument: Any, begun: bool, backend: Backend, mode: Mode, tmp_path: Path
+) -> None:
+    with DeltaSaver.from_conn_string(backend.new_url(tmp_path)) as saver:
+        session = ConversationMemory(saver).for_session("s")
         if begun:
             session.append(said("hi"))
             session.merge({"a": 1})

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import pytest
+from asked import plan_of, watch
 from forgotten import assert_sound, rows
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,6 +22,7 @@ from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.graph.message import _messages_delta_reducer
 from langgraph.types import Command, interrupt
 from savers import Backend, Calls, Mode, brief_saver
+from searched import spoil
 from typing_extensions import TypedDict
 
 from langmem_ext import (
@@ -35,8 +37,6 @@ from langmem_ext import (
     examine,
 )
 from langmem_ext.messages.annotations import HIDDEN, TITLE_LENGTH, shown_text, title_of
-from langmem_ext.storage import sqlite
-from langmem_ext.storage.effects import Statement
 
 EARLY = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -210,29 +210,15 @@ def test_a_graph_that_is_done_at_once_leaves_a_title(saver: DeltaSaver) -> None:
     assert Threads(saver).get("t").title == "put by hand"
 
 
-def test_a_list_reads_threads_rows_and_nothing_else(embedded: DeltaSaver, monkeypatch: pytest.MonkeyPatch) -> None:
-    saver = embedded
+def test_a_list_reads_threads_rows_and_nothing_else(saver: DeltaSaver, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(3):
         say(saver, f"prompt {number}", f"t{number}")
-    seen: list[str] = []
-    execute = sqlite.SqliteDriver.execute
-
-    def watched(self: Any, effect: Any) -> Any:
-        seen.append(effect.sql if isinstance(effect, Statement) else "")
-        return execute(self, effect)
-
-    monkeypatch.setattr(sqlite.SqliteDriver, "execute", watched)
+    asked = watch(monkeypatch)
     assert len(Threads(saver).list(tool="chat")) == 0
     assert len(Threads(saver).list()) == 3
-    assert len(seen) == 2
-    assert all(re.findall(r"(?:FROM|JOIN) (\w+)", statement) == ["thread"] for statement in seen)
-    plan = " ".join(
-        str(row)
-        for row in rows(
-            saver, f"EXPLAIN QUERY PLAN {seen[1]}".replace(":status", "'active'").replace(":limit", "50").replace(":minute", "99999999")
-        )
-    )
-    assert "thread_by_activity" in plan
+    assert len(asked.statements) == 2
+    assert all(re.findall(r'(?:FROM|JOIN) (?:"\w+"\.)?(\w+)', statement.sql) == ["thread"] for statement in asked.statements)
+    assert "thread_by_activity" in plan_of(saver, asked.statements[1])
 
 
 def test_a_title_goes_with_the_prompt_that_gave_it(saver: DeltaSaver) -> None:
@@ -481,28 +467,29 @@ def test_the_tool_of_a_thread_is_that_of_its_newest_turn_that_names_one(saver: D
     assert Threads(saver).get("t").title == "one"
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [
-        "updated_at = 'never'",
-        "updated_at = 1 << 62",
-        "created_at = -(1 << 62)",
-        "epoch = 1 << 62",
-        "tags = x'00ff'",
-        "title = x'ff'",
-        "tool = x'ff'",
-        "status = 'gone'",
-        "metadata = '['",
-        "next_item = -1",
-    ],
+DAMAGE = (
+    f"updated_at = {1 << 62}",
+    f"created_at = {-1 << 62}",
+    f"epoch = {1 << 62}",
+    "status = 'gone'",
+    "metadata = '['",
+    "next_item = -1",
 )
-def test_a_damaged_row_keeps_no_other_from_being_listed_and_the_doctor_names_it(embedded: DeltaSaver, damage: str) -> None:
-    saver = embedded
+OF_ANOTHER_TYPE = ("updated_at = 'never'", "tags = x'00ff'", "title = x'ff'", "tool = x'ff'")
+"""What a column of SQLite takes, and none of PostgreSQL."""
+
+
+@pytest.mark.parametrize(
+    ("durable", "damage"),
+    [*(("file", one) for one in (*DAMAGE, *OF_ANOTHER_TYPE)), *(("postgres", one) for one in DAMAGE)],
+    indirect=["durable"],
+)
+def test_a_damaged_row_keeps_no_other_from_being_listed_and_the_doctor_names_it(saver: DeltaSaver, damage: str) -> None:
     say(saver, "one word", "good")
     say(saver, "other words", "bad")
     threads = Threads(saver)
     threads.enable_search()
-    saver.log.driver._connection.execute(f"UPDATE thread SET {damage} WHERE id = 'bad'")  # type: ignore[attr-defined]
+    spoil(saver, f"UPDATE thread SET {damage} WHERE id = 'bad'")
     assert "good" in [thread.id for thread in threads.list(status=None)]
     assert "good" in [hit.thread_id for hit in threads.search("word")]
     for look in ("get", "turns", "tag"):
@@ -510,9 +497,9 @@ def test_a_damaged_row_keeps_no_other_from_being_listed_and_the_doctor_names_it(
             getattr(threads, look)("bad")
     with suppress(DamagedRow):
         list(threads.export_lines("bad"))
-    [finding, *_] = [finding for finding in examine(saver).findings if finding.severity != "note"]
-    assert finding.thread == "bad"
-    assert damage.split()[0] in finding.message
+    wrong = [finding for finding in examine(saver).findings if finding.severity != "note"]
+    assert {finding.thread for finding in wrong} == {"bad"}
+    assert any(damage.split()[0] in finding.message for finding in wrong)
     assert threads.delete("bad").threads == 1
     assert_sound(saver)
 

@@ -192,8 +192,8 @@ def test_a_content_that_several_send_at_once_is_stored_once(url: str) -> None:
         log.close()
 
 
-def test_what_is_added_between_a_call_and_its_result_is_no_turn_more() -> None:
-    with DeltaSaver.open(":memory:") as saver:
+def test_what_is_added_between_a_call_and_its_result_is_no_turn_more(url: str) -> None:
+    with DeltaSaver.open(url) as saver:
         thread = Threads(saver, max_turns=1, on_limit="error").begin("chat")
         thread.add(AIMessage("welcome"))
         thread.say("hello")

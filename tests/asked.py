@@ -1,0 +1,79 @@
+"""What a database is asked while a test looks: its statements, and how many rows they give, on SQLite and on PostgreSQL."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import psycopg
+import pytest
+
+from langmem_ext import DeltaSaver
+from langmem_ext.storage.commands import Command
+from langmem_ext.storage.dialect import SQLITE
+from langmem_ext.storage.effects import Batch, Effect, Rows, Statement
+from langmem_ext.storage.postgres.driver import PostgresDriver
+from langmem_ext.storage.postgres.exchange import Session
+from langmem_ext.storage.sqlite import SqliteDriver
+
+_FRAME = ("BEGIN", "COMMIT", "SET ")
+
+
+@dataclass
+class Asked:
+    """What was asked since `clear`.
+
+    Attributes:
+        statements: Those of operations, without what begins and ends a transaction; on PostgreSQL as they are sent.
+        given: Rows that came back.
+    """
+
+    statements: list[Statement | Batch | Command] = field(default_factory=list)
+    given: int = 0
+
+    def clear(self) -> None:
+        """Count anew."""
+        self.statements.clear()
+        self.given = 0
+
+
+def watch(patch: pytest.MonkeyPatch) -> Asked:
+    """Look at every database from now on."""
+    asked = Asked()
+    execute, message, rows = SqliteDriver.execute, Session._message, Session._rows
+
+    def executed(driver: SqliteDriver, effect: Effect) -> Rows:
+        found = execute(driver, effect)
+        if isinstance(effect, Statement | Batch):
+            asked.statements.append(effect)
+        asked.given += len(found)
+        return found
+
+    def sent(session: Session, command: Command) -> Any:
+        if not command.sql.startswith(_FRAME):
+            asked.statements.append(command)
+        return message(session, command)
+
+    def received(session: Session, result: Any) -> Rows:
+        found = rows(session, result)
+        asked.given += len(found)
+        return found
+
+    patch.setattr(SqliteDriver, "execute", executed)
+    patch.setattr(Session, "_message", sent)
+    patch.setattr(Session, "_rows", received)
+    return asked
+
+
+def plan_of(saver: DeltaSaver, asked: Statement | Batch | Command) -> str:
+    """How the saver's database carries a statement out; on PostgreSQL if it had many rows: a short table is read as a whole."""
+    assert not isinstance(asked, Batch)
+    driver = saver.log.driver
+    if isinstance(driver, SqliteDriver):
+        found = driver._connection.execute(f"EXPLAIN QUERY PLAN {SQLITE.render(asked.sql)}", dict(asked.params or {})).fetchall()
+    else:
+        assert isinstance(driver, PostgresDriver)
+        with psycopg.connect(driver.server.conninfo) as connection:
+            connection.execute("SET enable_seqscan = off")
+            found = connection.execute(f"EXPLAIN {asked.sql}".encode(), asked.params).fetchall()
+    return "\n".join(str(row) for row in found)
