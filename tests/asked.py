@@ -26,15 +26,23 @@ class Asked:
     Attributes:
         statements: Those of operations, without what begins and ends a transaction; on PostgreSQL as they are sent.
         given: Rows that came back.
+        most: Those of one statement.
     """
 
     statements: list[Statement | Batch | Command] = field(default_factory=list)
     given: int = 0
+    most: int = 0
+
+    def receive(self, rows: Rows) -> Rows:
+        """Count the rows of a statement."""
+        self.given += len(rows)
+        self.most = max(self.most, len(rows))
+        return rows
 
     def clear(self) -> None:
         """Count anew."""
         self.statements.clear()
-        self.given = 0
+        self.given = self.most = 0
 
 
 def watch(patch: pytest.MonkeyPatch) -> Asked:
@@ -43,11 +51,9 @@ def watch(patch: pytest.MonkeyPatch) -> Asked:
     execute, message, rows = SqliteDriver.execute, Session._message, Session._rows
 
     def executed(driver: SqliteDriver, effect: Effect) -> Rows:
-        found = execute(driver, effect)
         if isinstance(effect, Statement | Batch):
             asked.statements.append(effect)
-        asked.given += len(found)
-        return found
+        return asked.receive(execute(driver, effect))
 
     def sent(session: Session, command: Command) -> Any:
         if not command.sql.startswith(_FRAME):
@@ -55,9 +61,7 @@ def watch(patch: pytest.MonkeyPatch) -> Asked:
         return message(session, command)
 
     def received(session: Session, result: Any) -> Rows:
-        found = rows(session, result)
-        asked.given += len(found)
-        return found
+        return asked.receive(rows(session, result))
 
     patch.setattr(SqliteDriver, "execute", executed)
     patch.setattr(Session, "_message", sent)
