@@ -1,6 +1,7 @@
 """Promise: damaged or forged rows on PostgreSQL are a clear error that names them; nobody else's words are shown, and no code is run.
 
 The twin of the tests of damaged files: whole pages are the server's own affair, and what a column's type does not take needs no test.
+Frames of compressed rows: tests/storage/test_compression.py; what the doctor says of damage: tests/storage/test_doctor.py.
 """
 
 from __future__ import annotations
@@ -146,6 +147,50 @@ def test_a_checkpoint_that_vanishes_is_noticed_by_the_one_that_followed_it(varie
     assert {name for finding in examine(varied).findings for name in finding.checkpoints} == {f"{ID[:-1]}2"}
 
 
+def flipped(body: bytes, bit: int) -> bytes:
+    return body[: bit // 8] + bytes([body[bit // 8] ^ 1 << bit % 8]) + body[bit // 8 + 1 :]
+
+
+def test_a_checkpoint_whose_id_has_changed_is_not_taken_for_none(varied: DeltaSaver) -> None:
+    names = {found.config["configurable"]["checkpoint_id"] for found in varied.list(at("t"))}
+    stored = rows(varied, "SELECT id FROM checkpoint WHERE namespace = 0")
+    assert len(names) == len(stored) == 2
+    for (key,) in stored:
+        for bit in range(122, 128):  # those that leave it beside the other: the server sorts what is updated
+            change(
+                varied, "UPDATE checkpoint SET id = :new WHERE namespace = 0 AND id = :key", sealed=False, key=key, new=flipped(key, bit)
+            )
+            refused = 0
+            for name in names:
+                found: Any = "refused"
+                with suppress(DamagedRow):
+                    found = varied.get_tuple(at("t", name))
+                assert found is not None
+                refused += found == "refused"
+            assert refused >= 1
+            assert [one for one in examine(varied).findings if one.severity != "note"]
+            change(
+                varied, "UPDATE checkpoint SET id = :key WHERE namespace = 0 AND id = :new", sealed=False, key=key, new=flipped(key, bit)
+            )
+    assert examine(varied).ok
+
+
+@pytest.mark.parametrize("column", ["checkpoint", "task"])
+def test_a_flipped_bit_in_the_key_of_pending_writes_hides_nothing(column: str, varied: DeltaSaver) -> None:
+    expected = list(varied.list(None))
+    keys = rows(varied, f"SELECT namespace, {column} FROM pending_write")
+    assert len(keys) == 2
+    for space, key in keys:
+        for bit in range(0, 8 * len(key), 5):
+            statement = f"UPDATE pending_write SET {column} = :new WHERE namespace = :space AND {column} = :old"
+            change(varied, statement, sealed=False, space=space, old=key, new=flipped(key, bit))
+            with pytest.raises(DamagedRow):
+                assert list(varied.list(None)) == expected
+            assert [one for one in examine(varied).findings if one.severity != "note"], bit
+            change(varied, statement, sealed=False, space=space, old=flipped(key, bit), new=key)
+    assert list(varied.list(None)) == expected
+
+
 def test_a_thread_with_a_damaged_message_goes_on_from_before_it(saver: DeltaSaver) -> None:
     said = [HumanMessage(f"{number}", id=f"m{number}") for number in range(4)]
     first = saver.put(at("t"), checkpoint({"messages": said[:2]}), {"step": 1}, {"messages": "1"})
@@ -191,11 +236,13 @@ def assert_named(saver: DeltaSaver) -> None:
 
 
 REFERENCES = {
+    "numbers beyond all messages": [None, 1 << 32, (1 << 32) + 3],
     "messages that are not there": [None, 0, 500],
     "negative": [None, -3, 2],
     "backwards": [None, 3, 1],
     "more than memory": [None, 0, 1 << 40],
     "all that can be": [None, 0, 1 << 32],
+    "as many as can be": [None, 0, 1 << 24],
     "many times all that can be": [None, *[0, 1 << 24] * 50],
     "odd": [None, 1],
     "no numbers": [None, "a", "b"],
@@ -290,7 +337,10 @@ def test_a_forged_counter_never_leads_a_write_to_another_thread(column: str, val
     assert [message.content for message in read(forged, "whole")["messages"]] == [f"whole {number}" for number in range(5)]
 
 
-@pytest.mark.parametrize("call", [("os", "system", "touch {path}"), ("os", "getenv", "SECRET")], ids=lambda call: ".".join(call[:2]))
+CALLS = [("os", "system", "touch {path}"), ("os", "getenv", "SECRET"), ("subprocess", "getoutput", "touch {path}")]
+
+
+@pytest.mark.parametrize("call", CALLS, ids=lambda call: ".".join(call[:2]))
 def test_a_forged_value_runs_nothing_and_imports_nothing(
     call: tuple[str, str, str], saver: DeltaSaver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,6 +1,6 @@
 """Promise: a damaged database gives what is right or a clear error: no other exception, no hang, no other thread's words, no code run.
 
-Of files alone: their pages and bits, and columns of SQLite, which hold values of any type. On PostgreSQL: tests/postgres/test_damage.py.
+Of files: their pages and bits, and columns of SQLite, which hold values of any type. On PostgreSQL: tests/postgres/test_damage.py.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from langmem_ext import (
     ThreadChatMessageHistory,
     examine,
 )
+from langmem_ext.log import existing
 
 SOAK = os.environ.get("LANGMEM_EXT_SOAK") == "1"
 OPTIONS = ormsgpack.OPT_NON_STR_KEYS
@@ -630,11 +631,10 @@ def test_what_may_only_be_read_is_read(form: str, whole: Path, expected: dict[st
         folder.chmod(0o755)
 
 
-def test_a_reader_that_may_not_write_sees_what_a_writer_adds(tmp_path: Path) -> None:
-    path = tmp_path / "memory.db"
-    with DeltaSaver.from_conn_string(str(path)) as writer:
+def test_a_reader_that_may_not_write_sees_what_a_writer_adds(url: str) -> None:
+    with DeltaSaver.from_conn_string(url) as writer:
         ThreadChatMessageHistory("t", writer).add_messages([HumanMessage("one")])
-        with DeltaSaver.from_conn_string(f"sqlite:///{path}?mode=ro") as reader:
+        with DeltaSaver.from_conn_string(existing(url, read_only=True)) as reader:
             assert len(ThreadChatMessageHistory("t", reader).messages) == 1
             ThreadChatMessageHistory("t", writer).add_messages([HumanMessage("two")])
             assert len(ThreadChatMessageHistory("t", reader).messages) == 2
