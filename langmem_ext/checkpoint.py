@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 import sqlite3
-from collections.abc import AsyncIterator, Awaitable, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from functools import partial
 from types import TracebackType
@@ -21,6 +22,7 @@ from langgraph.checkpoint.base import (
 )
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
+from langmem_ext.ahead import Ahead, plan_ahead
 from langmem_ext.bulk import BulkSaver
 from langmem_ext.checkpoint_pages import CheckpointPages
 from langmem_ext.codec import MessageCodec, codec_of
@@ -235,10 +237,21 @@ class DeltaSaver(BulkSaver):
         op = self._get(config)
         if op is None:
             return None
-        stored = await self.log.arun(op, write=False)
-        if stored is None or is_small(stored):
-            return self._load(config, stored)
-        return await self.log.driver.acall(lambda: self._load(config, stored))
+        reading, building = self.log.arun(op, write=False), self._plan_ahead(config)
+        if building is None:
+            stored, ahead = await reading, None
+        else:
+            stored, ahead = await asyncio.gather(reading, self.log.driver.acall(building))
+        if stored is None or is_small(stored, ahead):
+            return self._load(config, stored, ahead)
+        return await self.log.driver.acall(lambda: self._load(config, stored, ahead))
+
+    def _plan_ahead(self, config: RunnableConfig) -> Callable[[], Ahead | None] | None:
+        """What to do while a server is asked for a thread's newest checkpoint; a file answers too soon."""
+        configurable = config["configurable"]
+        if not self.log.driver.speculates or configurable.get("checkpoint_id"):
+            return None
+        return plan_ahead(self.codec, self.log.templates, thread_key(configurable.get("thread_id")), configurable.get("checkpoint_ns", ""))
 
     def _get(self, config: RunnableConfig) -> Operation[StoredCheckpoint | None] | None:
         """The operation that reads what the config names; None where it names what nobody may see."""
@@ -249,7 +262,7 @@ class DeltaSaver(BulkSaver):
         namespace, checkpoint_id = configurable.get("checkpoint_ns", ""), configurable.get("checkpoint_id") or None
         return read_ops.get_checkpoint(key, namespace, checkpoint_id, indexes=self.log.indexes, codec=self.codec)
 
-    def _load(self, config: RunnableConfig, stored: StoredCheckpoint | None) -> CheckpointTuple | None:
+    def _load(self, config: RunnableConfig, stored: StoredCheckpoint | None, ahead: Ahead | None = None) -> CheckpointTuple | None:
         """The objects of what was read; raises where it is not the head that the config expects."""
         configurable = config["configurable"]
         asked = bool(configurable.get("checkpoint_id"))
@@ -259,7 +272,7 @@ class DeltaSaver(BulkSaver):
                 raise HeadConflict(thread_key(configurable.get("thread_id")), expected, found)
         if stored is None:
             return None
-        return load_checkpoint(self.codec, stored, configurable["thread_id"], config if asked else None)
+        return load_checkpoint(self.codec, stored, configurable["thread_id"], config if asked else None, ahead)
 
     def list(
         self,

@@ -20,12 +20,14 @@ from langgraph.checkpoint.base import (
 )
 from langgraph.checkpoint.serde.types import RESUME
 
+from langmem_ext.ahead import Ahead
 from langmem_ext.codec import MessageCodec, Texts
 from langmem_ext.errors import DamagedRow, InvalidInput, cause, told
 from langmem_ext.interruption import pass_on
 from langmem_ext.labels import EXPECTED_HEAD, metadata_of
 from langmem_ext.messages.text import column_text
-from langmem_ext.types import DeltaHistory, PackedCheckpoint, StoredCheckpoint
+from langmem_ext.templates import LONG, Place
+from langmem_ext.types import DeltaHistory, PackedCheckpoint, PackedValue, StoredCheckpoint
 
 T = TypeVar("T")
 
@@ -38,11 +40,8 @@ INPUT_CHANNEL: Final = "__start__"
 MESSAGES_CHANNEL: Final = "messages"
 """The channel of LangGraph's own `MessagesState`: a bare text written to it becomes a message."""
 
-SMALL: Final = 64
-"""Messages of a checkpoint that is loaded on an event loop itself."""
-
 SMALL_BYTES: Final = 32 * 1024
-"""Bytes of its other values."""
+"""Bytes of values beside messages that an event loop loads itself, at most."""
 
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]*")
 
@@ -142,13 +141,16 @@ def matches(metadata: Mapping[str, Any], wanted: Mapping[str, Any] | None) -> bo
     return not wanted or all(metadata.get(name) == value for name, value in wanted.items())
 
 
-def is_small(stored: StoredCheckpoint) -> bool:
+def is_small(stored: StoredCheckpoint, ahead: Ahead | None = None) -> bool:
     """Whether to load a checkpoint takes no time to speak of, on an event loop."""
-    values = [*stored.values.values(), *(write.value for write in stored.writes)]
-    return sum(len(value.messages) for value in values) <= SMALL and sum(len(value.body or b"") for value in values) <= SMALL_BYTES
+    values = [value for channel, value in stored.values.items() if ahead is None or not ahead.is_of(_place(stored, channel), value)]
+    values += [write.value for write in stored.writes]
+    return sum(len(value.messages) for value in values) <= LONG and sum(len(value.body or b"") for value in values) <= SMALL_BYTES
 
 
-def load_checkpoint(codec: MessageCodec, stored: StoredCheckpoint, thread_id: Any, config: RunnableConfig | None = None) -> CheckpointTuple:
+def load_checkpoint(
+    codec: MessageCodec, stored: StoredCheckpoint, thread_id: Any, config: RunnableConfig | None = None, ahead: Ahead | None = None
+) -> CheckpointTuple:
     """A checkpoint as LangGraph reads it, sharing nothing with any other.
 
     Args:
@@ -156,11 +158,12 @@ def load_checkpoint(codec: MessageCodec, stored: StoredCheckpoint, thread_id: An
         stored: The checkpoint.
         thread_id: The thread's id as the caller named it.
         config: The config that asked for it by its id; None where it was found otherwise.
+        ahead: What of it is built already, perhaps.
 
     Raises:
         DamagedRow: A value does not decode.
     """
-    return CheckpointTuple(*ListedCheckpoint(codec, stored, thread_id, config))
+    return CheckpointTuple(*ListedCheckpoint(codec, stored, thread_id, config, ahead))
 
 
 class ListedCheckpoint(CheckpointTuple):
@@ -172,14 +175,19 @@ class ListedCheckpoint(CheckpointTuple):
     _build: Callable[[], tuple[Checkpoint, list[PendingWrite]]]
 
     def __new__(
-        cls, codec: MessageCodec, stored: StoredCheckpoint, thread_id: Any, config: RunnableConfig | None = None
+        cls,
+        codec: MessageCodec,
+        stored: StoredCheckpoint,
+        thread_id: Any,
+        config: RunnableConfig | None = None,
+        ahead: Ahead | None = None,
     ) -> ListedCheckpoint:
         """See `load_checkpoint`."""
         config = config if config is not None else config_of(thread_id, stored.namespace, stored.id)
         parent = None if stored.parent is None else config_of(thread_id, stored.namespace, stored.parent)
         metadata = _decoded(stored, lambda: _metadata(codec, stored))
         self = tuple.__new__(cls, (config, None, metadata, parent, None))
-        self._build = lambda: _decoded(stored, lambda: _state(codec, stored))
+        self._build = lambda: _decoded(stored, lambda: _state(codec, stored, ahead))
         return self
 
     @cached_property
@@ -231,15 +239,21 @@ def _decoded(stored: StoredCheckpoint, build: Callable[[], T]) -> T:
         ) from cause(error)
 
 
-def _state(codec: MessageCodec, stored: StoredCheckpoint) -> tuple[Checkpoint, list[PendingWrite]]:
+def _place(stored: StoredCheckpoint, channel: str) -> Place:
+    return stored.thread, stored.namespace, channel
+
+
+def _state(codec: MessageCodec, stored: StoredCheckpoint, ahead: Ahead | None) -> tuple[Checkpoint, list[PendingWrite]]:
+    def load(channel: str, value: PackedValue) -> Any:
+        built = None if ahead is None else ahead.take(_place(stored, channel), value)
+        return built if built is not None else codec.load_value(value, _place(stored, channel))
+
     further, absent = codec.load_plain(stored.extra) if stored.extra is not None else ({}, [])
     known = {
         "v": stored.v,
         "ts": stored.ts,
         "id": stored.id,
-        "channel_values": {
-            channel: codec.load_value(value, (stored.thread, stored.namespace, channel)) for channel, value in stored.values.items()
-        },
+        "channel_values": {channel: load(channel, value) for channel, value in stored.values.items()},
         "channel_versions": dict(stored.versions),
         "versions_seen": {node: dict(seen) for node, seen in stored.seen.items()},
         "updated_channels": None if stored.updated is None else list(stored.updated),

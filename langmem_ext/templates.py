@@ -51,6 +51,9 @@ TEMPLATE_BYTES: Final = 700
 MAX_LISTS: Final = 256
 """How many lists are remembered."""
 
+LONG: Final = 64
+"""Messages of a list that an event loop builds itself, at most."""
+
 _CONTAINERS: Final = {
     cls: tuple((name, type(default)) for name, default in DEFAULTS[code].items() if type(default) in (dict, list))
     for code, cls in enumerate(CLASSES)
@@ -115,6 +118,7 @@ class TemplateCache:
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
         self._lists: OrderedDict[Place, Templates] = OrderedDict()
+        self._long: dict[tuple[str, str], Place] = {}
         self.size = 0
         self._lock = threading.Lock()
 
@@ -151,11 +155,17 @@ class TemplateCache:
         messages = iter(_messages(list(filter(None, classes)), own))
         return [next(messages) if cls else decode(message) for message, cls in zip(packed, classes, strict=True)]
 
+    def long_list(self, thread_id: str, namespace: str) -> tuple[Place, list[Snapshot]] | None:
+        """Where a thread lately had a list of more than `LONG` messages, and these; None where it has had none."""
+        place = self._long.get((thread_id, namespace))
+        known = None if place is None else self._lists.get(place)
+        return None if place is None or known is None else (place, known.packed)
+
     def forget(self, thread_id: str | None = None) -> None:
         """Forget one thread's lists, or all."""
         with self._lock:
             for place in [place for place in self._lists if thread_id is None or place[0] == thread_id]:
-                self.size -= self._lists.pop(place).size
+                self._drop(place)
 
     def _find(self, place: Place) -> Templates:
         return self._lists.get(place) or Templates([], [], [], [])
@@ -166,9 +176,16 @@ class TemplateCache:
             if before is not templates:
                 self.size += templates.size - (before.size if before is not None else 0)
                 self._lists[place] = templates
+                if len(templates.packed) > LONG:
+                    self._long[place[:2]] = place
             self._lists.move_to_end(place)
             while self._lists and (self.size > self._max_bytes or len(self._lists) > MAX_LISTS):
-                self.size -= self._lists.popitem(last=False)[1].size
+                self._drop(next(iter(self._lists)))
+
+    def _drop(self, place: Place) -> None:
+        self.size -= self._lists.pop(place).size
+        if self._long.get(place[:2]) == place:
+            del self._long[place[:2]]
 
 
 def _size(packed: Sequence[Snapshot]) -> int:
@@ -196,10 +213,13 @@ def _unchanged(messages: Sequence[BaseMessage], known: Templates) -> list[bool]:
     try:
         if any(map(_extra, messages)):
             return []
-        classes = list(map(is_, map(type, messages), known.classes))
-        unchanged = list(map(and_, map(eq, map(_fields, messages), known.fields), classes))
+        types, fields, count = list(map(type, messages)), list(map(_fields, messages)), min(len(messages), len(known.fields))
+        classes = list(map(is_, types, known.classes))
+        if fields[:count] == known.fields[:count] and all(classes):
+            return [True] * count
+        unchanged = list(map(and_, map(eq, fields, known.fields), classes))
         rich = list(map(and_, known.rich, classes))
-        if True in rich and pack(list(map(_fields, compress(messages, rich)))) == _array(list(compress(known.packed, rich))):
+        if True in rich and pack(list(compress(fields, rich))) == _array(list(compress(known.packed, rich))):
             return list(map(or_, unchanged, rich))
         return unchanged
     except Exception as error:  # a value that cannot be compared, or not packed as it is

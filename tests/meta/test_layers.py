@@ -53,6 +53,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "places",
         "stepping",
         "codec",
+        "ahead",
         "labels",
         "lifting",
         "packing",
