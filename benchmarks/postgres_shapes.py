@@ -23,6 +23,7 @@ from multiprocessing import get_context
 from typing import Any, Final, cast
 
 import psycopg
+from langchain_core.messages import HumanMessage
 
 from benchmarks import results
 from benchmarks.contenders import POSTGRES, POSTGRES_SIZE, Opened, new_database
@@ -32,7 +33,7 @@ from benchmarks.machine import load
 from benchmarks.postgres_peers import CONTENDERS, SERVER, Backends
 from benchmarks.proxy import ProxyApart
 from benchmarks.shapes.crowd import spread
-from benchmarks.text import SHORT, dialogue, humans, replies
+from benchmarks.text import SHORT, dialogue, humans, replies, texts
 
 COMPARED: Final = ("DeltaSaver, async", "AsyncPostgresSaver")
 TASKS, TASK_TURNS = 200, 4
@@ -108,11 +109,12 @@ async def crowd(contender: str, url: str, proxy: str, turns: int) -> Figures:
 
 async def _round(graph: Any, name: str, tasks: int, turns: int) -> tuple[float, list[float]]:
     latencies: list[float] = []
+    said = list(islice(texts(SHORT[0], seed=1), turns))  # to think of what is said takes a tenth of a turn, and is nobody's to store
 
     async def one(number: int) -> None:
-        for message in islice(humans(SHORT), turns):
+        for text in said:
             before = time.perf_counter()
-            await graph.ainvoke({"messages": [message]}, thread(f"{name}-{number}"))
+            await graph.ainvoke({"messages": [HumanMessage(text)]}, thread(f"{name}-{number}"))
             latencies.append(time.perf_counter() - before)
 
     before = time.perf_counter()
