@@ -170,7 +170,7 @@ class Transaction(ABC):
 
     def _note(self, sql: str) -> None:
         """What came before may be changed by a statement that does more than read."""
-        if not sql.startswith("SELECT"):
+        if self._foreseen and not sql.startswith("SELECT"):
             self._foreseen.clear()
 
     def _trusts(self, command: Command) -> bool:
@@ -291,7 +291,7 @@ class Write(Transaction):
 
     def _note(self, sql: str) -> None:
         super()._note(sql)
-        if kind_of(sql).uses_threads:
+        if self._locks and kind_of(sql).uses_threads:
             self._locks.clear()
 
     def _is_held(self, command: Command) -> bool:
