@@ -1,16 +1,22 @@
-"""A test double of a driver whose database is far away: it goes on with what a statement is expected to return."""
+"""Drivers that note what operations expect of the database, and whether that was right.
+
+PostgreSQL's own goes on with what a statement is expected to return. For SQLite, which has none that does, there is a test double.
+"""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from langmem_ext import DeltaSaver, MessageLog
 from langmem_ext.storage.effects import Effect, Operation, Rows, Statement
+from langmem_ext.storage.group import Job
 from langmem_ext.storage.index import Indexes
+from langmem_ext.storage.pipeline import ExchangeFailed, ExpectationFailed, ForesightFailed, Read, Transaction, Wire, Write
+from langmem_ext.storage.postgres.driver import PostgresDriver
 from langmem_ext.storage.sqlite import SqliteDriver
 from langmem_ext.storage.statements import INSERT_THREAD
 
@@ -40,18 +46,15 @@ class ExpectingDriver(SqliteDriver):
     `twice`, every operation is: so whatever is passed to a driver must survive that.
 
     Args:
-        database: A connection, or a file's path.
+        database: A connection.
         twice: Whether each operation is undone once.
     """
 
     speculates = True
     indexes: Indexes
 
-    def __init__(self, database: sqlite3.Connection | str = ":memory:", *, twice: bool = False) -> None:
-        if isinstance(database, str):
-            super().__init__(database)
-        else:
-            super().__init__(connection=database)
+    def __init__(self, database: sqlite3.Connection, *, twice: bool = False) -> None:
+        super().__init__(connection=database)
         self.runs: list[Run] = []
         self._twice = twice
         self._believes = False
@@ -111,17 +114,104 @@ class ExpectingDriver(SqliteDriver):
         return runs
 
 
-def expecting_saver(database: sqlite3.Connection | str = ":memory:", *, twice: bool = False, **options: Any) -> DeltaSaver:
-    """A saver on such a driver."""
+class _Noted(Transaction):
+    """A transaction of PostgreSQL that notes what it takes for granted."""
+
+    noted_by: NotingDriver
+    runs: list[Run]
+
+    def _run(self, op: Operation[T]) -> Wire[T]:
+        self.runs.append(Run(op._begin.__name__))
+        return (yield from super()._run(op))
+
+    def _answer_one(self, statement: Statement) -> Rows | None:
+        self._note_expected(statement)
+        return super()._answer_one(statement)
+
+    def _answer_all(self, statements: Any) -> Any:
+        for statement in statements:
+            self._note_expected(statement)
+        return super()._answer_all(statements)
+
+    def _note_expected(self, statement: Statement) -> None:
+        run = self.runs[-1]
+        (run.unexpected if statement.expected is None else run.right).append(statement.sql)
+
+    def carry_out(self, op: Operation[T]) -> Wire[T]:
+        return (yield from self._watched(super().carry_out(op)))
+
+    def _watched(self, wire: Wire[T]) -> Wire[T]:
+        """Note what comes of it, where anything was taken for granted; what asks again knows better."""
+        if self._trusting:
+            self.noted_by.runs_under_way(self.runs)
+        try:
+            return (yield from wire)
+        except ForesightFailed:
+            raise
+        except (ExpectationFailed, ExchangeFailed):
+            for run in self.runs:  # what expected nothing has met a write between its first look and its snapshot
+                run.wrong, run.right = run.right, []
+            raise
+
+    def _finish(self) -> Wire[None]:
+        if self._trusting and self._repeatable and self.noted_by.twice:
+            raise ExpectationFailed
+        yield from super()._finish()  # type: ignore[safe-super]  # that of `Read` or `Write`
+
+
+class _NotedRead(_Noted, Read):
+    """One that changes nothing."""
+
+
+class _NotedWrite(_Noted, Write):
+    """One that does."""
+
+    def carry_out_all(self, jobs: Sequence[Job[Any]]) -> Wire[None]:
+        yield from self._watched(super().carry_out_all(jobs))
+
+
+class NotingDriver(PostgresDriver):
+    """PostgreSQL's driver, which notes what operations that rest on expectations have expected, and whether that was right.
+
+    Args:
+        url: The database.
+        twice: Whether every operation that rests on expectations, and may be run again, is undone once.
+    """
+
+    def __init__(self, url: str, *, twice: bool = False) -> None:
+        super().__init__(url)
+        self.twice = twice
+        self._under_way: list[list[Run]] = []
+
+    def _begin(self, kind: Any, *, trusting: bool, hasty: bool = True) -> Any:
+        noted = {Read: _NotedRead, Write: _NotedWrite}[kind]
+        transaction = noted(self._indexes, self._dialect, trusting=trusting, hasty=hasty)
+        transaction.noted_by, transaction.runs = self, []
+        return transaction
+
+    def runs_under_way(self, runs: list[Run]) -> None:
+        """Operations of one transaction, which are still to come."""
+        self._under_way.append(runs)
+
+    def taken(self) -> list[Run]:
+        """The runs since it was asked last."""
+        under_way, self._under_way = self._under_way, []
+        return [run for runs in under_way for run in runs]
+
+
+def expecting_saver(database: sqlite3.Connection | str, *, twice: bool = False, **options: Any) -> DeltaSaver:
+    """A saver on such a driver: of SQLite, with a connection, or of PostgreSQL, with a URL."""
+    if isinstance(database, str):
+        return DeltaSaver(MessageLog(NotingDriver(database, twice=twice)), **options)
     driver = ExpectingDriver(database, twice=twice)
     log = MessageLog(driver)
     driver.indexes = log.indexes
     return DeltaSaver(log, **options)
 
 
-def driver_of(saver: DeltaSaver) -> ExpectingDriver:
+def driver_of(saver: DeltaSaver) -> ExpectingDriver | NotingDriver:
     """The driver of such a saver."""
-    assert isinstance(saver.log.driver, ExpectingDriver)
+    assert isinstance(saver.log.driver, ExpectingDriver | NotingDriver)
     return saver.log.driver
 
 

@@ -3,8 +3,7 @@
 So a driver that is far from its database may go on before it is answered: an operation whose thread was written here last asks for nothing
 that it does not know, and a read for one thing alone, what others have added.
 
-On SQLite alone: the driver that is asked here is a double on it, which compares each expectation at once with what is found. What a driver
-that does rest on them makes of wrong ones is tested on PostgreSQL (tests/postgres), as is everything that is read and written there.
+PostgreSQL's driver does so, and has the server compare. On SQLite there is a double, which compares each expectation at once.
 """
 
 from __future__ import annotations
@@ -12,8 +11,9 @@ from __future__ import annotations
 import operator
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import closing
-from typing import Annotated, Any, TypedDict
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+from typing import Annotated, Any, TypedDict, cast
 
 import pytest
 from comparison import assert_same
@@ -23,8 +23,9 @@ from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMes
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph, add_messages
 from langgraph.types import Command, Send, interrupt
+from postgres.server import SHARED
 from puts import Branch, Call, call_lists, new_ids
-from savers import ReferenceShelf, run_without_loop
+from savers import BACKENDS, Backend, ReferenceShelf, run_without_loop
 
 from langmem_ext import DeltaSaver, ThreadChatMessageHistory, Threads
 from langmem_ext.storage.statements import SELECT_WRITES
@@ -98,12 +99,15 @@ GRAPHS: dict[str, Callable[[], Any]] = {
 
 
 def turn(graph: Any, number: int, thread: str = "t") -> None:
-    """One turn of a conversation; a question is answered."""
+    """One turn of a conversation; a question is answered.
+
+    One call after the other: a read that PostgreSQL carries out beside a write of its thread may learn what is no longer so.
+    """
     config: Any = {"configurable": {"thread_id": thread}}
     said: Any = [("user", f"said {number}: {LONG}")] if number % 2 else [HumanMessage(f"said {number}")]
-    result = graph.invoke({"messages": said}, config)
+    result = graph.invoke({"messages": said}, config, durability="sync")
     if "__interrupt__" in result:
-        graph.invoke(Command(resume=f"this one {number}"), config)
+        graph.invoke(Command(resume=f"this one {number}"), config, durability="sync")
 
 
 def form(graph: Any, thread: str = "t") -> list[Any]:
@@ -117,17 +121,39 @@ def said(state: Any) -> list[BaseMessage]:
     return messages
 
 
+KINDS = [backend for backend in BACKENDS if backend.name != "file"]
+
+
+@pytest.fixture(params=KINDS, ids=lambda backend: backend.name)
+def backend(request: pytest.FixtureRequest) -> Backend:
+    """The double on SQLite, and PostgreSQL's driver."""
+    return cast(Backend, request.param)
+
+
+@contextmanager
+def savers(backend: Backend, count: int, *, twice: bool = False) -> Iterator[list[DeltaSaver]]:
+    """Savers on one database, which know nothing of each other: so many processes."""
+    with ExitStack() as stack:
+        database: sqlite3.Connection | str
+        if backend.name == "postgres":
+            stack.enter_context(SHARED.own_schemas())
+            database = backend.new_url(Path())
+        else:
+            database = stack.enter_context(closing(sqlite3.connect(":memory:", check_same_thread=False, isolation_level=None)))
+        yield [stack.enter_context(closing(expecting_saver(database, twice=twice))) for _ in range(count)]
+
+
 @pytest.fixture
-def saver() -> Iterator[DeltaSaver]:
-    with closing(expecting_saver()) as saver:
+def saver(backend: Backend) -> Iterator[DeltaSaver]:
+    with savers(backend, 1) as [saver]:
         yield saver
 
 
 @pytest.fixture
-def pair() -> Iterator[tuple[DeltaSaver, DeltaSaver]]:
-    """Two savers on one database, which know nothing of each other: two processes."""
-    with closing(sqlite3.connect(":memory:", check_same_thread=False, isolation_level=None)) as connection:
-        yield expecting_saver(connection), expecting_saver(connection)
+def pair(backend: Backend) -> Iterator[list[DeltaSaver]]:
+    """Two processes."""
+    with savers(backend, 2) as pair:
+        yield pair
 
 
 def asked(runs: list[Run]) -> dict[str, list[str]]:
@@ -178,7 +204,7 @@ def test_what_is_deleted_and_made_again_is_as_expected(name: str, saver: DeltaSa
 
 
 @pytest.mark.parametrize("name", GRAPHS)
-def test_what_another_process_writes_is_never_taken_for_what_was_expected(name: str, pair: tuple[DeltaSaver, DeltaSaver]) -> None:
+def test_what_another_process_writes_is_never_taken_for_what_was_expected(name: str, pair: list[DeltaSaver]) -> None:
     graphs = [GRAPHS[name]().compile(checkpointer=saver) for saver in pair]
     reference = GRAPHS[name]().compile(checkpointer=InMemorySaver())
     for number in range(6):
@@ -195,9 +221,9 @@ def test_what_another_process_writes_is_never_taken_for_what_was_expected(name: 
 class ShelfOfSavers:
     """A shelf with several savers on one database, which take turns call by call, as processes may."""
 
-    def __init__(self, connection: sqlite3.Connection, count: int) -> None:
-        self.savers = [expecting_saver(connection) for _ in range(count)]
-        self._calls = count
+    def __init__(self, savers: list[DeltaSaver]) -> None:
+        self.savers = savers
+        self._calls = len(savers)
 
     @property
     def saver(self) -> DeltaSaver:
@@ -209,14 +235,14 @@ class ShelfOfSavers:
         return self.saver
 
 
-async def compare(calls: list[Call], count: int) -> list[tuple[str, list[str]]]:
+async def compare(calls: list[Call], backend: Backend, count: int) -> list[tuple[str, list[str]]]:
     """Make the same calls on several savers that take turns and on one that is in memory, and compare all that can be read after each.
 
     What the savers have expected wrongly is given back.
     """
     ids = new_ids(len(calls) + 1)
-    with closing(sqlite3.connect(":memory:", check_same_thread=False, isolation_level=None)) as connection:
-        shelf = ShelfOfSavers(connection, count)
+    with savers(backend, count) as subjects:
+        shelf = ShelfOfSavers(subjects)
         reference, subject = Branch(ReferenceShelf(), "sync", ids), Branch(shelf, "sync", ids)  # type: ignore[arg-type]
         for number, call in enumerate(calls):
             last = number == len(calls) - 1
@@ -227,16 +253,16 @@ async def compare(calls: list[Call], count: int) -> list[tuple[str, list[str]]]:
 
 
 @given(calls=call_lists)
-def test_whatever_is_called_it_is_as_expected(calls: list[Call]) -> None:
-    assert run_without_loop(compare(calls, 1)) == []
+def test_whatever_is_called_it_is_as_expected(backend: Backend, calls: list[Call]) -> None:
+    assert run_without_loop(compare(calls, backend, 1)) == []
 
 
-def test_whatever_processes_call_in_turn_no_wrong_expectation_is_believed() -> None:
+def test_whatever_processes_call_in_turn_no_wrong_expectation_is_believed(backend: Backend) -> None:
     met: list[Any] = []
 
     @given(calls=call_lists)
     def compare_some(calls: list[Call]) -> None:
-        met.extend(run_without_loop(compare(calls, 2)))
+        met.extend(run_without_loop(compare(calls, backend, 2)))
 
     compare_some()
     assert met, "none was wrong, so this says nothing"
@@ -253,8 +279,8 @@ def test_a_history_without_a_graph_is_as_expected(saver: DeltaSaver) -> None:
 
 
 @pytest.mark.parametrize("name", GRAPHS)
-def test_every_operation_can_be_run_again(name: str) -> None:
-    with closing(expecting_saver(twice=True)) as saver:
+def test_every_operation_can_be_run_again(name: str, backend: Backend) -> None:
+    with savers(backend, 1, twice=True) as [saver]:
         graph = GRAPHS[name]().compile(checkpointer=saver)
         reference = GRAPHS[name]().compile(checkpointer=InMemorySaver())
         for number in range(3):
