@@ -34,6 +34,7 @@ from langmem_ext.storage.dialect import postgres
 from langmem_ext.storage.ids import thread_number
 from langmem_ext.storage.postgres.roles import Grant, grant, granted, revoke, settle
 from langmem_ext.storage.postgres.server import Server
+from langmem_ext.storage.schema import MIGRATIONS
 from langmem_ext.storage.statements import SELECT_ITEMS, SELECT_LATEST_CHECKPOINT, SELECT_THREAD
 from postgres.server import SHARED, Database
 
@@ -103,6 +104,20 @@ def place(database: Database, request: pytest.FixtureRequest) -> Iterator[Place]
     for role in made.roles:
         made.execute(f"DROP OWNED BY {role}")
         made.execute(f"DROP ROLE {role}")
+
+
+def test_who_owns_the_schema_needs_no_right_to_make_one(place: Place) -> None:
+    role, schema = place.role(), f"{place.schema}_given"
+    place.execute(f"CREATE SCHEMA {schema} AUTHORIZATION {role}")
+    url = with_user(f"{place.database.url}?schema={schema}", role)
+    DeltaSaver.open(url).close()
+    place.execute(f"DELETE FROM {schema}.langmem_migration WHERE name <> '{MIGRATIONS[0].name}'")
+    with DeltaSaver.open(url) as saver:
+        ThreadChatMessageHistory("t", saver).add_messages([HumanMessage("hello")])
+    assert place.execute(f"SELECT name FROM {schema}.langmem_migration ORDER BY name") == [(one.name,) for one in MIGRATIONS]
+    with pytest.raises(StorageUnavailable, match="permission denied for database"):
+        DeltaSaver.open(with_user(f"{place.database.url}?schema={schema}_not", role))
+    place.execute(f"DROP SCHEMA {schema} CASCADE")
 
 
 def graph_on(saver: Any) -> Any:

@@ -19,6 +19,7 @@ _LOCK: Final = 0x6C6D6578
 """The advisory lock of those who migrate: "lmex"."""
 
 _APPLIED: Final = "SELECT name FROM langmem_migration"
+_HAS_SCHEMA: Final = f"SELECT 1 FROM pg_namespace WHERE oid = to_regnamespace('{SCHEMA}')"
 _UNPARTED: Final = (
     f"SELECT relname FROM pg_class WHERE relnamespace = '{SCHEMA}'::regnamespace AND relkind = 'p'"
     " AND NOT EXISTS (SELECT 1 FROM pg_inherits WHERE inhparent = pg_class.oid)"
@@ -57,6 +58,8 @@ def migrate(server: Server) -> None:
                 # Looked at again under the lock: another process may have migrated meanwhile.
                 missing = _missing(connection, dialect)
                 partitions = server.partitions if len(missing) == len(MIGRATIONS) else _partitions(connection, dialect)
+                if len(missing) == len(MIGRATIONS):
+                    _begin(connection, dialect)
                 for migration in missing:
                     _apply(connection, postgres(server.schema, partitioned=partitions > 0), migration, partitions)
                 settle(connection, server.schema)
@@ -92,10 +95,16 @@ def _require_partitions(connection: psycopg.Connection[Any], dialect: Dialect, s
         )
 
 
+def _begin(connection: psycopg.Connection[Any], dialect: Dialect) -> None:
+    """Make the schema if it is not there: who may make tables in one may not always make one."""
+    if connection.execute(dialect.render(_HAS_SCHEMA), {}).fetchone() is None:
+        connection.execute(dialect.render(postgres_schema.CREATE_SCHEMA), {})
+    connection.execute(dialect.render(postgres_schema.MIGRATION_TABLE), {})
+
+
 def _apply(connection: psycopg.Connection[Any], dialect: Dialect, migration: Migration, partitions: int) -> None:
     now = int(time.time())
-    statements = (postgres_schema.CREATE_SCHEMA, postgres_schema.MIGRATION_TABLE, *migration.postgres)
-    for statement in statements:
+    for statement in migration.postgres:
         connection.execute(dialect.render(statement), {})
     for (table,) in connection.execute(dialect.render(_UNPARTED), {}).fetchall():
         for at in range(partitions):
