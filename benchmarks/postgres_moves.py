@@ -1,10 +1,13 @@
 """What it takes to move threads into PostgreSQL: from another checkpointer, a `SqliteSaver`'s database, and JSON lines; beside SQLite.
 
+And out of it again (`out`, `aout`), and into a store that has all of it already (`again`).
+
     python -m benchmarks.postgres_moves                                    20 threads of 20 turns, round trips of 0 and 2 ms
     python -m benchmarks.postgres_moves copy acopy --threads 400 --turns 1 --json
 
 The server and its databases are as `benchmarks.postgres_peers` has them. Each move is made by a process of its own, into a store that is
-new, through a proxy in another process: the kinds take turns, `--rounds` times, and the median is told.
+new, or out of or into one that has the threads, through a proxy in another process: the kinds take turns, `--rounds` times, and the median
+is told.
 """
 
 from __future__ import annotations
@@ -69,7 +72,41 @@ def take_lines(folder: Path, target: str) -> int:
         return Threads(saver).import_from(str(folder / "threads.jsonl")).checkpoints
 
 
-MOVES: Final[dict[str, Callable[[Path, str], int]]] = {"copy": copy, "acopy": acopy, "import": take_over, "lines": take_lines}
+def out(folder: Path, source: str) -> int:
+    """`copy_saver` to a new store on SQLite."""
+    with TemporaryDirectory(dir=folder) as place, DeltaSaver.open(source) as saver, DeltaSaver.open(f"{place}/new.db") as target:
+        return copy_saver(saver, target).checkpoints
+
+
+def aout(folder: Path, source: str) -> int:
+    """`acopy_saver` to a new store on SQLite."""
+
+    async def run() -> int:
+        with TemporaryDirectory(dir=folder) as place:
+            async with DeltaSaver.from_conn_string(source) as saver, DeltaSaver.from_conn_string(f"{place}/new.db") as target:
+                return (await acopy_saver(saver, target)).checkpoints
+
+    return asyncio.run(run())
+
+
+def again(folder: Path, target: str) -> int:
+    """`copy_saver` from a store on SQLite into one that has all of it."""
+    with DeltaSaver.open(str(folder / "delta.db")) as source, DeltaSaver.open(target) as saver:
+        return copy_saver(source, saver).skipped
+
+
+MOVES: Final[dict[str, Callable[[Path, str], int]]] = {
+    "copy": copy,
+    "acopy": acopy,
+    "import": take_over,
+    "lines": take_lines,
+    "out": out,
+    "aout": aout,
+    "again": again,
+}
+
+FILLED: Final = frozenset({"out", "aout", "again"})
+"""Moves of a store that has the threads already."""
 
 
 def make(folder: Path, threads: int, turns: int) -> None:
@@ -93,25 +130,36 @@ def move(name: str, folder: Path, target: str) -> Figures:
     lasted = time.perf_counter() - began
     return {
         "checkpoints_per_s": checkpoints / lasted,
+        "seconds": lasted,
         "client_cpu_ms": (time.process_time() - cpu) * 1000 / checkpoints,
         "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
     }
 
 
 def measured(name: str, folder: Path, server: str, delay_ms: float | None) -> Figures:
-    """One move into a new store; without a delay into SQLite."""
+    """One move into a new store, or of one that is filled; without a delay on SQLite."""
     with ExitStack() as stack:
         apart = stack.enter_context(ProcessPoolExecutor(1, mp_context=get_context("spawn")))
         if delay_ms is None:
             place = Path(stack.enter_context(TemporaryDirectory(dir=folder)))
+            if name in FILLED:
+                copy(folder, str(place / "new.db"))
             return apart.submit(move, name, folder, str(place / "new.db")).result()
         url = stack.enter_context(new_database(server))
         proxy = stack.enter_context(closing(ProxyApart(url, delay_s=delay_ms / 2000)))
         DeltaSaver.open(url).close()  # the tables are there before
+        if name in FILLED:
+            copy(folder, url)
         counts = proxy.counts()
         found = apart.submit(move, name, folder, proxy.url).result()
         spent = proxy.counts() - counts
-        return found | {"trips": float(spent.trips), "statements": float(spent.statements), "connections": float(spent.connections)}
+        per_1000 = spent.trips * 1000 / (found["checkpoints_per_s"] * found["seconds"])
+        return found | {
+            "trips": float(spent.trips),
+            "trips_per_1000": per_1000,
+            "statements": float(spent.statements),
+            "connections": float(spent.connections),
+        }
 
 
 def measure(names: list[str], folder: Path, server: str, delays_ms: list[float], rounds: int) -> Iterator[tuple[str, dict[str, Figures]]]:

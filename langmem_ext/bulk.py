@@ -1,24 +1,37 @@
-"""The half of a saver that stores many puts at once: in their order, as one transaction, all or none."""
+"""The half of a saver that moves many checkpoints at once: stores them in their order, all or none, and reads them page by page."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
-from typing import Any, Literal, TypeAlias
+from collections.abc import AsyncIterator, Generator, Iterator, Sequence
+from typing import Any, Final, Literal, TypeAlias
 
 from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import CheckpointTuple
 
+from langmem_ext.checkpoint_pages import NamedCheckpoints
+from langmem_ext.errors import DamagedRow
 from langmem_ext.forgetting import ForgettingSaver
+from langmem_ext.log import thread_key
+from langmem_ext.packing import config_of
+from langmem_ext.storage import transfer_ops, transit_ops
 from langmem_ext.storage.effects import Operation
-from langmem_ext.storage.transfer_ops import store_puts
-from langmem_ext.types import ThreadKey
+from langmem_ext.storage.listing_ops import ThreadFilter
+from langmem_ext.storage.many_ops import Wanted
+from langmem_ext.types import StoredCheckpoint, ThreadKey
 
 Put: TypeAlias = tuple[Literal["put", "put_writes"], tuple[Any, ...]]
 """A saver's method that writes, and what it is given."""
 
+Outline: TypeAlias = list[tuple[RunnableConfig, list[tuple[str, str]]]]
+"""What names each checkpoint, and the task and channel of each of its pending writes, in their order."""
+
+THREADS: Final = 64
+"""Threads that are outlined together."""
+
 
 class BulkSaver(ForgettingSaver):
-    """What `DeltaSaver` is moved into with."""
+    """What `DeltaSaver` is moved into and out of with."""
 
     @abstractmethod
     def _put(self, *given: Any) -> tuple[Operation[None], RunnableConfig]:
@@ -27,6 +40,20 @@ class BulkSaver(ForgettingSaver):
     @abstractmethod
     def _put_writes(self, *given: Any) -> Operation[None]:
         """The operation of a `put_writes`."""
+
+    @abstractmethod
+    def _wanted(self, config: RunnableConfig) -> Wanted | None:
+        """What a config asks for; None where it names what nobody may see."""
+
+    @abstractmethod
+    def _load(self, config: RunnableConfig, stored: StoredCheckpoint | None) -> CheckpointTuple | None:
+        """The objects of what was read."""
+
+    @abstractmethod
+    async def _aload(self, config: RunnableConfig, stored: StoredCheckpoint | None) -> CheckpointTuple | None:
+        """The objects of what was read, made in a thread where that takes a while."""
+
+    # -- in ------------------------------------------------------------------------------------------------------------------------------
 
     def put_all(self, puts: Sequence[Put]) -> None:
         """Store what these calls would, one after the other; all of it is stored when this returns, or nothing when it raises.
@@ -56,7 +83,88 @@ class BulkSaver(ForgettingSaver):
         ops.sort(key=lambda op: op.thread or "")
         threads = {op.thread for op in ops}
         only = threads.pop() if len(threads) == 1 else None
-        return store_puts(None if only is None else ThreadKey(only, self.owner), ops, indexes=self.log.indexes)
+        return transfer_ops.store_puts(None if only is None else ThreadKey(only, self.owner), ops, indexes=self.log.indexes)
+
+    # -- out -----------------------------------------------------------------------------------------------------------------------------
+
+    def get_all(self, configs: Sequence[RunnableConfig]) -> Iterator[CheckpointTuple | None]:
+        """What `get_tuple` gives for each of these configs, in their order.
+
+        They are read many at a time, of whatever threads, so many need few round trips; fewer where they are large, so they do not pile up
+        in memory. No lock is held while the caller works.
+
+        Raises:
+            DamagedRow: The next one is damaged; those before it were given.
+            HeadConflict: A config names an `expected_head`, and another checkpoint is the newest.
+        """
+        pages = self._named(configs)
+        while (op := pages.following()) is not None:
+            try:
+                page = self.log.run(op, write=False)
+            except DamagedRow as error:
+                pages.failed(error)
+                continue
+            for config, stored in pages.found(page):
+                yield self._load(config, stored)
+
+    async def aget_all(self, configs: Sequence[RunnableConfig]) -> AsyncIterator[CheckpointTuple | None]:
+        """Async twin of `get_all`."""
+        pages = self._named(configs)
+        while (op := pages.following()) is not None:
+            try:
+                page = await self.log.arun(op, write=False)
+            except DamagedRow as error:
+                pages.failed(error)
+                continue
+            for config, stored in pages.found(page):
+                yield await self._aload(config, stored)
+
+    def outline(self, thread_ids: Sequence[Any] | None = None) -> Outline:
+        """Which checkpoints there are, and which pending writes, without a value of any: for many threads in few round trips.
+
+        Args:
+            thread_ids: Of these threads, as far as they are there; of all, if not given.
+
+        Raises:
+            DamagedRow: A row is not as it was written.
+        """
+        steps = self._outline(thread_ids)
+        try:
+            op = next(steps)
+            while True:
+                op = steps.send(self.log.run(op, write=False))
+        except StopIteration as done:
+            outline: Outline = done.value
+            return outline
+
+    async def aoutline(self, thread_ids: Sequence[Any] | None = None) -> Outline:
+        """Async twin of `outline`."""
+        steps = self._outline(thread_ids)
+        try:
+            op = next(steps)
+            while True:
+                op = steps.send(await self.log.arun(op, write=False))
+        except StopIteration as done:
+            outline: Outline = done.value
+            return outline
+
+    def _outline(self, thread_ids: Sequence[Any] | None) -> Generator[Operation[Any], Any, Outline]:
+        names = [] if thread_ids is None else list(dict.fromkeys(map(thread_key, thread_ids)))
+        after = 0
+        while thread_ids is None and (rows := (yield transit_ops.list_ids(ThreadFilter(owner=self.owner), after))):
+            names += [name for _, name in rows]
+            after = rows[-1][0]
+        outline: Outline = []
+        for start in range(0, len(names), THREADS):
+            keys = [ThreadKey(name, self.owner) for name in names[start : start + THREADS]]
+            found = yield transfer_ops.stored(keys, indexes=self.log.indexes, codec=self.codec)
+            for key, places in zip(keys, found, strict=True):
+                for place, writes in places.items():
+                    outline.append((config_of(key.id, *place), [(task, write.channel) for task, write in writes]))
+        return outline
+
+    def _named(self, configs: Sequence[RunnableConfig]) -> NamedCheckpoints:
+        return NamedCheckpoints(configs, [self._wanted(config) for config in configs], indexes=self.log.indexes, codec=self.codec)
 
 
 def _checkpoints(puts: Sequence[Put]) -> list[RunnableConfig]:

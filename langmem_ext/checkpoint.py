@@ -46,6 +46,7 @@ from langmem_ext.storage import checkpoint_ops, read_ops, write_ops
 from langmem_ext.storage.clock import now_ms
 from langmem_ext.storage.effects import Operation
 from langmem_ext.storage.header import MINOR_DIGITS, next_version
+from langmem_ext.storage.many_ops import Wanted
 from langmem_ext.storage.sqlite import Synchronous
 from langmem_ext.telemetry import Emitter, Sink
 from langmem_ext.types import PackedWrite, StoredCheckpoint, ThreadKey
@@ -242,9 +243,7 @@ class DeltaSaver(BulkSaver):
             stored, ahead = await reading, None
         else:
             stored, ahead = await asyncio.gather(reading, self.log.driver.acall(building))
-        if stored is None or is_small(stored, ahead):
-            return self._load(config, stored, ahead)
-        return await self.log.driver.acall(lambda: self._load(config, stored, ahead))
+        return await self._aload(config, stored, ahead)
 
     def _plan_ahead(self, config: RunnableConfig) -> Callable[[], Ahead | None] | None:
         """What to do while a server is asked for a thread's newest checkpoint; a file answers too soon."""
@@ -255,12 +254,22 @@ class DeltaSaver(BulkSaver):
 
     def _get(self, config: RunnableConfig) -> Operation[StoredCheckpoint | None] | None:
         """The operation that reads what the config names; None where it names what nobody may see."""
+        one = self._wanted(config)
+        if one is None:
+            return None
+        return read_ops.get_checkpoint(one.key, one.namespace, one.id, indexes=self.log.indexes, codec=self.codec)
+
+    def _wanted(self, config: RunnableConfig) -> Wanted | None:
         key = self._key_to_read(config)
         if key is None:
             return None
         configurable = config["configurable"]
-        namespace, checkpoint_id = configurable.get("checkpoint_ns", ""), configurable.get("checkpoint_id") or None
-        return read_ops.get_checkpoint(key, namespace, checkpoint_id, indexes=self.log.indexes, codec=self.codec)
+        return Wanted(key, configurable.get("checkpoint_ns", ""), configurable.get("checkpoint_id") or None)
+
+    async def _aload(self, config: RunnableConfig, stored: StoredCheckpoint | None, ahead: Ahead | None = None) -> CheckpointTuple | None:
+        if stored is None or is_small(stored, ahead):
+            return self._load(config, stored, ahead)
+        return await self.log.driver.acall(lambda: self._load(config, stored, ahead))
 
     def _load(self, config: RunnableConfig, stored: StoredCheckpoint | None, ahead: Ahead | None = None) -> CheckpointTuple | None:
         """The objects of what was read; raises where it is not the head that the config expects."""

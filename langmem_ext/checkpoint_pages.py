@@ -1,16 +1,20 @@
-"""A list of checkpoints as it is read: page by page, newest first, while its caller takes them."""
+"""Checkpoints as they are read page by page, while their caller takes them: a list, newest first, or those that the caller names."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from langchain_core.runnables import RunnableConfig
+
 from langmem_ext.codec import MessageCodec
+from langmem_ext.errors import DamagedRow
 from langmem_ext.packing import ListedCheckpoint, matches
-from langmem_ext.storage import read_ops
+from langmem_ext.storage import many_ops, read_ops
 from langmem_ext.storage.effects import Operation
 from langmem_ext.storage.index import Indexes
+from langmem_ext.types import StoredCheckpoint
 
 PAGE: Final = 32
 """Checkpoints of the first page; each that follows has twice as many, since whoever reads on mostly wants all."""
@@ -58,3 +62,46 @@ class CheckpointPages:
             if self._left > 0 and matches(found.metadata, self._filter):
                 self._left -= 1
                 yield found
+
+
+class NamedCheckpoints:
+    """The pages of checkpoints that the caller names, in the caller's order.
+
+    Args:
+        configs: What names them.
+        wanted: What each config asks for; None: what nobody may see.
+        indexes, codec: The log's and the saver's.
+    """
+
+    def __init__(
+        self, configs: Sequence[RunnableConfig], wanted: Sequence[many_ops.Wanted | None], *, indexes: Indexes, codec: MessageCodec
+    ) -> None:
+        self._configs = configs
+        self._wanted = wanted
+        self._indexes = indexes
+        self._codec = codec
+        self._at = 0
+        self._size = LAST_PAGE
+
+    def following(self) -> Operation[many_ops.Page] | None:
+        """What reads the next page; None where there is none."""
+        wanted = self._wanted[self._at : self._at + self._size]
+        return many_ops.get_checkpoints(wanted, indexes=self._indexes, codec=self._codec) if wanted else None
+
+    def found(self, page: many_ops.Page) -> Iterator[tuple[RunnableConfig, StoredCheckpoint | None]]:
+        """The checkpoints of a page with their configs; each is let go of when the next one is asked for."""
+        page.reverse()
+        while page:
+            config = self._configs[self._at]
+            self._at += 1
+            yield config, page.pop()
+
+    def failed(self, error: DamagedRow) -> None:
+        """Something of a page is damaged: what comes before it is read one by one.
+
+        Raises:
+            DamagedRow: It was read alone.
+        """
+        if self._size == 1:
+            raise error
+        self._size = 1

@@ -14,7 +14,7 @@ from langmem_ext.packing import INPUT_CHANNEL
 from langmem_ext.storage import read_ops, transfer_ops
 from langmem_ext.storage.clock import now_ms
 from langmem_ext.storage.saver_file import SaverFile
-from langmem_ext.storage.transfer_ops import Moved, Places, TaskWrites
+from langmem_ext.storage.transfer_ops import Moved, TaskWrites
 from langmem_ext.transcoding import Ancestor, Transcoder, moment
 from langmem_ext.types import PackedValue, PackedWrite, StoredWrite, ThreadKey
 
@@ -73,7 +73,7 @@ class Moving:
         self._owner = owner
         self._tally = tally
         self._skip_damaged = skip_damaged
-        self._present: Places = {}
+        self._present: dict[Place, set[tuple[str, int]]] = {}
         self._ancestors: OrderedDict[Place, Ancestor | None] = OrderedDict()
         self._warm: set[str] = set()
 
@@ -90,7 +90,8 @@ class Moving:
             self._leave_out(places, f"thread {self._thread!r}: {error}", error)
             yield len(places)
             return
-        self._present = self._log.run(transfer_ops.stored(key, indexes=self._log.indexes, codec=self._codec), write=False)
+        [stored] = self._log.run(transfer_ops.stored([key], indexes=self._log.indexes, codec=self._codec), write=False)
+        self._present = {place: {(task, write.index) for task, write in writes} for place, writes in stored.items()}
         wanted = self._file.places(self._thread)
         done, size, batch = 0, 0, list[Moved]()
         for place in places:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable, Collection, Generator, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
@@ -54,7 +54,38 @@ class Puts:
         return Call(self.saver, "put_all", ([(call.method, call.args) for call in self.calls],))
 
 
-Request: TypeAlias = Call | Scan | Puts
+@dataclass(slots=True)
+class Reading:
+    """Checkpoints that are read one after the other; asked for again, it gives the next: the answer is what `get_tuple` returns for it.
+
+    A saver that reads many at once is left to.
+    """
+
+    saver: Saver
+    configs: Sequence[RunnableConfig]
+    found: Iterator[CheckpointTuple | None] | None = None
+    afound: AsyncIterator[CheckpointTuple | None] | None = None
+
+    def following(self) -> CheckpointTuple | None:
+        """The next one."""
+        if self.found is None:
+            many = getattr(self.saver, "get_all", None)
+            self.found = map(self.saver.get_tuple, self.configs) if many is None else iter(many(self.configs))
+        return next(self.found)
+
+    async def afollowing(self) -> CheckpointTuple | None:
+        """Async twin of `following`."""
+        if self.afound is None:
+            many = getattr(self.saver, "aget_all", None)
+            self.afound = self._one_by_one() if many is None else aiter(many(self.configs))
+        return await anext(self.afound)
+
+    async def _one_by_one(self) -> AsyncIterator[CheckpointTuple | None]:
+        for config in self.configs:
+            yield await self.saver.aget_tuple(config)
+
+
+Request: TypeAlias = Call | Scan | Puts | Reading
 Steps: TypeAlias = Generator[Request, Any, T]
 
 
@@ -99,6 +130,8 @@ def _make(request: Request) -> Any:
         for found in request.saver.list(request.config, limit=request.limit):
             request.show(found)
         return None
+    if isinstance(request, Reading):
+        return request.following()
     if isinstance(request, Puts):
         try:
             return _make(request.together())
@@ -117,6 +150,8 @@ async def _amake(request: Request) -> Any:
         async for found in request.saver.alist(request.config, limit=request.limit):
             request.show(found)
         return None
+    if isinstance(request, Reading):
+        return await request.afollowing()
     if isinstance(request, Puts):
         try:
             return await _amake(request.together())
@@ -138,7 +173,7 @@ def must_be_awaited(saver: Saver) -> bool:
 
 async def is_async(saver: Saver) -> bool:
     """Whether a saver has async methods: one that has none says so when it is called."""
-    if must_be_awaited(saver):
+    if must_be_awaited(saver) or outlines(saver):
         return True
     try:
         async for _ in saver.alist(None, limit=1):
@@ -151,3 +186,8 @@ async def is_async(saver: Saver) -> bool:
 def takes_many(saver: Saver) -> bool:
     """Whether a saver takes many puts as one transaction."""
     return hasattr(saver, "put_all")
+
+
+def outlines(saver: Saver) -> bool:
+    """Whether a saver tells which checkpoints it has without reading them."""
+    return hasattr(saver, "outline")

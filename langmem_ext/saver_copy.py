@@ -21,7 +21,20 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from langmem_ext.errors import InvalidInput, ThreadNotFound
 from langmem_ext.packing import config_of
-from langmem_ext.saver_calls import Call, Puts, Saver, Scan, Steps, acarry_out, carry_out, is_async, must_be_awaited, takes_many
+from langmem_ext.saver_calls import (
+    Call,
+    Puts,
+    Reading,
+    Saver,
+    Scan,
+    Steps,
+    acarry_out,
+    carry_out,
+    is_async,
+    must_be_awaited,
+    outlines,
+    takes_many,
+)
 
 Place: TypeAlias = tuple[str, str, str]
 """Thread id as text, namespace and checkpoint id."""
@@ -143,17 +156,19 @@ class _Copying:
         yield Call(self._target, "setup")
         known = yield from self._listed(self._source, self._threads)
         threads = {place[0]: one.config["configurable"]["thread_id"] for place, one in known.items()}
-        if missing := [thread for thread in self._threads or () if str(thread) not in threads]:
-            raise ThreadNotFound(f"there is no thread {missing[0]!r} in the source: nothing was copied")
+        if nowhere := [thread for thread in self._threads or () if str(thread) not in threads]:
+            raise ThreadNotFound(f"there is no thread {nowhere[0]!r} in the source: nothing was copied")
         # Into a store that is new, mostly: then it need not be asked for each thread.
         anything = yield from self._listed(self._target, None, limit=1)
         there = (yield from self._listed(self._target, list(threads.values()))) if anything else {}
+        places = sorted(known, key=lambda place: (place[0], place[2], place[1]))
+        missing = {place for place in places if place not in there or there[place].writes != known[place].writes}
+        reading = Reading(self._source, [known[place].config for place in places if place in missing])
         checkpoints = writes = 0
         try:
-            for done, place in enumerate(sorted(known, key=lambda place: (place[0], place[2], place[1])), start=1):
-                one = known[place]
-                if place not in there or there[place].writes != one.writes:
-                    copied = yield from self._copy(place, one.config, new=place not in there)
+            for done, place in enumerate(places, start=1):
+                if place in missing:
+                    copied = yield from self._copy(reading, place, known[place].config, new=place not in there)
                     checkpoints, writes = checkpoints + copied[0], writes + copied[1]
                 self._untold.append(CopyProgress(place[0], done, len(known)))
                 if not self._puts or len(self._untold) >= BATCH or self._size >= BATCH_BYTES:
@@ -164,9 +179,9 @@ class _Copying:
         yield from self._flush()
         return CopyReport(len(threads), checkpoints, writes, len(known.keys() & there.keys()), time.monotonic() - began)
 
-    def _copy(self, place: Place, config: RunnableConfig, *, new: bool) -> Steps[tuple[int, int]]:
-        """Copy a checkpoint that is missing, or its writes alone; how many checkpoints and writes that were."""
-        found: CheckpointTuple | None = yield Call(self._source, "get_tuple", (config,))
+    def _copy(self, reading: Reading, place: Place, config: RunnableConfig, *, new: bool) -> Steps[tuple[int, int]]:
+        """Copy the next checkpoint that is missing, or its writes alone; how many checkpoints and writes that were."""
+        found: CheckpointTuple | None = yield reading
         if found is None:
             return 0, 0
         writes = yield from self._copy_writes(config, found.pending_writes or [])
@@ -196,14 +211,20 @@ class _Copying:
         """The checkpoints that a saver has, of some threads or of all, by place."""
         known: dict[Place, _Known] = {}
 
-        def show(found: CheckpointTuple) -> None:
-            configurable = found.config["configurable"]
+        def note(config: RunnableConfig, writes: list[tuple[str, str]]) -> None:
+            configurable = config["configurable"]
             thread, namespace, checkpoint = configurable["thread_id"], configurable.get("checkpoint_ns", ""), configurable["checkpoint_id"]
-            writes = [(task, channel) for task, channel, _ in found.pending_writes or ()]
             known[str(thread), namespace, checkpoint] = _Known(config_of(thread, namespace, checkpoint), writes)
 
-        for config in [None] if threads is None else [{"configurable": {"thread_id": thread}} for thread in threads]:
-            yield Scan(saver, cast("RunnableConfig | None", config), show, limit)
+        def show(found: CheckpointTuple) -> None:
+            note(found.config, [(task, channel) for task, channel, _ in found.pending_writes or ()])
+
+        if limit is None and outlines(saver):
+            for config, writes in (yield Call(saver, "outline", (threads,))):
+                note(config, writes)
+            return known
+        for asked in [None] if threads is None else [{"configurable": {"thread_id": thread}} for thread in threads]:
+            yield Scan(saver, cast("RunnableConfig | None", asked), show, limit)
         return known
 
     def _copy_checkpoint(self, place: Place, found: CheckpointTuple) -> Steps[None]:

@@ -318,12 +318,17 @@ def header_of(index: ThreadIndex, space: int, row: Row) -> Op[Header]:
         raise
     except Exception as error:
         pass_on(error)
-        raise DamagedRow(
-            f"checkpoint {readable(checkpoint)} of thread number {index.number} is damaged ({told(error)}): other threads and checkpoints"
-            " stay readable; fork from an earlier one, or delete the thread"
-        ) from cause(error)
+        raise damaged_checkpoint(index.number, checkpoint, told(error)) from cause(error)
     index.learn_header(space, checkpoint, header)
     return header
+
+
+def damaged_checkpoint(thread: int, checkpoint: bytes, what: str) -> DamagedRow:
+    """The error that a checkpoint's row is not as it was written, or does not decode."""
+    return DamagedRow(
+        f"checkpoint {readable(checkpoint)} of thread number {thread} is damaged ({what}): other threads and checkpoints"
+        " stay readable; fork from an earlier one, or delete the thread"
+    )
 
 
 def _read_manifest(index: ThreadIndex, place: tuple[int, str], row: int) -> Op[Runs]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Final
 
@@ -22,8 +23,19 @@ AROUND: Final = 3
 """Rows of pending writes that are read from each side, with what stands beside them: most checkpoints have one or two."""
 
 
-def read_value(index: ThreadIndex, ref: ValueRef, place: tuple[int, str] | None = None) -> Op[bytes | None]:
-    """A value's body, wherever it stands; None for a plain list of messages. `place` is the namespace and channel whose value it is.
+NO_ROWS: Final[Mapping[int, bytes]] = {}
+
+
+def read_value(
+    index: ThreadIndex, ref: ValueRef, place: tuple[int, str] | None = None, ahead: Mapping[int, bytes] = NO_ROWS
+) -> Op[bytes | None]:
+    """A value's body, wherever it stands; None for a plain list of messages.
+
+    Args:
+        index: The thread's.
+        ref: Where it stands.
+        place: The namespace and channel whose value it is.
+        ahead: Bodies of value rows that were read already.
 
     Raises:
         DamagedRow: A row is missing, or its rows do not belong together.
@@ -31,11 +43,11 @@ def read_value(index: ThreadIndex, ref: ValueRef, place: tuple[int, str] | None 
     if ref.row is None:
         return ref.body
     if ref.deltas is None:
-        return (yield from read_body(index, ref.row))
+        return (yield from read_body(index, ref.row, ahead))
     known = index.compounds.get(place) if place is not None else None
     if known is not None and known.rows() == ref.rows():
         return known.body
-    bodies = yield from side_by_side([read_body(index, number) for number in ref.rows()])
+    bodies = yield from side_by_side([read_body(index, number, ahead) for number in ref.rows()])
     rows = list(zip(ref.rows(), bodies, strict=True))
     try:
         compound = read_compound(rows)
@@ -50,13 +62,15 @@ def read_value(index: ThreadIndex, ref: ValueRef, place: tuple[int, str] | None 
     return compound.body
 
 
-def read_body(index: ThreadIndex, number: int) -> Op[bytes]:
-    """A value row's body.
+def read_body(index: ThreadIndex, number: int, ahead: Mapping[int, bytes] = NO_ROWS) -> Op[bytes]:
+    """A value row's body, where it is not among those that were read already (`ahead`).
 
     Raises:
         DamagedRow: It is missing, not as it was written, or does not decompress.
         MissingExtra: It is compressed, and there is no zstd.
     """
+    if number in ahead:
+        return ahead[number]
     held = index.held.get(number)
     if held is not None:
         index.held.move_to_end(number)

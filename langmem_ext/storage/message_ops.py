@@ -173,17 +173,8 @@ def read_messages(index: ThreadIndex, codec: Codec, runs: Runs, nameless: tuple[
         DamagedRow: An item is missing or does not decode.
     """
     content = index.content
-    loads = []
-    for first, end in ranges_of(runs):
-        if end - first > CATCH_UP and end - 1 not in content:
-            # Before its numbers are written out: a forged run may name more than memory holds.
-            yield from load_items(index, codec, end - 1, end)
-            if end - 1 not in content:
-                raise _missing(index, end - 1)
-        missing = [number for number in range(first, end) if number not in content]
-        if missing:
-            loads.append(load_items(index, codec, missing[0], missing[-1] + 1))
-    yield from side_by_side(loads)
+    missing = yield from missing_items(index, codec, runs)
+    yield from side_by_side([load_items(index, codec, numbers[0], numbers[-1] + 1) for numbers in missing])
     numbers = numbers_of(runs)
     if not index.unnamed.isdisjoint(numbers):
         yield from _reload_named(index, codec, numbers, set(nameless))
@@ -195,6 +186,25 @@ def read_messages(index: ThreadIndex, codec: Codec, runs: Runs, nameless: tuple[
         if numbers[position] not in index.unnamed:
             packed[position] = codec.renamed(packed[position], None)
     return packed
+
+
+def missing_items(index: ThreadIndex, codec: Codec, runs: Runs) -> Op[list[list[int]]]:
+    """The items that a manifest names and nobody has read yet, those of a run together.
+
+    Raises:
+        DamagedRow: The last of a long run is missing.
+    """
+    content = index.content
+    found = []
+    for first, end in ranges_of(runs):
+        if end - first > CATCH_UP and end - 1 not in content:
+            # Before its numbers are written out: a forged run may name more than memory holds.
+            yield from load_items(index, codec, end - 1, end)
+            if end - 1 not in content:
+                raise _missing(index, end - 1)
+        if missing := [number for number in range(first, end) if number not in content]:
+            found.append(missing)
+    return found
 
 
 def _missing(index: ThreadIndex, number: int) -> DamagedRow:

@@ -38,12 +38,13 @@ from langmem_ext.types import Codec, DeltaHistory, PackedValue, Snapshot, Stored
 
 @dataclass(slots=True)
 class Reader:
-    """One thread being read, with the values that were read already, by their rows."""
+    """One thread being read, with the values that were read already, by their rows, and value rows that were read ahead of them."""
 
     thread_id: str
     index: ThreadIndex
     codec: Codec
     bodies: dict[tuple[int, ...], bytes | None] = field(default_factory=dict)
+    ahead: dict[int, bytes] = field(default_factory=dict)
 
 
 @operation
@@ -59,7 +60,7 @@ def get_checkpoint(
         return None
     reader, space, row = found
     writes = yield from find_writes(reader.index, space, row[0], foreseen=unknown and checkpoint_id is None)
-    stored = yield from _assemble(reader, namespace, space, row, writes, last=unknown)
+    stored = yield from assemble(reader, namespace, space, row, writes, last=unknown)
     indexes.account(reader.index)
     return stored
 
@@ -94,7 +95,7 @@ def _look_up(
     return None if row is None else (reader, space, row)
 
 
-def _assemble(
+def assemble(
     reader: Reader, namespace: str, space: int, row: Row, write_rows: Sequence[Row], *, last: bool = False
 ) -> Op[StoredCheckpoint]:
     """The checkpoint that a row holds; `last`, where it is all that is asked for."""
@@ -151,7 +152,7 @@ def _messages_of(reader: Reader, ref: ValueRef) -> Op[list[Snapshot]]:
 
 def _body_of(reader: Reader, ref: ValueRef, place: tuple[int, str] | None) -> Op[bytes | None]:
     if ref.rows() not in reader.bodies:
-        reader.bodies[ref.rows()] = yield from read_value(reader.index, ref, place)
+        reader.bodies[ref.rows()] = yield from read_value(reader.index, ref, place, reader.ahead)
     return reader.bodies[ref.rows()]
 
 
@@ -169,8 +170,14 @@ def read_entries(reader: Reader, rows: Sequence[Row]) -> Op[list[tuple[str, Writ
                 " stay readable; fork from an earlier checkpoint, or delete the thread"
             ) from cause(error)
         found += [(task_id, entry) for entry in entries]
-    found.sort(key=lambda pair: (pair[1].path, pair[0], pair[1].index))
+    found.sort(key=order_of_write)
     return found
+
+
+def order_of_write(pair: tuple[str, WriteEntry]) -> tuple[str, str, int]:
+    """What LangGraph orders pending writes by: task path, task id and index."""
+    task, entry = pair
+    return entry.path, task, entry.index
 
 
 def _read_writes(reader: Reader, rows: Sequence[Row], channels: set[str] | None = None) -> Op[list[StoredWrite]]:
@@ -237,16 +244,21 @@ def list_page(query: Query, cursor: Cursor | None, limit: int, *, indexes: Index
     places = [(readers[thread].index, space, checkpoint) for thread, _, _, space, checkpoint, *_ in rows]
     written = yield from side_by_side([find_writes(*place) for place in places])
     page: list[StoredCheckpoint] = []
-    for (thread, thread_id, _, space, *row), writes in zip(rows, written, strict=True):
+    for (thread, _, _, space, *row), writes in zip(rows, written, strict=True):
         reader = readers[thread]
         namespace = next((name for name, number in reader.index.namespaces.items() if number == space), None)
         if namespace is None:
-            raise DamagedRow(f"namespace {space} of thread {thread_id!r} is missing: restore the thread from a copy, or delete it")
-        page.append((yield from _assemble(reader, namespace, space, tuple(row), writes)))
+            raise missing_namespace(reader, space)
+        page.append((yield from assemble(reader, namespace, space, tuple(row), writes)))
     for reader in readers.values():
         indexes.account(reader.index)
     following = Cursor(id=rows[-1][4], thread=rows[-1][0], namespace=rows[-1][3]) if len(rows) == limit else None
     return page, following
+
+
+def missing_namespace(reader: Reader, space: int) -> DamagedRow:
+    """The error that rows are of a namespace that is not there."""
+    return DamagedRow(f"namespace {space} of thread {reader.thread_id!r} is missing: restore the thread from a copy, or delete it")
 
 
 def _asks_for_values(index: ThreadIndex) -> bool:

@@ -27,6 +27,7 @@ from langmem_ext.storage.dialect import (
     UNINDEXED,
     UP_TO,
     WITHIN,
+    bytes_of,
 )
 
 # -- threads -----------------------------------------------------------------------------------------------------------------------------
@@ -100,6 +101,7 @@ SELECT_ITEMS = f"SELECT {ITEM_COLUMNS} FROM item WHERE {WITHIN} ORDER BY {KEY}"
 SELECT_ITEM = f"SELECT {ITEM_COLUMNS} FROM item WHERE {AT}"
 SELECT_ITEM_BODY = f"SELECT {ITEM_BODY} FROM item WHERE {AT}"
 SELECT_ITEM_TIMES = f"SELECT seconds FROM item WHERE {WITHIN} ORDER BY {KEY}"
+SELECT_ITEM_SIZES = f"SELECT {KEY}, coalesce({bytes_of('text')}, 0) + coalesce({bytes_of('rest')}, 0) FROM item WHERE {WITHIN}"
 INSERT_ITEM = (
     f"INSERT INTO item ({PLACE}, message_id, role, name, text, tool_call_id, seconds, tokens, rest, shape, crc)"
     f" VALUES ({PLACE_VALUES}, :message_id, :role, :name, :text, :tool_call_id, :seconds, :tokens, :rest, :shape, :crc)"
@@ -115,6 +117,7 @@ FIND_ITEMS = f"SELECT {KEY}, message_id FROM item WHERE {WITHIN} AND message_id 
 NAME_ITEM = f"UPDATE item SET message_id = :message_id, crc = :crc WHERE {AT} AND message_id IS NULL RETURNING 1"
 INSERT_VALUE = f"INSERT INTO value ({PLACE}, body, crc) VALUES ({PLACE_VALUES}, :body, :crc)"
 SELECT_VALUE = f"SELECT body, crc FROM value WHERE {AT}"
+SELECT_VALUE_SIZES = f"SELECT {KEY}, {bytes_of('body')} FROM value WHERE {WITHIN}"
 
 # -- checkpoints and pending writes ------------------------------------------------------------------------------------------------------
 

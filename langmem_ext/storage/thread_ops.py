@@ -63,15 +63,16 @@ def _thread_of(row: Row, key: ThreadKey) -> ThreadRow:
     return ThreadRow(*row)
 
 
-def find_thread(key: ThreadKey, indexes: Indexes | None = None, *, lock: bool = False) -> Op[ThreadRow | None]:
+def find_thread(key: ThreadKey, indexes: Indexes | None = None, *, lock: bool = False, anew: bool = False) -> Op[ThreadRow | None]:
     """The thread; None where there is none, or it is not the caller's.
 
     Args:
         key: The thread.
         indexes: Know what is expected of it, and are told what it is.
         lock: Nobody else is to write to it until the operation has ended.
+        anew: It is asked for, whatever is expected: a read that rests on what is known is taken for one that asks once.
     """
-    known = None if indexes is None else indexes.row_of(key.id)
+    known = None if indexes is None or anew else indexes.row_of(key.id)
     expected = None if known is None else (known,) if key.owner is None or key.owner == known[1] else NONE
     row = yield from fetch_one(sql.LOCK_OWN_THREAD if lock else sql.SELECT_OWN_THREAD, expected, id=key.id, owner=key.owner)
     if indexes is not None and row is not None:

@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeAlias
+from typing import Any, Final, TypeAlias
 
-from langmem_ext.storage import statements
+from langmem_ext.storage import checks, statements
 from langmem_ext.storage import transfer_statements as sql
-from langmem_ext.storage.checkpoint_ops import put_checkpoint
-from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Op, Operation, fetch, fetch_one, operation
-from langmem_ext.storage.ids import decode_id
+from langmem_ext.storage.checkpoint_ops import damaged_checkpoint, put_checkpoint
+from langmem_ext.storage.effects import (
+    PAUSE,
+    Foresight,
+    Op,
+    Operation,
+    Statement,
+    both,
+    fetch,
+    fetch_one,
+    operation,
+    side_by_side,
+)
+from langmem_ext.storage.ids import decode_id, thread_number
 from langmem_ext.storage.index import Indexes
 from langmem_ext.storage.lookup_ops import learn_namespaces
+from langmem_ext.storage.message_ops import catch_up_words
+from langmem_ext.storage.read_ops import Reader, missing_namespace, order_of_write, read_entries
 from langmem_ext.storage.thread_ops import find_thread, learn_missing
-from langmem_ext.storage.write_ops import put_writes, read_writes
+from langmem_ext.storage.write_ops import WriteEntry, put_writes
 from langmem_ext.types import Codec, PackedCheckpoint, PackedWrite, ThreadKey
 
 
@@ -49,8 +62,15 @@ class Moved:
     writes_first: bool = False
 
 
-Places: TypeAlias = dict[tuple[str, str], set[tuple[str, int]]]
-"""Task and index of each pending write, by the checkpoint's namespace and id."""
+Places: TypeAlias = dict[tuple[str, str], list[tuple[str, WriteEntry]]]
+"""Pending writes with their tasks, in LangGraph's order, by the checkpoint's namespace and id."""
+
+PAGE: Final = 256
+"""Rows of a thread that are held at once."""
+
+FIRST_CHECKPOINT: Final[dict[str, Any]] = {"namespace": -1, "id": b""}
+FIRST_WRITES: Final[dict[str, Any]] = {"namespace": -1, "checkpoint": b"", "task": b""}
+"""Stand before the first row of a thread: the columns by which its rows are ordered."""
 
 
 @operation
@@ -93,25 +113,80 @@ def store_puts(key: ThreadKey | None, puts: Sequence[Operation[None]], *, indexe
 
 
 @operation
-def stored(key: ThreadKey, *, indexes: Indexes, codec: Codec) -> Op[Places]:
-    """The checkpoints of a thread that are there, each with its pending writes."""
-    thread = yield from find_thread(key, indexes)
+def stored(keys: Sequence[ThreadKey], *, indexes: Indexes, codec: Codec) -> Op[list[Places]]:
+    """The checkpoints of threads that are there, each with its pending writes; without a value of any.
+
+    Raises:
+        DamagedRow: A row is not as it was written, or a namespace is missing.
+    """
+    if indexes.speculates:
+        yield _first_pages(keys, indexes)
+    return (yield from side_by_side([_stored(key, indexes, codec) for key in keys]))
+
+
+def _first_pages(keys: Sequence[ThreadKey], indexes: Indexes) -> Foresight:
+    """What is asked for of threads that are there, and mostly all of it."""
+    asked: list[Statement] = []
+    for key in keys:
+        thread = thread_number(key.id)
+        asked.append(Statement(statements.SELECT_NAMESPACES, {"thread": thread}))
+        if indexes.row_of(key.id) is None:
+            asked.append(Statement(statements.SELECT_WORDS_FROM, {"thread": thread, "first": 0}))
+        asked.append(Statement(sql.STORED_CHECKPOINTS, {"thread": thread, **FIRST_CHECKPOINT, "limit": PAGE}))
+        asked.append(Statement(sql.STORED_WRITES, {"thread": thread, **FIRST_WRITES, "limit": PAGE}))
+    return Foresight(asked, more=True)
+
+
+def _stored(key: ThreadKey, indexes: Indexes, codec: Codec) -> Op[Places]:
+    thread = yield from find_thread(key, indexes, anew=True)
     if thread is None:
         return {}
-    index = indexes.of(thread.number, thread.generation, codec)
-    learn_namespaces(index, (yield from fetch(statements.SELECT_NAMESPACES, thread=thread.number)))
-    names = {number: name for name, number in index.namespaces.items()}
-    rows = yield from fetch(sql.STORED_CHECKPOINTS, thread=thread.number)
-    places: Places = {(names[space], decode_id(checkpoint)): set() for space, checkpoint in rows}
-    rows = yield from fetch(sql.STORED_WRITES, thread=thread.number)
-    for count, row in enumerate(rows, start=1):
-        space, checkpoint, task, *_ = row
-        at = places.get((names[space], decode_id(checkpoint)))
-        if at is not None:
-            at.update((decode_id(task), entry.index) for entry in (yield from read_writes(index, row)))
-        if count % PAUSE_EVERY == 0:
-            yield PAUSE
+    reader = Reader(key.id, indexes.of(thread.number, thread.generation, codec), codec)
+    learn_namespaces(reader.index, (yield from fetch(statements.SELECT_NAMESPACES, thread=thread.number)))
+    yield from catch_up_words(reader.index, thread)
+    checkpoints, writes = yield from both(_checkpoints(reader), _writes(reader))
+    names = {number: name for name, number in reader.index.namespaces.items()}
+    if missing := {space for space, _ in checkpoints} - names.keys():
+        raise missing_namespace(reader, missing.pop())
+    places: Places = {(names[space], decode_id(checkpoint)): [] for space, checkpoint in checkpoints}
+    for (space, checkpoint), pairs in writes:
+        if space in names and (place := (names[space], decode_id(checkpoint))) in places:
+            places[place] += pairs
+    for pairs in places.values():
+        pairs.sort(key=order_of_write)
+    indexes.account(reader.index)
     return places
+
+
+def _checkpoints(reader: Reader) -> Op[list[tuple[int, bytes]]]:
+    """Namespace and id of each checkpoint of a thread."""
+    thread = reader.index.number
+    found: list[tuple[int, bytes]] = []
+    after: Mapping[str, Any] = FIRST_CHECKPOINT
+    while True:
+        rows = yield from fetch(sql.STORED_CHECKPOINTS, thread=thread, **after, limit=PAGE)
+        for space, *row in rows:
+            if not checks.holds(row[-1], thread, space, *row[:-1]):
+                raise damaged_checkpoint(thread, row[0], checks.CHANGED)
+            found.append((space, row[0]))
+        if len(rows) < PAGE:
+            return found
+        after = dict(zip(FIRST_CHECKPOINT, rows[-1], strict=False))
+        yield PAUSE
+
+
+def _writes(reader: Reader) -> Op[list[tuple[tuple[int, bytes], list[tuple[str, WriteEntry]]]]]:
+    """The pending writes of each task of a thread, with their checkpoint's namespace and id."""
+    found: list[tuple[tuple[int, bytes], list[tuple[str, WriteEntry]]]] = []
+    after: Mapping[str, Any] = FIRST_WRITES
+    while True:
+        rows = yield from fetch(sql.STORED_WRITES, thread=reader.index.number, **after, limit=PAGE)
+        for row in rows:
+            found.append((row[:2], (yield from read_entries(reader, [row]))))
+        if len(rows) < PAGE:
+            return found
+        after = dict(zip(FIRST_WRITES, rows[-1], strict=False))
+        yield PAUSE
 
 
 @operation

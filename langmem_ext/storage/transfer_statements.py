@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from langmem_ext.storage import dialect
-from langmem_ext.storage.statements import WRITE_COLUMNS
+from langmem_ext.storage.statements import CHECKPOINT_COLUMNS, WRITE_COLUMNS
 
 # -- the source, which is only read ------------------------------------------------------------------------------------------------------
 
@@ -23,6 +23,13 @@ WRITES = (
 
 # -- the target --------------------------------------------------------------------------------------------------------------------------
 
-STORED_CHECKPOINTS = "SELECT namespace, id FROM checkpoint WHERE thread = :thread"
-STORED_WRITES = f"SELECT {WRITE_COLUMNS} FROM pending_write WHERE thread = :thread"
+STORED_CHECKPOINTS = (
+    f"SELECT namespace, {CHECKPOINT_COLUMNS} FROM checkpoint WHERE thread = :thread AND (namespace, id) > (:namespace, :id)"
+    " ORDER BY namespace, id LIMIT :limit"
+)
+STORED_WRITES = (
+    f"SELECT {WRITE_COLUMNS} FROM pending_write"
+    " WHERE thread = :thread AND (namespace, checkpoint, task) > (:namespace, :checkpoint, :task)"
+    " ORDER BY namespace, checkpoint, task LIMIT :limit"
+)
 SIZE = dialect.SIZE

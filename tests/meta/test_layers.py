@@ -103,6 +103,7 @@ LANGGRAPH_MODULES = {
     "doctor": "the serializer's protocol",
     "statistics": "measures what LangGraph's serializer makes of a message",
     "checkpoint": "is a checkpointer",
+    "bulk": "is half a checkpointer",
     "forgetting": "is half a checkpointer",
     "meaning": "what its checkpoints mean",
     "transfer": "the serializer's protocol",

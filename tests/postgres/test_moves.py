@@ -1,4 +1,4 @@
-"""The benchmark of moving threads in at its smallest: every way of moving gives its figures, into SQLite and into PostgreSQL."""
+"""The benchmark of moving threads at its smallest: every way of moving gives its figures, on SQLite and on PostgreSQL."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from postgres.server import Database
 ROOT = Path(__file__).parents[2]
 
 
-def test_moves_are_measured_into_both_databases(database: Database) -> None:
+def test_moves_are_measured_on_both_databases(database: Database) -> None:
     size = ["--threads", "2", "--turns", "2", "--rounds", "1", "--delay-ms", "2"]
     command = [sys.executable, "-m", "benchmarks.postgres_moves", *size, "--json", "--server", database.server]
 
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=100, check=True)
 
     figures = json.loads(done.stdout)["figures"]
-    assert figures.keys() == {"copy", "acopy", "import", "lines"}
+    assert figures.keys() == {"copy", "acopy", "import", "lines", "out", "aout", "again"}
     for found in figures.values():
         assert found["SQLite"]["checkpoints_per_s"] > 0
         assert 0 < found["PostgreSQL, 2 ms"]["trips"] < found["PostgreSQL, 2 ms"]["statements"]

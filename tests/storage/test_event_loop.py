@@ -143,9 +143,23 @@ async def put_together(place: Place) -> None:
     assert (await place.saver.aget_tuple(config)).pending_writes == [("task", "messages", "hi")]
 
 
+async def read_together(place: Place) -> None:
+    [one, newest] = [found async for found in place.saver.aget_all([place.head, CONFIG])]
+    assert one is not None
+    assert newest is not None
+    assert one.checkpoint == newest.checkpoint
+
+
+async def outlined(place: Place) -> None:
+    assert place.head in [config for config, _ in await place.saver.aoutline()]
+    assert not await place.saver.aoutline(["nobody"])
+
+
 CALLS: dict[str, Callable[[Place], Awaitable[Any]]] = {
     "DeltaSaver.aput": put,
     "DeltaSaver.aput_all": put_together,
+    "DeltaSaver.aget_all": read_together,
+    "DeltaSaver.aoutline": outlined,
     "DeltaSaver.aput_writes": lambda place: place.saver.aput_writes(place.head, [("messages", [HumanMessage("late")])], str(uuid6())),
     "DeltaSaver.aget_tuple": lambda place: place.saver.aget_tuple(CONFIG),
     "DeltaSaver.alist": listed,
