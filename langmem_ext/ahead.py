@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 
 from langmem_ext.codec import MessageCodec
 from langmem_ext.interruption import pass_on
+from langmem_ext.log import MessageLog
 from langmem_ext.messages.identity import Snapshot
-from langmem_ext.templates import Place, TemplateCache
+from langmem_ext.storage.effects import Operation
+from langmem_ext.templates import Place
 from langmem_ext.types import PackedValue
+
+T = TypeVar("T")
 
 
 class Ahead:
@@ -40,9 +45,13 @@ class Ahead:
         return messages
 
 
-def plan_ahead(codec: MessageCodec, templates: TemplateCache, thread_id: str, namespace: str) -> Callable[[], Ahead | None] | None:
-    """A way to build a thread's messages as they were lately, off the event loop; None where they are few, or not known."""
-    known = templates.long_list(thread_id, namespace)
+Build: TypeAlias = Callable[[], Ahead | None]
+"""Builds a list, or nothing where that fails."""
+
+
+def plan_ahead(log: MessageLog, codec: MessageCodec, thread_id: str, namespace: str) -> Build | None:
+    """A way to build a thread's messages as they were lately; None where they are few or not known, or the database answers too soon."""
+    known = log.templates.long_list(thread_id, namespace) if log.driver.speculates else None
     if known is None:
         return None
     place, packed = known
@@ -55,3 +64,16 @@ def plan_ahead(codec: MessageCodec, templates: TemplateCache, thread_id: str, na
             return None
 
     return build
+
+
+async def read_beside(log: MessageLog, op: Operation[T], build: Build | None) -> tuple[T, Ahead | None]:
+    """Read, and meanwhile build, off the event loop."""
+    if build is None:
+        return await log.arun(op, write=False), None
+    building = asyncio.ensure_future(log.driver.acall(build))
+    try:
+        found = await log.arun(op, write=False)
+    except BaseException:
+        building.cancel()
+        raise
+    return found, await building

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
 import sqlite3
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from functools import partial
 from types import TracebackType
@@ -22,7 +21,7 @@ from langgraph.checkpoint.base import (
 )
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
-from langmem_ext.ahead import Ahead, plan_ahead
+from langmem_ext.ahead import Ahead, Build, plan_ahead, read_beside
 from langmem_ext.bulk import BulkSaver
 from langmem_ext.checkpoint_pages import CheckpointPages
 from langmem_ext.codec import MessageCodec, codec_of
@@ -238,19 +237,17 @@ class DeltaSaver(BulkSaver):
         op = self._get(config)
         if op is None:
             return None
-        reading, building = self.log.arun(op, write=False), self._plan_ahead(config)
-        if building is None:
-            stored, ahead = await reading, None
-        else:
-            stored, ahead = await asyncio.gather(reading, self.log.driver.acall(building))
-        return await self._aload(config, stored, ahead)
+        stored, ahead = await read_beside(self.log, op, self._plan_ahead(config))
+        if stored is None or is_small(stored, ahead):
+            return self._load(config, stored, ahead)
+        return await self.log.driver.acall(lambda: self._load(config, stored, ahead))
 
-    def _plan_ahead(self, config: RunnableConfig) -> Callable[[], Ahead | None] | None:
-        """What to do while a server is asked for a thread's newest checkpoint; a file answers too soon."""
+    def _plan_ahead(self, config: RunnableConfig) -> Build | None:
+        """What to build while a thread's newest checkpoint is asked for."""
         configurable = config["configurable"]
-        if not self.log.driver.speculates or configurable.get("checkpoint_id"):
+        if configurable.get("checkpoint_id"):
             return None
-        return plan_ahead(self.codec, self.log.templates, thread_key(configurable.get("thread_id")), configurable.get("checkpoint_ns", ""))
+        return plan_ahead(self.log, self.codec, thread_key(configurable.get("thread_id")), configurable.get("checkpoint_ns", ""))
 
     def _get(self, config: RunnableConfig) -> Operation[StoredCheckpoint | None] | None:
         """The operation that reads what the config names; None where it names what nobody may see."""
