@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from urllib.parse import urlencode
 
+import psycopg
 import pytest
 from apart import at_once, open_and_close
 from forgotten import assert_sound
@@ -209,6 +211,27 @@ def test_a_thread_is_driven_by_one_holder_at_a_time(url: str) -> None:
                 pass
         with other.lease("t", wait=0):
             pass
+
+
+def connections() -> int:
+    gc.collect()
+    return sum(issubclass(type(one), psycopg.BaseConnection) for one in gc.get_objects())
+
+
+async def test_nothing_remembers_a_connection_that_has_ended(url: str) -> None:
+    with DeltaSaver.open(url) as saver:
+        before = connections()
+        for _ in range(3):
+            with saver.lease("t"):
+                pass
+            async with saver.alease("t"):
+                pass
+        assert connections() == before
+        saver.get_tuple(CONFIG)
+        await saver.aget_tuple(CONFIG)
+        assert connections() > before
+        await saver.aclose()
+    assert connections() == before
 
 
 @pytest.mark.parametrize("mode", ["ro", "rw"])

@@ -112,9 +112,9 @@ def test_another_process_is_kept_out_until_it_may_and_a_killed_one_holds_nothing
 
 
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
-def test_a_forked_child_does_not_keep_its_parents_lease(tmp_path: Path) -> None:
-    """Of a lock on a file, which is inherited; on PostgreSQL a lease is its session's, and given back by name."""
-    with DeltaSaver.from_conn_string(str(tmp_path / "memory.db")) as saver:
+def test_a_forked_child_does_not_keep_its_parents_lease(url: str) -> None:
+    """Of a lock on a file, which is inherited, as is a session's connection."""
+    with DeltaSaver.from_conn_string(url) as saver:
         with saver.lease("t"):
             child = os.fork()
             if child == 0:
@@ -138,11 +138,8 @@ def test_a_link_and_the_file_itself_are_one_database(tmp_path: Path, monkeypatch
 
 
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
-def test_a_forked_child_that_leaves_the_context_does_not_end_its_parents_lease(tmp_path: Path) -> None:
-    with (
-        DeltaSaver.from_conn_string(str(tmp_path / "memory.db")) as saver,
-        DeltaSaver.from_conn_string(str(tmp_path / "memory.db")) as other,
-    ):
+def test_a_forked_child_that_leaves_the_context_does_not_end_its_parents_lease(url: str) -> None:
+    with DeltaSaver.from_conn_string(url) as saver, DeltaSaver.from_conn_string(url) as other:
         lease = saver.lease("t")
         lease.__enter__()
         child = os.fork()

@@ -38,6 +38,7 @@ from langmem_ext import CopyProgress, DeltaSaver, InvalidInput, ThreadNotFound, 
 from langmem_ext.bulk import Put
 
 KINDS = ("memory", "sqlite", "delta", "postgres")
+OURS = ("delta", "postgres")
 KILLS = 30 if os.environ.get("LANGMEM_EXT_SOAK") == "1" else 3
 CONFIG: RunnableConfig = {"configurable": {"thread_id": "a"}}
 
@@ -246,9 +247,10 @@ class FailingSaver(InMemorySaver):
         super().put_writes(*args, **kwargs)
 
 
+@pytest.mark.parametrize("source", OURS)
 @pytest.mark.parametrize("fails_at", [1, 2, 5, 17, 30])
-def test_a_copy_that_failed_goes_on_when_it_is_run_again(fails_at: int, opened: Callable[[str], Saver]) -> None:
-    old, new = opened("delta"), FailingSaver()
+def test_a_copy_that_failed_goes_on_when_it_is_run_again(fails_at: int, source: str, opened: Callable[[str], Saver]) -> None:
+    old, new = opened(source), FailingSaver()
     live(old)
     new.fails_at = fails_at
     with pytest.raises(ConnectionError):
@@ -274,9 +276,10 @@ class UnreadableSaver(InMemorySaver):
         return super().get_tuple(config)
 
 
+@pytest.mark.parametrize("target", OURS)
 @pytest.mark.parametrize("fails_at", [1, 2, 20])
-def test_what_comes_before_a_checkpoint_that_cannot_be_read_is_copied(fails_at: int, opened: Callable[[str], Saver]) -> None:
-    old, new = UnreadableSaver(), opened("delta")
+def test_what_comes_before_a_checkpoint_that_cannot_be_read_is_copied(fails_at: int, target: str, opened: Callable[[str], Saver]) -> None:
+    old, new = UnreadableSaver(), opened(target)
     live(old)
     expected, told = everything(old), list[CopyProgress]()
     old.reads, old.fails_at = 0, fails_at
@@ -336,13 +339,13 @@ def test_many_checkpoints_are_put_together_and_told_of_one_by_one_when_they_are_
         assert len(new.together) == 2
 
 
-def test_large_checkpoints_do_not_pile_up_in_memory(tmp_path: Path) -> None:
+def test_large_checkpoints_do_not_pile_up_in_memory(url: str) -> None:
     old = InMemorySaver()
     for number in range(12):
         values = {"kept": "x" * 3_000_000, "said": [HumanMessage(str(number))]}
         checkpoint = empty_checkpoint() | {"channel_values": values, "channel_versions": {"kept": "1", "said": str(number)}}
         old.put({"configurable": {"thread_id": "t", "checkpoint_ns": ""}}, checkpoint, {"step": number}, checkpoint["channel_versions"])  # type: ignore[arg-type]
-    with Counted.open(str(tmp_path / "new.db")) as new:
+    with Counted.open(url) as new:
         copy_saver(old, new)
         assert new.together == [6, 6]
         assert_moved(old, new)
@@ -387,8 +390,9 @@ def test_a_copy_that_is_killed_has_what_it_told_of_whole_and_goes_on(url: str, t
             assert_moved(old, new)
 
 
-def test_writes_that_came_since_are_copied(opened: Callable[[str], Saver]) -> None:
-    old, new = opened("memory"), opened("delta")
+@pytest.mark.parametrize("target", OURS)
+def test_writes_that_came_since_are_copied(target: str, opened: Callable[[str], Saver]) -> None:
+    old, new = opened("memory"), opened(target)
     live(old)
     copy_saver(old, new)
     build(old).invoke(Command(resume="later"), CONFIG)
@@ -397,8 +401,9 @@ def test_writes_that_came_since_are_copied(opened: Callable[[str], Saver]) -> No
     assert_moved(old, new)
 
 
-def test_only_the_threads_asked_for_are_copied(opened: Callable[[str], Saver]) -> None:
-    old, new = opened("sqlite"), opened("delta")
+@pytest.mark.parametrize("target", OURS)
+def test_only_the_threads_asked_for_are_copied(target: str, opened: Callable[[str], Saver]) -> None:
+    old, new = opened("sqlite"), opened(target)
     live(old)
     seen: list[CopyProgress] = []
     copy_saver(old, new, threads=["b"], progress=seen.append)

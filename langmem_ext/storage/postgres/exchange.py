@@ -13,7 +13,6 @@ from contextlib import suppress
 from functools import lru_cache
 from time import monotonic
 from typing import Any, Final, TypeAlias
-from weakref import WeakKeyDictionary
 
 import psycopg
 from psycopg import capabilities, errors, pq
@@ -119,14 +118,20 @@ class Session:
         return self._adapter.load_rows(0, result.ntuples, tuple)
 
 
-_sessions: Final[WeakKeyDictionary[psycopg.BaseConnection[Any], Session]] = WeakKeyDictionary()
+_SESSION: Final = "langmem_ext_session"
+"""Where a connection has its session, which refers to it: both go together, and no table of sessions holds any."""
 
 
 def begin_session(connection: psycopg.BaseConnection[Any], *, prepare: bool) -> None:
     """What is done once with a new connection. Every integer is sent in one form: else statements would be prepared for each size."""
     connection.adapters.register_dumper(int, Int8Dumper)
     connection.adapters.register_dumper(int, Int8BinaryDumper)
-    _sessions[connection] = Session(connection, prepare=prepare)
+    vars(connection)[_SESSION] = Session(connection, prepare=prepare)
+
+
+def _session_of(connection: psycopg.BaseConnection[Any]) -> Session:
+    session: Session = vars(connection)[_SESSION]
+    return session
 
 
 class _Watch:
@@ -175,7 +180,7 @@ def exchange(connection: psycopg.Connection[Any], commands: Sequence[Command], *
     """
     if not commands:
         return []
-    watch = _Watch(_sessions[connection].talk(connection.pgconn, commands))
+    watch = _Watch(_session_of(connection).talk(connection.pgconn, commands))
     try:
         return connection.wait(watch.within(deadline))
     except NoAnswer:
@@ -195,7 +200,7 @@ async def aexchange(connection: psycopg.AsyncConnection[Any], commands: Sequence
     if not commands:
         await asyncio.sleep(0)
         return []
-    watch = _Watch(_sessions[connection].talk(connection.pgconn, commands))
+    watch = _Watch(_session_of(connection).talk(connection.pgconn, commands))
     try:
         return await connection.wait(watch.within(deadline))
     except NoAnswer:
@@ -213,7 +218,7 @@ async def aexchange(connection: psycopg.AsyncConnection[Any], commands: Sequence
 def probe(connection: psycopg.Connection[Any], *, deadline: float) -> None:
     """Close a connection that has ended, or whose server does not answer within so many seconds."""
     try:
-        connection.wait(_Watch(_sessions[connection].talk(connection.pgconn, [_NOTHING])).within(deadline))
+        connection.wait(_Watch(_session_of(connection).talk(connection.pgconn, [_NOTHING])).within(deadline))
     except psycopg.Error:
         connection.pgconn.finish()
 
@@ -221,7 +226,7 @@ def probe(connection: psycopg.Connection[Any], *, deadline: float) -> None:
 async def aprobe(connection: psycopg.AsyncConnection[Any], *, deadline: float) -> None:
     """Async twin of `probe`."""
     try:
-        await connection.wait(_Watch(_sessions[connection].talk(connection.pgconn, [_NOTHING])).within(deadline))
+        await connection.wait(_Watch(_session_of(connection).talk(connection.pgconn, [_NOTHING])).within(deadline))
     except psycopg.Error:
         connection.pgconn.finish()
 
