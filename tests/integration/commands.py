@@ -96,6 +96,7 @@ def _warm(folder: str) -> None:
     """Have everything imported that commands import when they run."""
     os.environ |= {"LANGMEM_EXT_DB": os.path.join(folder, "memory.db"), "XDG_CONFIG_HOME": folder}
     import_module("langmem_ext").DeltaSaver.open(os.environ["LANGMEM_EXT_DB"]).close()
+    import_module("langmem_ext.storage.postgres.driver")
     for words in ("threads list --json", "search nothing", "stats", "doctor", "sweep --yes", "prune --keep-last 1 --yes", "export"):
         sys.argv = ["langmem-ext", *words.split()]
         with suppress(SystemExit), redirect_stdout(StringIO()), redirect_stderr(StringIO()):

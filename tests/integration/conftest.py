@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from savers import Backend
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -35,6 +36,12 @@ def server() -> Iterator[Server]:
 @pytest.fixture
 def talk(server: Server, tmp_path: Path) -> Conversation:
     return Conversation(server, tmp_path)
+
+
+@pytest.fixture
+def place(durable: Backend, tmp_path: Path) -> str:
+    """Where a command's database is: `memory.db` in the test's folder, or tables on PostgreSQL."""
+    return str(tmp_path / "memory.db") if durable.name == "file" else durable.new_url(tmp_path)
 
 
 @pytest.fixture

@@ -4,52 +4,54 @@ from __future__ import annotations
 
 import json
 import os
-import sqlite3
 import subprocess
 import sys
-from contextlib import closing
 from pathlib import Path
 
 import pexpect
 import pytest
 from commands import call as carry_out
+from forgotten import change, rows
 from langchain_core.messages import HumanMessage
 from typer.testing import CliRunner
 
 from langmem_ext import DeltaSaver, ThreadChatMessageHistory
 from langmem_ext.cli.app import app
 from langmem_ext.cli.inspection import bytes_in_words
+from langmem_ext.storage.dialect import ROW_THREAD
 
 COMMAND = [sys.executable, "-m", "langmem_ext.cli"]
 
+ON_A_FILE = pytest.mark.parametrize("durable", ["file"], indirect=True)
+"""Of a test that is about the file itself, or about a terminal and nothing of the storage."""
+
 
 @pytest.fixture
-def db(tmp_path: Path) -> Path:
-    path = tmp_path / "memory.db"
-    with DeltaSaver.from_conn_string(str(path)) as saver:
+def db(place: str) -> str:
+    with DeltaSaver.from_conn_string(place) as saver:
         for thread in ("order-1", "order-2"):
             ThreadChatMessageHistory(thread, saver).add_messages([HumanMessage(f"hello {thread}")])
-    return path
+    return place
 
 
-def change(path: Path, statement: str) -> None:
-    with closing(sqlite3.connect(path)) as connection:
-        assert connection.execute(statement).rowcount
-        connection.commit()
+def number_of(db: str, thread: str) -> int:
+    with DeltaSaver.from_conn_string(db) as saver:
+        [(number,)] = rows(saver, f"SELECT number FROM thread WHERE id = '{thread}'")
+        return int(number)
 
 
 def call(*words: str | Path) -> subprocess.CompletedProcess[str]:
     return carry_out(list(map(str, words)), environment=os.environ, folder=Path.cwd())
 
 
-def test_a_sound_database_is_said_to_be_well(db: Path) -> None:
+def test_a_sound_database_is_said_to_be_well(db: str) -> None:
     done = call("doctor", db)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == "2 threads, 2 checkpoints, 2 messages: all is well\n"
 
 
-def test_what_was_pruned_is_noted_and_no_fault(db: Path) -> None:
-    with DeltaSaver.from_conn_string(str(db)) as saver:
+def test_what_was_pruned_is_noted_and_no_fault(db: str) -> None:
+    with DeltaSaver.from_conn_string(db) as saver:
         ThreadChatMessageHistory("order-1", saver).add_messages([HumanMessage("hello again")])
     assert call("prune", "--db", db, "--keep-last", "1", "--yes").returncode == 0
     done = call("doctor", db)
@@ -57,13 +59,13 @@ def test_what_was_pruned_is_noted_and_no_fault(db: Path) -> None:
     assert done.stdout.endswith(": all is well, 1 note\n")
 
 
-def test_what_has_drifted_is_found_and_put_right(db: Path) -> None:
+def test_what_has_drifted_is_found_and_put_right(db: str) -> None:
     change(db, "UPDATE thread SET items = 7, next_item = 0 WHERE id = 'order-1'")
-    found = call("doctor", db)
+    found, number = call("doctor", db), number_of(db, "order-1")
     assert found.returncode == 1
     assert found.stdout.splitlines() == [
-        "wrong: thread 1 of thread 'order-1': items is 7 and should be 1",
-        "wrong: thread 1 of thread 'order-1': next_item is 0 and should be 1",
+        f"wrong: thread {number} of thread 'order-1': items is 7 and should be 1",
+        f"wrong: thread {number} of thread 'order-1': next_item is 0 and should be 1",
         "2 threads, 2 checkpoints, 2 messages: 2 wrong (--fix puts right what can be)",
     ]
     fixed = call("doctor", db, "--fix")
@@ -72,18 +74,19 @@ def test_what_has_drifted_is_found_and_put_right(db: Path) -> None:
     assert call("doctor", db).stdout.endswith("all is well\n")
 
 
-def test_damage_stays_and_is_named_in_json(db: Path) -> None:
-    change(db, "UPDATE item SET role = 99 WHERE key >> 32 = 2")
+def test_damage_stays_and_is_named_in_json(db: str) -> None:
+    number = number_of(db, "order-2")
+    change(db, f"UPDATE item SET role = 99 WHERE {ROW_THREAD} = {number}")
     done = call("doctor", db, "--fix", "--json")
     report = json.loads(done.stdout)
     assert (done.returncode, report["ok"], report["threads"]) == (1, False, 2)
     # The count of its thread's tokens is put right: nobody knows what a damaged message costs.
     [finding] = [finding for finding in report["findings"] if not finding["fixed"]]
-    assert (finding["severity"], finding["thread"], finding["place"]) == ("damaged", "order-2", "item 2:0")
+    assert (finding["severity"], finding["thread"], finding["place"]) == ("damaged", "order-2", f"item {number}:0")
     assert len(finding["checkpoints"]) == 1
 
 
-def test_statistics_in_a_pipe_are_lines_and_json(db: Path) -> None:
+def test_statistics_in_a_pipe_are_lines_and_json(db: str) -> None:
     lines = call("stats", db).stdout.splitlines()
     assert lines[0] == "threads\t2"
     assert sum(line.startswith("thread\torder-") for line in lines) == 2
@@ -102,30 +105,31 @@ def test_a_file_that_is_missing_or_none_is_one_line_and_is_left_alone(command: s
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 
 
-def test_neither_changes_the_database(db: Path) -> None:
-    before = db.read_bytes()
+@ON_A_FILE
+def test_neither_changes_the_database(db: str) -> None:
+    before = Path(db).read_bytes()
     for command in ("doctor", "stats"):
         assert call(command, db).returncode == 0
-    assert db.read_bytes() == before
+    assert Path(db).read_bytes() == before
 
 
+@ON_A_FILE
 @pytest.mark.parametrize(
     ("command", "words"), [("doctor", ["wrong", "order-1", "tokens"]), ("stats", ["largest threads", "order-1", "kB"])]
 )
-def test_at_a_terminal_there_are_tables(command: str, words: list[str], db: Path) -> None:
+def test_at_a_terminal_there_are_tables(command: str, words: list[str], db: str) -> None:
     change(db, "UPDATE thread SET tokens = 70 WHERE id = 'order-1'")
     shown = pexpect.run(" ".join([*COMMAND, command, str(db)]), timeout=60, encoding="utf-8", env={"TERM": "xterm", "COLUMNS": "100"})
     assert [word for word in words if word not in shown] == []
     assert "\x1b[" in shown
 
 
-def test_words_from_the_database_cannot_steer_the_terminal(tmp_path: Path) -> None:
-    path = tmp_path / "memory.db"
-    with DeltaSaver.from_conn_string(str(path)) as saver:
+def test_words_from_the_database_cannot_steer_the_terminal(place: str) -> None:
+    with DeltaSaver.from_conn_string(place) as saver:
         ThreadChatMessageHistory("evil\x1b[2Jname", saver).add_messages([HumanMessage("x")])
-    change(path, "UPDATE thread SET items = 7")
+    change(place, "UPDATE thread SET items = 7")
     for command in ("doctor", "stats"):
-        assert "\x1b" not in call(command, path).stdout
+        assert "\x1b" not in call(command, place).stdout
 
 
 def test_bytes_are_said_as_people_say_them() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -18,20 +17,24 @@ from uuid import uuid4
 import pexpect
 import pytest
 from commands import call
+from forgotten import change
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from rich.console import Console
 
 from langmem_ext import DeltaSaver, ThreadChatMessageHistory, ThreadInfo, Threads
 from langmem_ext.cli.listing import table_of
+from langmem_ext.log import is_server
 
 COMMAND = [sys.executable, "-m", "langmem_ext.cli", "threads"]
 
+ON_A_FILE = pytest.mark.parametrize("durable", ["file"], indirect=True)
+"""Of a test that is about the file itself, or about a terminal and nothing of the storage."""
+
 
 @pytest.fixture
-def db(tmp_path: Path) -> Path:
+def db(place: str) -> str:
     """A database of three conversations: an order that waits, a secret, an empty joke."""
-    path = tmp_path / "memory.db"
-    with closing(DeltaSaver.open(str(path), synchronous="normal")) as saver:
+    with closing(DeltaSaver.open(place, synchronous="normal")) as saver:
         for thread, text in (("aaa-order", "Where is my order?"), ("aab-pin", "my pin is 1234"), ("bbb-joke", "Tell me a joke\x1b[31m")):
             notes = {"langmem_ext": {"sensitive": ["pin"]}} if "pin" in text else {}
             call = {"name": "look_up", "args": {}, "id": "c1"}
@@ -41,21 +44,21 @@ def db(tmp_path: Path) -> Path:
                 ToolMessage("found", tool_call_id="c1"),
             ]
             ThreadChatMessageHistory(thread, saver).add_messages([*said, AIMessage(f"answer to {thread}")])
-    return path
+    return place
 
 
-def run(db: Path, *words: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+def run(db: str | Path, *words: str, code: int = 0) -> subprocess.CompletedProcess[str]:
     done = call(["threads", *words], environment=os.environ | {"LANGMEM_EXT_DB": str(db)}, folder=Path.cwd())
     assert done.returncode == code, done.stderr
     assert "Traceback" not in done.stderr
     return done
 
 
-def data(db: Path, *words: str) -> list[Any]:
+def data(db: str | Path, *words: str) -> list[Any]:
     return [json.loads(line) for line in run(db, *words, "--json").stdout.splitlines()]
 
 
-def test_a_list_shows_the_newest_first_and_hides_what_is_sensitive(db: Path) -> None:
+def test_a_list_shows_the_newest_first_and_hides_what_is_sensitive(db: str) -> None:
     lines = [line.split("\t") for line in run(db, "list").stdout.splitlines()]
     assert [(line[0], line[2], line[4]) for line in lines] == [
         ("bbb-joke", "4", "Tell me a joke�[31m"),
@@ -70,7 +73,7 @@ def test_a_list_shows_the_newest_first_and_hides_what_is_sensitive(db: Path) -> 
     assert (none.stdout, none.stderr.count("\n")) == ("", 1)
 
 
-def test_a_thread_is_named_by_the_beginning_of_its_id_if_no_other_begins_so(db: Path) -> None:
+def test_a_thread_is_named_by_the_beginning_of_its_id_if_no_other_begins_so(db: str) -> None:
     [shown] = data(db, "show", "b")
     assert (shown["id"], shown["messages"], shown["status"]) == ("bbb-joke", 4, "active")
     assert "title            Where is my order?" in run(db, "show", "aaa").stdout
@@ -78,7 +81,7 @@ def test_a_thread_is_named_by_the_beginning_of_its_id_if_no_other_begins_so(db: 
     assert "no thread 'zzz'" in run(db, "show", "zzz", code=1).stderr
 
 
-def test_a_thread_is_named_by_its_title_if_no_other_is_called_so(db: Path) -> None:
+def test_a_thread_is_named_by_its_title_if_no_other_is_called_so(db: str) -> None:
     assert data(db, "show", "Where is my order?")[0]["id"] == "aaa-order"
     run(db, "rename", "bbb", "Where is my order?")
     assert (
@@ -87,17 +90,16 @@ def test_a_thread_is_named_by_its_title_if_no_other_is_called_so(db: Path) -> No
     assert "no thread 'is my order'" in run(db, "delete", "is my order", "--yes", code=1).stderr
 
 
-def test_yesterdays_conversations_are_found(db: Path) -> None:
-    with closing(sqlite3.connect(db)) as connection, connection:
-        noon = int(datetime.combine(date.today() - timedelta(days=1), time(12)).timestamp())
-        connection.execute("UPDATE thread SET updated_at = ? * 1000, active_at = ? / 60 WHERE id = 'aaa-order'", (noon, noon))
+def test_yesterdays_conversations_are_found(db: str) -> None:
+    noon = int(datetime.combine(date.today() - timedelta(days=1), time(12)).timestamp())
+    change(db, f"UPDATE thread SET updated_at = {noon * 1000}, active_at = {noon // 60} WHERE id = 'aaa-order'")
     assert [thread["id"] for thread in data(db, "list", "--since", "yesterday", "--until", "today")] == ["aaa-order"]
     assert [thread["id"] for thread in data(db, "list", "--since", "2100-01-01")] == []
     assert "no such threads" in run(db, "list", "--until", "2000-01-01").stderr
     assert "--until 'soon' is no date: write 2026-01-31" in run(db, "list", "--until", "soon", code=2).stderr
 
 
-def test_a_history_is_read_without_what_is_sensitive(db: Path) -> None:
+def test_a_history_is_read_without_what_is_sensitive(db: str) -> None:
     assert run(db, "history", "aaa").stdout.splitlines() == [
         "you: Where is my order?",
         "agent: calls look_up",
@@ -111,8 +113,8 @@ def test_a_history_is_read_without_what_is_sensitive(db: Path) -> None:
     assert [message["text"] for message in data(db, "history", "b", "--last", "1")] == ["answer to bbb-joke"]
 
 
-def test_a_history_says_when_each_message_was_stored(db: Path) -> None:
-    with DeltaSaver.open(str(db)) as saver:
+def test_a_history_says_when_each_message_was_stored(db: str) -> None:
+    with DeltaSaver.open(db) as saver:
         stored = [moment for _, moment in Threads(saver).dated_messages("aaa-order")]
     assert [datetime.fromisoformat(message["created_at"]) for message in data(db, "history", "aaa")] == stored
     lines = run(db, "history", "aaa", "--times").stdout.splitlines()
@@ -120,7 +122,7 @@ def test_a_history_says_when_each_message_was_stored(db: Path) -> None:
     assert run(db, "history", "aaa", "-t", "-n", "1").stdout == f"{lines[-1]}\n"
 
 
-def test_threads_are_named_tagged_put_away_and_taken_back(db: Path) -> None:
+def test_threads_are_named_tagged_put_away_and_taken_back(db: str) -> None:
     assert data(db, "rename", "aaa", "The lamp")[0]["title"] == "The lamp"
     assert data(db, "tag", "aaa", "vip", "late")[0]["tags"] == ["late", "vip"]
     assert data(db, "tag", "aaa", "--remove", "late")[0]["tags"] == ["vip"]
@@ -135,23 +137,24 @@ def test_threads_are_named_tagged_put_away_and_taken_back(db: Path) -> None:
     assert "next message" in run(db, "rename", "aaa", "").stderr
 
 
-def test_a_fork_prints_the_id_of_the_copy(db: Path) -> None:
+def test_a_fork_prints_the_id_of_the_copy(db: str) -> None:
     copy = run(db, "fork", "aaa", "--to", "copy").stdout.strip()
     assert [message["text"] for message in data(db, "history", copy)] == [message["text"] for message in data(db, "history", "aaa")]
     assert data(db, "show", copy)[0]["forked_from"] == "aaa-order"
     assert "a message 'nope': `threads history --json` shows the ids" in run(db, "fork", "aaa", "--at", "nope", code=2).stderr
 
 
-def test_deleting_asks_first_and_leaves_no_word_in_the_file(db: Path) -> None:
+def test_deleting_asks_first_and_leaves_no_word_in_the_file(db: str) -> None:
     assert "--yes" in run(db, "delete", "aaa", code=2).stderr
-    assert b"Where is my order" in db.read_bytes()
+    assert is_server(db) or b"Where is my order" in Path(db).read_bytes()
     [done] = data(db, "delete", "aaa", "bbb", "--yes")
     assert done["threads"] == 2
-    assert b"Where is my order" not in b"".join(path.read_bytes() for path in db.parent.iterdir())
+    assert is_server(db) or b"Where is my order" not in b"".join(path.read_bytes() for path in Path(db).parent.iterdir())
     assert [thread["id"] for thread in data(db, "list", "--all")] == ["aab-pin"]
 
 
-def test_at_a_terminal_a_table_is_shown_and_deleting_asks(db: Path) -> None:
+@ON_A_FILE
+def test_at_a_terminal_a_table_is_shown_and_deleting_asks(db: str) -> None:
     environment: Any = os.environ | {"LANGMEM_EXT_DB": str(db), "TERM": "xterm", "COLUMNS": "100"}
     listing = pexpect.run(" ".join([*COMMAND, "list"]), env=environment, encoding="utf-8")
     assert "Where is my order?" in listing
@@ -166,7 +169,7 @@ def test_at_a_terminal_a_table_is_shown_and_deleting_asks(db: Path) -> None:
         asking.expect(pexpect.EOF)
         asking.close()
         assert asking.exitstatus == code
-        with closing(DeltaSaver.open(str(db))) as saver:
+        with closing(DeltaSaver.open(db)) as saver:
             assert Threads(saver).count(status=None) == left
 
 
@@ -193,8 +196,9 @@ def mock_columns(columns: int) -> Iterator[None]:
         yield
 
 
+@ON_A_FILE
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
-def test_output_that_cannot_be_written_is_one_message(db: Path) -> None:
+def test_output_that_cannot_be_written_is_one_message(db: str) -> None:
     environment = os.environ | {"LANGMEM_EXT_DB": str(db)}
     with Path("/dev/full").open("w") as full:
         for words in (["list"], ["export", "--all"]):
@@ -202,7 +206,8 @@ def test_output_that_cannot_be_written_is_one_message(db: Path) -> None:
             assert (done.returncode, done.stderr) == (1, "langmem-ext: the output cannot be used: No space left on device\n")
 
 
-def test_a_reader_that_goes_away_ends_the_command_quietly(db: Path) -> None:
+@ON_A_FILE
+def test_a_reader_that_goes_away_ends_the_command_quietly(db: str) -> None:
     read, write = os.pipe()
     os.close(read)
     try:
@@ -214,35 +219,38 @@ def test_a_reader_that_goes_away_ends_the_command_quietly(db: Path) -> None:
 
 
 @pytest.fixture
-def read_only(db: Path) -> Iterator[list[str]]:
+def read_only(db: str) -> Iterator[list[str]]:
     """The database may only be read, and so may its folder; how a command is begun to which that applies."""
     # The system lets its superuser write whatever the file says.
     prefix = ["setpriv", "--inh-caps=-all", "--bounding-set=-all"] if os.geteuid() == 0 else []
     if prefix and shutil.which(prefix[0]) is None:
         pytest.skip("needs a user who is no superuser")
     run(db, "search", "order")
-    (db.parent / "memory.db-lock").unlink(missing_ok=True)
-    db.chmod(0o444)
-    db.parent.chmod(0o555)
+    path = Path(db)
+    (path.parent / "memory.db-lock").unlink(missing_ok=True)
+    path.chmod(0o444)
+    path.parent.chmod(0o555)
     yield [*prefix, *COMMAND]
-    db.parent.chmod(0o755)
+    path.parent.chmod(0o755)
 
 
-def test_a_database_that_can_only_be_read_is_searched_where_it_has_an_index(db: Path, read_only: list[str]) -> None:
+@ON_A_FILE
+def test_a_database_that_can_only_be_read_is_searched_where_it_has_an_index(db: str, read_only: list[str]) -> None:
     command = [*read_only, "search", "order", "--db", str(db)]
     done = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert [line.split("\t")[0] for line in done.stdout.splitlines()] == ["aaa-order", "aaa-order"]
 
 
-def test_what_would_write_a_database_that_can_only_be_read_says_what_is_in_the_way(db: Path, read_only: list[str]) -> None:
+@ON_A_FILE
+def test_what_would_write_a_database_that_can_only_be_read_says_what_is_in_the_way(db: str, read_only: list[str]) -> None:
     command = [*read_only, "rename", "aaa", "another", "--db"]
     done = subprocess.run([*command, str(db)], cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (1, "")
     assert "see that you may write the file and its folder" in done.stderr
     assert "mode=ro" not in done.stderr
-    db.parent.chmod(0o755)
-    db.chmod(0o644)
+    Path(db).parent.chmod(0o755)
+    Path(db).chmod(0o644)
     asked = subprocess.run(
         [*command, f"sqlite:///{db}?mode=ro"], cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False
     )
@@ -255,20 +263,19 @@ def test_a_database_that_is_not_there_is_not_made(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_threads_of_others_are_not_there_for_an_owner(db: Path) -> None:
-    with closing(DeltaSaver.open(str(db))) as saver:
+def test_threads_of_others_are_not_there_for_an_owner(db: str) -> None:
+    with closing(DeltaSaver.open(db)) as saver:
         ThreadChatMessageHistory("ccc", saver, owner="alice").add_messages([HumanMessage("mine")])
     assert [thread["id"] for thread in data(db, "list", "--owner", "alice")] == ["ccc"]
     assert "no thread" in run(db, "show", "aaa", "--owner", "alice", code=1).stderr
 
 
-def test_a_thread_that_has_expired_is_shown_until_it_is_deleted(db: Path) -> None:
-    with closing(DeltaSaver.open(str(db))) as saver:
+def test_a_thread_that_has_expired_is_shown_until_it_is_deleted(db: str) -> None:
+    with closing(DeltaSaver.open(db)) as saver:
         for thread in ("tool", "tool-2"):
             notes = {"langmem_ext": {"tool": "debug"}}
             ThreadChatMessageHistory(thread, saver).add_messages([HumanMessage("look", additional_kwargs=notes)])
-    with closing(sqlite3.connect(db)) as connection, connection:
-        connection.execute("UPDATE thread SET updated_at = 0 WHERE id = 'tool'")
+    change(db, "UPDATE thread SET updated_at = 0, active_at = 0 WHERE id = 'tool'")
     [shown] = data(db, "show", "tool")
     assert (shown["id"], shown["tool"]) == ("tool", "debug")
 

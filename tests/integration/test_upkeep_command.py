@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sqlite3
 import subprocess
 import sys
 from contextlib import closing
@@ -14,44 +13,54 @@ from typing import Any
 import pexpect
 import pytest
 from commands import call
+from forgotten import change
 from langchain_core.messages import AIMessage, HumanMessage
+from savers import Backend
 
 from langmem_ext import DeltaSaver, ThreadChatMessageHistory, Threads, examine
+from langmem_ext.log import is_server
 
 COMMAND = [sys.executable, "-m", "langmem_ext.cli"]
 OLD = ("old-chat", "old-tool")
 
+ON_A_FILE = pytest.mark.parametrize("durable", ["file"], indirect=True)
+"""Of a test that is about the file itself, or about a terminal and nothing of the storage."""
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands are called in the test's folder."""
+    monkeypatch.chdir(tmp_path)
+
 
 @pytest.fixture
-def db(tmp_path: Path) -> Path:
+def db(place: str) -> str:
     """A database of a chat and a tool's thread of long ago, and of a chat of today with a secret."""
-    path = tmp_path / "memory.db"
-    with closing(DeltaSaver.open(str(path), synchronous="normal")) as saver:
+    with closing(DeltaSaver.open(place, synchronous="normal")) as saver:
         for thread, text in (("old-chat", "Where is the lamp?"), ("old-tool", "Look at the lamp"), ("new", "my pin is 1234")):
             notes: dict[str, Any] = {"tool": "debug"} if "tool" in thread else {"sensitive": ["pin"]} if "pin" in text else {}
             history = ThreadChatMessageHistory(thread, saver)
             for number in range(3):
                 history.add_messages([HumanMessage(text, additional_kwargs={"langmem_ext": notes}), AIMessage(f"answer {number}\x1b[2J")])
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.executemany("UPDATE thread SET updated_at = 0 WHERE id = ?", [(name,) for name in OLD])
-    return path
+    change(place, f"UPDATE thread SET updated_at = 0, active_at = 0 WHERE id IN {OLD}")
+    return place
 
 
-def run(db: Path, *words: str, code: int = 0, given: str | None = None, **settings: str) -> subprocess.CompletedProcess[str]:
-    environment = os.environ | {"LANGMEM_EXT_DB": str(db), "XDG_CONFIG_HOME": str(db.parent / "config")}
+def run(db: str | Path, *words: str, code: int = 0, given: str | None = None, **settings: str) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | {"LANGMEM_EXT_DB": str(db), "XDG_CONFIG_HOME": str(Path.cwd() / "config")}
     environment |= {f"LANGMEM_EXT_{name.upper()}": value for name, value in settings.items()}
-    done = call(list(words), environment=environment, folder=db.parent, given=given)
+    done = call(list(words), environment=environment, folder=Path.cwd(), given=given)
     assert done.returncode == code, done.stderr
     assert "Traceback" not in done.stderr
     assert "\x1b" not in done.stdout + done.stderr
     return done
 
 
-def data(db: Path, *words: str, **settings: str) -> list[Any]:
+def data(db: str | Path, *words: str, **settings: str) -> list[Any]:
     return [json.loads(line) for line in run(db, *words, "--json", **settings).stdout.splitlines()]
 
 
-def threads_of(db: Path) -> list[str]:
+def threads_of(db: str | Path) -> list[str]:
     with closing(DeltaSaver.open(str(db))) as saver:
         return sorted(thread.id for thread in Threads(saver).each(status=None))
 
@@ -59,7 +68,7 @@ def threads_of(db: Path) -> list[str]:
 # -- searching -----------------------------------------------------------------------------------------------------------------------------
 
 
-def test_a_search_finds_messages_and_no_secrets(db: Path) -> None:
+def test_a_search_finds_messages_and_no_secrets(db: str) -> None:
     found = data(db, "threads", "search", "lam")
     assert {hit["thread_id"] for hit in found} == set(OLD)
     assert {hit["role"] for hit in found} == {"human"}
@@ -76,8 +85,8 @@ def test_a_search_finds_messages_and_no_secrets(db: Path) -> None:
 # -- exporting and importing ---------------------------------------------------------------------------------------------------------------
 
 
-def test_what_is_exported_is_imported_elsewhere(db: Path, tmp_path: Path) -> None:
-    other = tmp_path / "other.db"
+def test_what_is_exported_is_imported_elsewhere(db: str, durable: Backend, tmp_path: Path) -> None:
+    other = durable.new_url(tmp_path)
     [done] = data(db, "threads", "export", "--all", "--to", "x.gz")
     assert (done["threads"], done["messages"]) == (3, 18)
     assert sorted(run(other, "threads", "import", "x.gz", "--keep-ids").stdout.splitlines()) == ["new", "old-chat", "old-tool"]
@@ -88,7 +97,7 @@ def test_what_is_exported_is_imported_elsewhere(db: Path, tmp_path: Path) -> Non
     assert threads_of(other) == sorted([*ids, *ids.values()])
 
 
-def test_an_export_goes_through_a_pipe(db: Path, tmp_path: Path) -> None:
+def test_an_export_goes_through_a_pipe(db: str, tmp_path: Path) -> None:
     lines = run(db, "threads", "export", "new", "old-c").stdout
     other = tmp_path / "other.db"
     imported = run(other, "threads", "import", "-", given=lines).stdout.splitlines()
@@ -103,7 +112,7 @@ def test_an_export_goes_through_a_pipe(db: Path, tmp_path: Path) -> None:
 # -- counting ------------------------------------------------------------------------------------------------------------------------------
 
 
-def test_conversations_are_counted_by_status_and_by_tool(db: Path) -> None:
+def test_conversations_are_counted_by_status_and_by_tool(db: str) -> None:
     [counts] = data(db, "threads", "stats")
     assert (counts["threads"], counts["turns"], counts["by_status"]["active"]) == (3, 9, 3)
     assert {"tool": "debug", "threads": 1} in counts["by_tool"]
@@ -111,7 +120,7 @@ def test_conversations_are_counted_by_status_and_by_tool(db: Path) -> None:
     assert (lines["threads"], lines["of the tool debug"], lines["of no tool"]) == ("3", "1", "2")
 
 
-def test_lists_are_as_long_as_the_settings_say(db: Path) -> None:
+def test_lists_are_as_long_as_the_settings_say(db: str) -> None:
     assert len(data(db, "threads", "list", list_limit="1")) == 1
     assert len(data(db, "threads", "list", list_limit="0")) == 3
     assert len(data(db, "threads", "list", "--limit", "2", list_limit="1")) == 2
@@ -123,7 +132,7 @@ def test_lists_are_as_long_as_the_settings_say(db: Path) -> None:
 # -- sweeping and pruning ------------------------------------------------------------------------------------------------------------------
 
 
-def test_a_sweep_deletes_what_has_expired_by_the_settings_or_by_its_options(db: Path) -> None:
+def test_a_sweep_deletes_what_has_expired_by_the_settings_or_by_its_options(db: str) -> None:
     [would] = data(db, "sweep", "--dry-run")
     assert "only conversations of tools expire" in run(db, "sweep", "--dry-run").stderr
     assert "no conversation expires" in run(db, "sweep", "--dry-run", "--tool-ttl", "0").stderr
@@ -135,10 +144,10 @@ def test_a_sweep_deletes_what_has_expired_by_the_settings_or_by_its_options(db: 
     assert data(db, "sweep", auto_prune_days="30")[0]["threads"] == 1
     assert threads_of(db) == ["new"]
     assert data(db, "sweep", "--ttl", "0.5", "--tool-ttl", "1")[0]["threads"] == 0
-    assert examine(str(db)).ok
+    assert examine(db).ok
 
 
-def test_pruning_in_a_pipe_is_done_only_where_it_is_meant(db: Path) -> None:
+def test_pruning_in_a_pipe_is_done_only_where_it_is_meant(db: str) -> None:
     assert "--yes" in run(db, "prune", "--older-than", "30", code=2).stderr
     assert "say what to prune" in run(db, "prune", "--yes", code=2).stderr
     assert data(db, "prune", "--older-than", "30", "--dry-run")[0]["threads"] == 2
@@ -147,11 +156,12 @@ def test_pruning_in_a_pipe_is_done_only_where_it_is_meant(db: Path) -> None:
     assert (thinned["threads"], thinned["checkpoints"]) == (0, 6)
     assert "deleted 2 threads" in run(db, "prune", "--yes", auto_prune_days="30").stderr
     assert threads_of(db) == ["new"]
-    assert b"Where is the lamp" not in b"".join(path.read_bytes() for path in db.parent.iterdir() if path.is_file())
-    assert examine(str(db)).ok
+    assert is_server(db) or b"Where is the lamp" not in b"".join(path.read_bytes() for path in Path.cwd().iterdir() if path.is_file())
+    assert examine(db).ok
 
 
-def test_at_a_terminal_pruning_asks_first_and_searching_shows_where(db: Path) -> None:
+@ON_A_FILE
+def test_at_a_terminal_pruning_asks_first_and_searching_shows_where(db: str) -> None:
     environment: Any = os.environ | {"LANGMEM_EXT_DB": str(db), "TERM": "xterm", "COLUMNS": "100"}
     found = pexpect.run(" ".join([*COMMAND, "threads", "search", "lamp"]), env=environment, encoding="utf-8")
     assert "old-chat" in found
@@ -168,6 +178,7 @@ def test_at_a_terminal_pruning_asks_first_and_searching_shows_where(db: Path) ->
 # -- bad input -----------------------------------------------------------------------------------------------------------------------------
 
 
+@ON_A_FILE
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
@@ -198,12 +209,12 @@ def test_at_a_terminal_pruning_asks_first_and_searching_shows_where(db: Path) ->
         (["config", "show", "ttl_hour"], 2, "the nearest is ttl_hours"),
     ],
 )
-def test_bad_input_is_one_message_and_changes_nothing(db: Path, words: list[str], code: int, message: str) -> None:
-    before = db.read_bytes()
+def test_bad_input_is_one_message_and_changes_nothing(db: str, words: list[str], code: int, message: str) -> None:
+    before = Path(db).read_bytes()
     done = run(db, *words, code=code)
     assert (done.stdout, done.stderr.count("langmem-ext: ")) == ("", 1)
     assert message in done.stderr
-    assert db.read_bytes() == before
+    assert Path(db).read_bytes() == before
 
 
 def test_a_database_that_is_not_there_is_made_by_an_import_alone(tmp_path: Path) -> None:
