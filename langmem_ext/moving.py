@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Final, TypeAlias
@@ -14,7 +14,7 @@ from langmem_ext.packing import INPUT_CHANNEL
 from langmem_ext.storage import read_ops, transfer_ops
 from langmem_ext.storage.clock import now_ms
 from langmem_ext.storage.saver_file import SaverFile
-from langmem_ext.storage.transfer_ops import Moved, TaskWrites
+from langmem_ext.storage.transfer_ops import Moved, Places, TaskWrites
 from langmem_ext.transcoding import Ancestor, Transcoder, moment
 from langmem_ext.types import PackedValue, PackedWrite, StoredWrite, ThreadKey
 
@@ -23,6 +23,12 @@ BATCH: Final = 64
 
 BATCH_BYTES: Final = 16 * 1024 * 1024
 """Bytes of the source that are read for one transaction, about."""
+
+TOGETHER: Final = 64
+"""Threads that share round trips, at most."""
+
+TOGETHER_ROWS: Final = 1024
+"""Rows that they have, at most, where they are several."""
 
 ANCESTORS: Final = 8
 """Of how many checkpoints the values are kept, to tell what a later one carries on; a missing one, as at a fork, is read again."""
@@ -49,6 +55,20 @@ class Tally:
     left_out: set[tuple[str, str, str]] = field(default_factory=set)
 
 
+def groups_of(names: Iterable[str], weigh: Callable[[str], int]) -> Iterator[list[str]]:
+    """Threads that share round trips, in their order: few, or one, where they have much."""
+    group: list[str] = []
+    weight = 0
+    for name in names:
+        if group and (len(group) == TOGETHER or weight + weigh(name) > TOGETHER_ROWS):
+            yield group
+            group, weight = [], 0
+        group.append(name)
+        weight += weigh(name)
+    if group:
+        yield group
+
+
 class Moving:
     """Moves one thread.
 
@@ -59,11 +79,21 @@ class Moving:
         thread: The thread's id.
         owner: Whose it is to be; None: nobody's.
         tally: Where it is noted what was done.
+        there: What is there of it already; None where it is to be asked for.
         skip_damaged: Whether what does not decode is left out, instead of being an error.
     """
 
     def __init__(
-        self, file: SaverFile, log: MessageLog, transcoder: Transcoder, thread: str, owner: str | None, tally: Tally, *, skip_damaged: bool
+        self,
+        file: SaverFile,
+        log: MessageLog,
+        transcoder: Transcoder,
+        thread: str,
+        owner: str | None,
+        tally: Tally,
+        there: Places | None = None,
+        *,
+        skip_damaged: bool,
     ) -> None:
         self._file = file
         self._log = log
@@ -72,6 +102,7 @@ class Moving:
         self._thread = thread
         self._owner = owner
         self._tally = tally
+        self._there = there
         self._skip_damaged = skip_damaged
         self._present: dict[Place, set[tuple[str, int]]] = {}
         self._ancestors: OrderedDict[Place, Ancestor | None] = OrderedDict()
@@ -90,7 +121,9 @@ class Moving:
             self._leave_out(places, f"thread {self._thread!r}: {error}", error)
             yield len(places)
             return
-        [stored] = self._log.run(transfer_ops.stored([key], indexes=self._log.indexes, codec=self._codec), write=False)
+        stored = self._there
+        if stored is None:
+            [stored] = self._log.run(transfer_ops.stored([key], indexes=self._log.indexes, codec=self._codec), write=False)
         self._present = {place: {(task, write.index) for task, write in writes} for place, writes in stored.items()}
         wanted = self._file.places(self._thread)
         done, size, batch = 0, 0, list[Moved]()

@@ -2,13 +2,13 @@
 
 Everything is read and looked at before anything is stored: each line must be as an export writes it, and each thread must be one in which
 the doctor finds nothing that does not hold. Meanwhile the threads stand in a database of the import's own. Then each is stored in one
-transaction. Nothing is built that the file names.
+transaction, and small ones together. Nothing is built that the file names.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
@@ -18,10 +18,11 @@ from uuid import uuid4
 
 from langmem_ext.codec import MessageCodec
 from langmem_ext.contents import Contents
-from langmem_ext.errors import DamagedRow, MalformedExport
+from langmem_ext.errors import DamagedRow, LangmemExtError, MalformedExport, StorageUnavailable
 from langmem_ext.line_fields import Line, count_of, dumps, take, text_of
 from langmem_ext.log import MessageLog
 from langmem_ext.messages.tokens import COUNTER
+from langmem_ext.moving import groups_of
 from langmem_ext.packing import WAITING_CHANNEL
 from langmem_ext.places import GZIP, GZIP_MAGIC, Place, read_lines
 from langmem_ext.storage import transit_ops
@@ -31,6 +32,7 @@ from langmem_ext.storage.examination import Examination
 from langmem_ext.storage.inspect_ops import NEXT_STEP
 from langmem_ext.storage.sqlite import SqliteDriver
 from langmem_ext.storage.steps import Running
+from langmem_ext.storage.transit_ops import Arrival
 from langmem_ext.storage.transit_statements import TABLES, Table
 from langmem_ext.thread_export import open_scratch, pages_of
 from langmem_ext.thread_lines import FORMAT, KINDS, VERSION, ThreadLines, read_thread, thread_line
@@ -203,22 +205,10 @@ class Import:
 
     def _store(self, scratch: SqliteDriver) -> Generator[None, None, ImportedThreads]:
         ids = {name: name if self._keep_ids else str(uuid4()) for name in self._threads}
-        there = {name for name in ids if self._keep_ids and self._log.run(transit_ops.find(ThreadKey(name, self._owner)), write=False)}
+        new = (yield from self._missing(ids)) if self._keep_ids else list(ids)
         stored: dict[str, Arriving] = {}
-        for name, arrived in self._threads.items():
-            if name in there:
-                continue
-            thread = scratch.run(transit_ops.read_thread(name), write=False)
-            origin = thread["forked_from"]
-            thread |= {
-                "owner": thread["owner"] if self._keep_owners else self._owner,
-                "forked_from": ids.get(origin, origin),
-            }
-            key, indexes = ThreadKey(ids[name], self._owner), self._log.indexes
-            pages = partial(_rows, scratch, thread["number"])
-            copying = transit_ops.copy_in(key, name, thread, pages, indexes=indexes, codec=self._codec)
-            if self._log.run(copying, write=True):
-                stored[name] = arrived
+        for names in groups_of(new, lambda name: sum(self._threads[name].counts.values())):
+            stored |= {name: self._threads[name] for name in self._store_together(scratch, names, ids)}
             yield
         return ImportedThreads(
             ids={name: ids[name] for name in stored},
@@ -226,6 +216,43 @@ class Import:
             messages=sum(arrived.counts["message"] for arrived in stored.values()),
             checkpoints=sum(arrived.counts["checkpoint"] for arrived in stored.values()),
         )
+
+    def _missing(self, ids: Iterable[str]) -> Generator[None, None, list[str]]:
+        """The ids of which there is no thread."""
+        names, missing = list(ids), list[str]()
+        for start in range(0, len(names), transit_ops.IDS):
+            asked = names[start : start + transit_ops.IDS]
+            there = self._log.run(transit_ops.find([ThreadKey(name, self._owner) for name in asked]), write=False)
+            missing += [name for name, is_there in zip(asked, there, strict=True) if not is_there]
+            yield
+        return missing
+
+    def _store_together(self, scratch: SqliteDriver, names: Sequence[str], ids: Mapping[str, str]) -> list[str]:
+        """Store threads in one transaction, each by itself where that fails: so what comes before one that is refused is stored."""
+        arrivals = {name: self._arrival(scratch, name, ids) for name in names}
+        try:
+            return self._add(arrivals)
+        except StorageUnavailable:
+            raise  # each by itself would wait as long for the same
+        except LangmemExtError:
+            if len(names) == 1:
+                raise
+            return [stored for name, arrival in arrivals.items() for stored in self._add({name: arrival})]
+
+    def _add(self, arrivals: Mapping[str, Arrival]) -> list[str]:
+        op = transit_ops.copy_in(list(arrivals.values()), indexes=self._log.indexes, codec=self._codec)
+        return [name for name, added in zip(arrivals, self._log.run(op, write=True), strict=True) if added]
+
+    def _arrival(self, scratch: SqliteDriver, name: str, ids: Mapping[str, str]) -> Arrival:
+        """A thread as it is to be stored."""
+        thread = scratch.run(transit_ops.read_thread(name), write=False)
+        if ids[name] != name:
+            scratch.run(transit_ops.rename(thread["number"], name, ids[name]), write=True)
+        thread |= {
+            "owner": thread["owner"] if self._keep_owners else self._owner,
+            "forked_from": ids.get(thread["forked_from"], thread["forked_from"]),
+        }
+        return Arrival(ThreadKey(ids[name], self._owner), thread, partial(_rows, scratch, thread["number"]))
 
 
 def _rows(scratch: SqliteDriver, number: int) -> Iterator[tuple[Table, Rows]]:

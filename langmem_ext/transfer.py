@@ -16,13 +16,15 @@ from typing import TYPE_CHECKING, TypeAlias
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from langmem_ext.codec import ForeignCodec, MessageCodec, codec_of, collector_paused
-from langmem_ext.errors import InvalidInput, ThreadNotFound
-from langmem_ext.log import MessageLog, is_server, sqlite_path
-from langmem_ext.moving import BATCH_BYTES, Moving, Tally
+from langmem_ext.errors import DamagedRow, InvalidInput, InvalidThreadId, ThreadNotFound
+from langmem_ext.log import MessageLog, is_server, sqlite_path, thread_key
+from langmem_ext.moving import BATCH_BYTES, Moving, Tally, groups_of
 from langmem_ext.serde import DataSerializer
 from langmem_ext.storage import transfer_ops
 from langmem_ext.storage.saver_file import SaverFile
+from langmem_ext.storage.transfer_ops import Places
 from langmem_ext.transcoding import ObjectReader, Reader, RowReader, StoringPolicy, Transcoder
+from langmem_ext.types import ThreadKey
 from langmem_ext.verification import Verification
 
 if TYPE_CHECKING:
@@ -204,10 +206,13 @@ class _Import:
     def _move(self, file: SaverFile, log: MessageLog, threads: list[str], began: float) -> Steps:
         total, done, tally = sum(file.threads[thread] for thread in threads), 0, Tally()
         transcoder, owner = self._transcoder(), self._owner()
-        for thread in threads:
-            for count in Moving(file, log, transcoder, thread, owner, tally, skip_damaged=self._skip_damaged).steps():
-                done += count
-                yield ImportProgress(thread, done, total)
+        for group in groups_of(threads, file.threads.__getitem__):
+            there = self._stored(log, transcoder, group, owner)
+            for thread in group:
+                moving = Moving(file, log, transcoder, thread, owner, tally, there.get(thread), skip_damaged=self._skip_damaged)
+                for count in moving.steps():
+                    done += count
+                    yield ImportProgress(thread, done, total)
         seconds, verified = time.monotonic() - began, 0
         for thread in threads if self._verify else ():
             for count in Verification(file, log, self._reader(), self._codec(), thread, owner).steps(tally.left_out):
@@ -224,6 +229,15 @@ class _Import:
             bytes_after=log.run(transfer_ops.size(), write=False),
             seconds=seconds,
         )
+
+    def _stored(self, log: MessageLog, transcoder: Transcoder, threads: list[str], owner: str | None) -> dict[str, Places]:
+        """What is there of some threads already; nothing where one of them cannot be told of, and so each is asked for by itself."""
+        try:
+            keys = [ThreadKey(thread_key(thread), owner) for thread in threads]
+            found = log.run(transfer_ops.stored(keys, indexes=log.indexes, codec=transcoder.codec), write=False)
+        except (InvalidThreadId, DamagedRow):
+            return {}
+        return dict(zip(threads, found, strict=True))
 
     def _chosen(self, file: SaverFile) -> list[str]:
         chosen = list(file.threads) if self._threads is None else list(dict.fromkeys(self._threads))

@@ -1,13 +1,14 @@
 """Operations that carry a thread out of a database and into one: whole rows, as they stand, a page at a time.
 
-A thread leaves in one read transaction, so it is whole, whoever writes; and it arrives in one write transaction, so it is there whole or
-not at all. On its way it stands in a database of its own, which nobody else sees: what happens to it there holds nobody up, and it may be
-larger than the memory.
+A thread leaves in one read transaction, so it is whole, whoever writes; and it arrives in one write transaction, perhaps with others, so it
+is there whole or not at all. On its way it stands in a database of its own, which nobody else sees: what happens to it there holds nobody
+up, and it may be larger than the memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from langmem_ext.errors import ThreadNotFound
@@ -18,12 +19,23 @@ from langmem_ext.storage import transit_statements as sql
 from langmem_ext.storage.checkpoint_ops import header_of
 from langmem_ext.storage.compression import shrink, shrink_text
 from langmem_ext.storage.copy_ops import rename_labels
-from langmem_ext.storage.effects import PAUSE, Batch, Foresight, Op, Row, Rows, Statement, fetch, fetch_one, operation, operation_once
+from langmem_ext.storage.effects import (
+    PAUSE,
+    Batch,
+    Foresight,
+    Op,
+    Row,
+    Rows,
+    fetch,
+    fetch_one,
+    operation,
+    operation_once,
+    side_by_side,
+)
 from langmem_ext.storage.header import longest_runs
 from langmem_ext.storage.ids import new_generation, thread_number
 from langmem_ext.storage.index import Indexes, ThreadIndex
 from langmem_ext.storage.listing_ops import ThreadFilter
-from langmem_ext.storage.search_statements import SELECT_STATE
 from langmem_ext.storage.statements import DELETE_THREAD, SELECT_LATEST_CHECKPOINT
 from langmem_ext.storage.thread_ops import is_taken
 from langmem_ext.storage.thread_statements import STATUS
@@ -113,12 +125,17 @@ def read_runs(number: int) -> Op[Runs]:
 
 
 @operation
-def find(key: ThreadKey) -> Op[bool]:
-    """Whether there is a thread of this id.
+def find(keys: Sequence[ThreadKey]) -> Op[list[bool]]:
+    """Which of some ids are those of threads.
 
     Raises:
-        ThreadNotFound: It belongs to another owner.
+        ThreadNotFound: One of these belongs to another owner.
     """
+    yield Foresight(last=True)
+    return (yield from side_by_side([_find(key) for key in keys]))
+
+
+def _find(key: ThreadKey) -> Op[bool]:
     row = yield from fetch_one(sql.SELECT_OWNER, id=key.id)
     if row is not None and key.owner is not None and row[0] != key.owner:
         raise ThreadNotFound(f"there is no thread {key.id!r} for this owner: import it under a new id")
@@ -126,48 +143,64 @@ def find(key: ThreadKey) -> Op[bool]:
 
 
 @operation
-def copy_in(
-    key: ThreadKey,
-    source: str,
-    thread: Mapping[str, Any],
-    pages: Callable[[], Iterable[tuple[Table, Rows]]],
-    *,
-    indexes: Indexes,
-    codec: Codec,
-) -> Op[bool]:
-    """Add a thread with all that it has; whether it was added, for nothing happens where there is one of its id.
+def rename(number: int, source: str, target: str) -> Op[None]:
+    """Have metadata that names the id that a thread had name the one that it is given."""
+    yield from rename_labels(number, source, target)
 
-    Metadata that names the id that the thread had before names its new one.
 
-    Args:
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """A thread that is to be added.
+
+    Attributes:
         key: Its id here, and who adds it.
-        source: The id that it had.
         thread: Its own row by column, with the number that it had.
         pages: Reads its rows from another database: as they were under that number, and none of them compressed.
-        indexes: Say whether they are compressed, where that saves enough.
+    """
+
+    key: ThreadKey
+    thread: Mapping[str, Any]
+    pages: Callable[[], Iterable[tuple[Table, Rows]]]
+
+
+@operation
+def copy_in(arrivals: Sequence[Arrival], *, indexes: Indexes, codec: Codec) -> Op[list[bool]]:
+    """Add threads with all that they have, all or none; whether each was added, for nothing happens where there is one of its id.
+
+    Args:
+        arrivals: The threads.
+        indexes: Say whether their rows are compressed, where that saves enough.
         codec: Says what a search may find of them, if the database has an index.
 
     Raises:
-        ThreadNotFound: There is one, and it belongs to another owner.
+        ThreadNotFound: There is one of these ids, and it belongs to another owner.
     """
+    numbers: list[int | None] = []
+    for arrival in arrivals:
+        numbers.append((yield from _copy_in(arrival, indexes)))
+    if "search" in (yield from search_ops.read_state()):
+        for number, arrival in zip(numbers, arrivals, strict=True):
+            if number is not None:
+                yield from fill_ops.index_thread(number, arrival.thread["next_item"], codec)
+    return [number is not None for number in numbers]
+
+
+def _copy_in(arrival: Arrival, indexes: Indexes) -> Op[int | None]:
+    """Add a thread; its number, or None where there is one of its id."""
+    key, thread = arrival.key, arrival.thread
     columns = {name: thread[name] for name in sql.THREAD_COLUMNS}
     expected = ((thread_number(key.id),),) if indexes.speculates else None
     made = yield from fetch_one(sql.INSERT_THREAD, expected, **{**columns, "id": key.id, "new_generation": new_generation()})
     if made is None:
-        if (yield from find(key)):
-            return False
+        if (yield from _find(key)):
+            return None
         raise (yield from is_taken(key.id))
-    [own] = made
-    for table, rows in pages():
+    own: int = made[0]
+    for table, rows in arrival.pages():
         arriving = moved(table, rows, thread["number"], own)
         yield from store_rows(table, [_compressed(table, row, indexes) for row in arriving] if indexes.compress else arriving)
         yield PAUSE
-    if source != key.id:
-        yield Foresight((Statement(SELECT_STATE, {}),))
-        yield from rename_labels(own, source, key.id)
-    if "search" in (yield from search_ops.read_state()):
-        yield from fill_ops.index_thread(own, columns["next_item"], codec)
-    return True
+    return own
 
 
 def moved(table: Table, rows: Rows, source: int, target: int) -> Rows:

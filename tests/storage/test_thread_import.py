@@ -422,7 +422,11 @@ def test_noise_is_refused(target: DeltaSaver, noise: list[bytes]) -> None:
     assert ids_of(target) == []
 
 
-def test_an_import_that_fails_while_it_stores_has_stored_whole_threads(url: str, export: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("together", "whole"), [(1, {0, 1}), (64, {0})])
+def test_an_import_that_fails_while_it_stores_has_stored_whole_threads(
+    url: str, export: str, monkeypatch: pytest.MonkeyPatch, together: int, whole: set[int]
+) -> None:
+    monkeypatch.setattr("langmem_ext.moving.TOGETHER", together)
     faults, stored = Faults(), set()
     with DeltaSaver(failing_log(url, faults, monkeypatch)) as target:
         for k in range(1000):
@@ -440,6 +444,6 @@ def test_an_import_that_fails_while_it_stores_has_stored_whole_threads(url: str,
             else:
                 break
         faults.end()
-        assert stored == {0, 1}
+        assert stored == whole
         assert sorted(ids_of(target)) == ["t", "u"]
         assert_sound(target)
