@@ -34,13 +34,13 @@ def server() -> Iterator[Server]:
 
 
 @pytest.fixture
-def talk(server: Server, tmp_path: Path) -> Conversation:
-    return Conversation(server, tmp_path)
+def talk(server: Server, place: str, tmp_path: Path) -> Conversation:
+    return Conversation(server, place, tmp_path)
 
 
 @pytest.fixture
 def place(durable: Backend, tmp_path: Path) -> str:
-    """Where a command's database is: `memory.db` in the test's folder, or tables on PostgreSQL."""
+    """Where a test's database is: `memory.db` in the test's folder, or tables on PostgreSQL."""
     return str(tmp_path / "memory.db") if durable.name == "file" else durable.new_url(tmp_path)
 
 

@@ -38,18 +38,18 @@ class Server:
 
 
 class Conversation:
-    """One user at the desk; the database and the shop are files, and nothing else survives a step."""
+    """One user at the desk; nothing survives a step but the database, by its URL, and the shop, which is a file."""
 
     thread = "t1"
 
-    def __init__(self, server: Server, folder: Path) -> None:
+    def __init__(self, server: Server, database: str, folder: Path) -> None:
         self.server = server
-        self.database = folder / "memory.db"
+        self.database = database
         self.shop = desk.Shop(folder / "shop.db")
 
     def step(self, do: str, **more: Any) -> dict[str, Any]:
         """Run one step in a new process; its exit code under "exit", and what it returned."""
-        command = {"do": do, "database": str(self.database), "shop": str(self.shop.path), "thread": self.thread, **more}
+        command = {"do": do, "database": self.database, "shop": str(self.shop.path), "thread": self.thread, **more}
         return self.server.ask(command)
 
     def say(self, text: str, *, message_id: str | None = None, kill: object = None) -> dict[str, Any]:

@@ -16,6 +16,7 @@ import sys
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import asdict
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -306,6 +307,7 @@ def execute(command: dict[str, Any]) -> dict[str, Any]:
 
 def serve() -> None:
     """Answer commands from standard input, each from a process of its own."""
+    import_module("langmem_ext.storage.postgres.driver")  # once, before the first fork
     for line in sys.stdin:
         read, write = os.pipe()
         pid = os.fork()

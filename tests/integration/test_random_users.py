@@ -1,4 +1,4 @@
-"""Users who do anything, in any order, on a file database that is closed and opened between their messages.
+"""Users who do anything, in any order, on a database that is closed and opened between their messages.
 
 Whatever they do, the graph never goes round without asking, loses no value, calls no tool with an argument it would refuse or twice for one
 request, and never waits for a value that it has.
@@ -18,6 +18,8 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from langgraph.types import Command
+from postgres.server import SHARED
+from savers import Backend
 
 from langmem_ext.waiting.converse import converse
 
@@ -107,18 +109,20 @@ STEPS = st.lists(SAY | SAY | SAY | RESUME | EDIT, min_size=1, max_size=12)
 
 @dataclass
 class User:
-    """A thread on a file, opened anew for every step, and what must hold after each."""
+    """A thread of a database that is opened anew for every step, and what must hold after each."""
 
     folder: Path
+    durable: Backend
     edited: bool = False
     """Whether the thread stands as an edit left it, which no turn has read yet."""
     before: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.shop = desk.Shop(self.folder / "shop.db")
+        self.database = self.durable.new_url(self.folder)
 
     def step(self, kind: str, value: Any) -> None:
-        saver = desk.open_saver(self.folder / "memory.db")
+        saver = desk.open_saver(self.database)
         try:
             graph = desk.make_graph(saver, self.shop)
             stood = graph.get_state(CONFIG)
@@ -183,9 +187,9 @@ class User:
         assert sum(asked.values()) == len(calls)
 
 
-def play(steps: list[tuple[str, Any]]) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        user = User(Path(folder))
+def play(steps: list[tuple[str, Any]], durable: Backend) -> None:
+    with tempfile.TemporaryDirectory() as folder, SHARED.own_schemas():
+        user = User(Path(folder), durable)
         for kind, value in steps:
             user.step(kind, value)
         user.step("say", "start over")
@@ -195,12 +199,12 @@ def play(steps: list[tuple[str, Any]]) -> None:
 
 @settings(max_examples=5 * settings().max_examples)
 @given(STEPS)
-def test_whatever_users_do_the_graph_keeps_its_promises(steps: list[tuple[str, Any]]) -> None:
-    play(steps)
+def test_whatever_users_do_the_graph_keeps_its_promises(durable: Backend, steps: list[tuple[str, Any]]) -> None:
+    play(steps, durable)
 
 
 @pytest.mark.soak
 @settings(max_examples=6 * settings().max_examples)
 @given(st.lists(SAY | SAY | SAY | RESUME | EDIT, min_size=5, max_size=40))
-def test_whatever_users_do_for_long_the_graph_keeps_its_promises(steps: list[tuple[str, Any]]) -> None:
-    play(steps)
+def test_whatever_users_do_for_long_the_graph_keeps_its_promises(durable: Backend, steps: list[tuple[str, Any]]) -> None:
+    play(steps, durable)

@@ -1,18 +1,18 @@
 """Histories and sessions on the waiting graph's threads: they see what the graph sees, and what they write leaves its question answerable.
 
-Every step of a user's is a process of its own, and so is everything in between: what waits, waits in the file.
+Every step of a user's is a process of its own, and so is everything in between: what waits, waits in the database.
 """
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager
 from typing import Any
 
 import desk
 import pytest
 from conversation import Conversation
+from forgotten import rows
 from langchain_core.messages import AIMessage, HumanMessage
 from savers import Calls, Mode
 
@@ -35,7 +35,7 @@ CHANNELS = {
 @asynccontextmanager
 async def opened(talk: Conversation) -> AsyncIterator[tuple[DeltaSaver, Any]]:
     """A newly opened database with its graph."""
-    saver = DeltaSaver.open(str(talk.database))
+    saver = DeltaSaver.open(talk.database)
     try:
         yield saver, desk.make_graph(saver, talk.shop)
     finally:
@@ -164,8 +164,7 @@ async def test_clearing_a_session_ends_what_waited(talk: Conversation, mode: Mod
     async with opened(talk) as (saver, graph):
         await Calls(mode).call(ConversationMemory(saver).for_session("t1"), "clear")
         assert await look(mode, saver) == dict.fromkeys(CHANNELS) | {"params": {}}
-        with closing(sqlite3.connect(talk.database)) as connection:
-            assert connection.execute("SELECT waiting_for FROM thread").fetchall() == [(None,)]
+        assert list(rows(saver, "SELECT waiting_for FROM thread")) == [(None,)]
         assert (await say(mode, graph, "")).waiting_for is None
         assert (await say(mode, graph, "where is my order O-9?")).reply == "Order O-9 is on its way."
     assert talk.shop.effects() == [("check_order", {"number": "O-9"})]
@@ -187,12 +186,12 @@ def test_a_write_on_an_unfinished_turn_leaves_it_to_be_finished_or_asked_again(t
 
 
 def test_a_session_goes_on_in_the_graph_and_back(talk: Conversation) -> None:
-    with ConversationMemory(str(talk.database)) as memory:
+    with ConversationMemory(talk.database) as memory:
         session = memory.for_session("t1")
         session.append(Message("user", "hello", metadata={"channel": "web"}))
         session.set_waiting("order_id")
     assert talk.say("where is my order O-1?")["reply"] == "Order O-1 is on its way."
-    with ConversationMemory(str(talk.database)) as memory:
+    with ConversationMemory(talk.database) as memory:
         session = memory.for_session("t1")
         assert [message.role for message in session.history()] == ["user", "user", "agent", "tool", "agent"]
         assert session.history()[0].metadata == {"channel": "web"}

@@ -238,7 +238,7 @@ def test_the_second_of_two_callers_is_told_that_the_thread_is_busy(waiting: Any)
 def test_two_processes_that_answer_at_once_take_turns(waiting: Any) -> None:
     second = Server()
     try:
-        other = Conversation(second, waiting.database.parent)
+        other = Conversation(second, waiting.database, waiting.shop.path.parent)
         answers = [threading.Thread(target=talk.say, args=(text,)) for talk, text in ((waiting, "O-1"), (other, "O-2"))]
         for thread in answers:
             thread.start()
@@ -251,11 +251,11 @@ def test_two_processes_that_answer_at_once_take_turns(waiting: Any) -> None:
     assert waiting.pending() == []
 
 
-def test_every_step_may_be_a_new_interpreter(tmp_path: Path) -> None:
+def test_every_step_may_be_a_new_interpreter(place: str, tmp_path: Path) -> None:
     for text, expected in [("I want to check my order", ASKED), ("O-3", "Order O-3 is on its way.")]:
         server = Server()
         try:
-            assert Conversation(server, tmp_path).say(text)["reply"] == expected
+            assert Conversation(server, place, tmp_path).say(text)["reply"] == expected
         finally:
             server.close()
 

@@ -528,7 +528,7 @@ def orders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def test_the_example_asks_waits_and_acts(orders: Path, tmp_path: Path) -> None:
+def test_the_example_asks_waits_and_acts(orders: Path, place: str) -> None:
     from graphs.support import graph, make_graph  # noqa: PLC0415  # reads its catalog when it is imported
 
     assert graph.checkpointer is None
@@ -537,7 +537,7 @@ def test_the_example_asks_waits_and_acts(orders: Path, tmp_path: Path) -> None:
         (["cancel order O-12345", "yes"], "Order O-12345 is cancelled."),
     ]:
         for text in texts:
-            saver = desk.open_saver(tmp_path / "memory.db")
+            saver = desk.open_saver(place)
             turn = converse(make_graph(saver), text, thread_id="t")
             desk.close_saver(saver)
         assert turn.reply.startswith(expected)
