@@ -9,9 +9,9 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
+from forgotten import rows
 from langchain_core.tools import BaseTool, ToolException, tool
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
@@ -32,7 +32,9 @@ from langmem_ext import (
 )
 from langmem_ext.cli.app import app
 from langmem_ext.cli.thread import line_of
+from langmem_ext.log import is_server
 from langmem_ext.messages.spans import squeezed
+from langmem_ext.storage.postgres.space import SEARCHED
 
 TYPES = ("identifier", "email", "phone", "person", "name", "address", "place", "text", "integer", "number", "money", "date", "time")
 PATTERNS = {"identifier": r"\d{16}"}
@@ -118,12 +120,12 @@ class Kept:
 class Desk:
     """A graph with every sink on, on a database that can be searched."""
 
-    def __init__(self, path: Path, types: Sequence[str] = TYPES) -> None:
-        self.path, self.failures, self.kept = path, list[str](), Kept()
+    def __init__(self, url: str, types: Sequence[str] = TYPES) -> None:
+        self.url, self.failures, self.kept = url, list[str](), Kept()
         self.exporter, provider = InMemorySpanExporter(), TracerProvider()
         provider.add_span_processor(SimpleSpanProcessor(self.exporter))
         self.records = _Records()
-        self.saver = DeltaSaver.open(str(path), synchronous="normal")
+        self.saver = DeltaSaver.open(url, synchronous="normal")
         self.threads = Threads(self.saver, ttl=10**6)
         self.threads.enable_search()
         sinks = [self.kept, LoggingSink(), StreamSink(), OpenTelemetrySink(provider)]
@@ -167,12 +169,16 @@ class Desk:
         yield from self._tables()
 
     def _tables(self) -> Iterator[tuple[str, str]]:
-        with closing(sqlite3.connect(f"file:{self.path}?mode=ro", uri=True)) as beside:
+        if is_server(self.url):
+            for table in (*SEARCHED, "thread", "setting"):
+                yield table, "\n".join(text for (text,) in rows(self.saver, f"SELECT CAST({table} AS text) FROM {table}"))
+            return
+        with closing(sqlite3.connect(f"file:{self.url}?mode=ro", uri=True)) as beside:
             beside.execute("CREATE VIRTUAL TABLE temp.words USING fts5vocab(main, search, instance)")
             yield "index words", " ".join(row[0] for row in beside.execute("SELECT term FROM temp.words ORDER BY doc, offset"))
             for table in ("search_content", "search_data", "thread", "setting"):
-                rows = beside.execute(f"SELECT * FROM {table}").fetchall()
-                yield table, "\n".join(cell.decode("latin-1") if isinstance(cell, bytes) else str(cell) for row in rows for cell in row)
+                found = beside.execute(f"SELECT * FROM {table}").fetchall()
+                yield table, "\n".join(cell.decode("latin-1") if isinstance(cell, bytes) else str(cell) for row in found for cell in row)
             yield "metadata", repr(beside.execute("SELECT metadata FROM thread").fetchall())
 
     def commands(self, thread: str) -> Iterator[tuple[str, str]]:
@@ -186,7 +192,7 @@ class Desk:
             ["search", "kept"],
             ["stats"],
         ):
-            done = CliRunner().invoke(app, ["threads", *words, "--db", str(self.path)])
+            done = CliRunner().invoke(app, ["threads", *words, "--db", self.url])
             yield f"threads {' '.join(words)}", done.output
 
 

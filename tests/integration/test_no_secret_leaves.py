@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,8 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.tools import tool
+from postgres.server import SHARED
+from savers import Backend
 from secrets_desk import TYPES, Desk, leaks
 
 from langmem_ext import ConversationMemory, IntentCatalog, Message, ThreadChatMessageHistory, build_waiting_graph, converse
@@ -82,9 +83,8 @@ def check(desk: Desk, secrets: list[str], doors: Any) -> None:
             assert not leaks(secret, text), f"{secret} leaves by {door}: {text[:3000]}"
 
 
-def play(said: list[str], secrets: list[str], ending: str) -> None:
-    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
-        desk = stack.enter_context(Desk(Path(folder) / "memory.db"))
+def play(said: list[str], secrets: list[str], ending: str, durable: Backend) -> None:
+    with tempfile.TemporaryDirectory() as folder, SHARED.own_schemas(), Desk(durable.new_url(Path(folder))) as desk:
         desk.failures += [ending] if ending else []
         given = 0
         for number, text in enumerate(said):
@@ -96,14 +96,14 @@ def play(said: list[str], secrets: list[str], ending: str) -> None:
         assert leaks(secrets[0], desk.held()), "the log itself does not hold what was said"
 
 
-@settings(max_examples=3 * settings().max_examples)
+@settings(max_examples=2 * settings().max_examples)
 @given(conversations())
-def test_no_secret_is_anywhere_but_in_the_log(conversation: tuple[list[str], list[str], str]) -> None:
-    play(*conversation)
+def test_no_secret_is_anywhere_but_in_the_log(durable: Backend, conversation: tuple[list[str], list[str], str]) -> None:
+    play(*conversation, durable)
 
 
 @pytest.mark.parametrize("kind", TYPES)
-def test_a_secret_of_each_type_is_taken_and_hidden(kind: str) -> None:
+def test_a_secret_of_each_type_is_taken_and_hidden(kind: str, url: str) -> None:
     secret = {
         "identifier": "4929123456781234",
         "email": "zqxj@wvkq.org",
@@ -119,7 +119,7 @@ def test_a_secret_of_each_type_is_taken_and_hidden(kind: str) -> None:
         "date": "19 July 2061",
         "time": "17:43",
     }[kind]
-    with tempfile.TemporaryDirectory() as folder, Desk(Path(folder) / "memory.db") as desk:
+    with Desk(url) as desk:
         converse(desk.graph, f"keep my {kind}", thread_id="t")
         taken = converse(desk.graph, secret, thread_id="t")
         check(desk, [secret], desk.doors())
@@ -130,7 +130,7 @@ def test_a_secret_of_each_type_is_taken_and_hidden(kind: str) -> None:
         assert leaks(secret, desk.held())
 
 
-def test_a_value_that_only_a_tool_knows_is_hidden_however_deep_it_stands() -> None:
+def test_a_value_that_only_a_tool_knows_is_hidden_however_deep_it_stands(url: str) -> None:
     secret = "4929123456781234"
 
     @tool("keep_identifier")
@@ -145,7 +145,7 @@ def test_a_value_that_only_a_tool_knows_is_hidden_however_deep_it_stands() -> No
         "secret_identifier": {"type": "identifier", "pattern": r"\d{16}", "sensitive": True},
     }
     catalog = IntentCatalog.from_dict({"intents": [{**intent, "reply": "It is {result.account.secret_identifier}."}], "params": params})
-    with tempfile.TemporaryDirectory() as folder, Desk(Path(folder) / "memory.db") as desk:
+    with Desk(url) as desk:
         builder = build_waiting_graph(catalog, [find], telemetry=[desk.kept], summarize_above=2)
         desk.graph = builder.compile(checkpointer=desk.saver)
         done = converse(desk.graph, "find me for T-123", thread_id="t")
@@ -170,9 +170,9 @@ def write_by_tool(desk: Desk, text: str) -> None:
 
 
 @pytest.mark.parametrize("write", [write_by_handle, write_by_history, write_by_tool])
-def test_an_answer_that_is_stored_past_the_graph_is_hidden(write: Any) -> None:
+def test_an_answer_that_is_stored_past_the_graph_is_hidden(write: Any, url: str) -> None:
     secret, another = "4929123456781234", "4111222233334444"
-    with tempfile.TemporaryDirectory() as folder, Desk(Path(folder) / "memory.db") as desk:
+    with Desk(url) as desk:
         converse(desk.graph, "keep my identifier", thread_id="t")
         write(desk, f"it is {secret}")
         check(desk, [secret], [*desk.doors(secret), *desk.commands("t")])
