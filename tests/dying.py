@@ -48,14 +48,14 @@ class DyingDriver(SqliteDriver):
         self._steps.take()
 
 
-def dying_log(url: str, steps: Steps) -> MessageLog:
+def dying_log(url: str, steps: Steps, **options: Any) -> MessageLog:
     """A database that kills this process at one of its steps. On PostgreSQL, of all that it opens from now on.
 
     There the steps are those of each trip: before anything is sent, when all is sent but no answer is read, and when all are. Each is one
     that comes after the database was opened.
     """
     if not url.startswith("postgresql:"):
-        return MessageLog(DyingDriver(url, steps))
+        return MessageLog(DyingDriver(url, steps, **options))
     log = MessageLog.open(url)
     talk, send = exchange.Session.talk, exchange.send  # type: ignore[attr-defined]  # psycopg's
 

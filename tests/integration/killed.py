@@ -18,15 +18,15 @@ import tempfile
 import time
 import traceback
 from contextlib import closing
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from dying import DyingDriver, Steps
+from dying import Steps, dying_log
 
 from graphs.shop import TOOLS
 from graphs.support import SUMMARIZE_ABOVE, catalog
 from langmem_ext.checkpoint import DeltaSaver
-from langmem_ext.log import MessageLog
 from langmem_ext.telemetry import Event
 from langmem_ext.waiting.converse import converse
 from langmem_ext.waiting.graph import build_waiting_graph
@@ -49,19 +49,22 @@ class Noting:
             events.write(json.dumps(told, sort_keys=True) + "\n")
 
 
-def talk(folder: Path, first: int, dies_at: int | None) -> int:
-    """Send the messages from `first` on, noting each answer in a file; the number of steps that the database took."""
+def talk(folder: Path, first: int, dies_at: int | None, url: str | None = None) -> int:
+    """Send the messages from `first` on, noting each answer in a file; the number of steps that the database took.
+
+    It is a file beside the others where no URL is given.
+    """
     os.environ["LANGMEM_EXT_SHOP_DB"] = str(folder / "shop.db")
     steps = Steps(dies_at)
-    driver = DyingDriver(str(folder / "memory.db"), steps, synchronous="normal")
+    log = dying_log(url or str(folder / "memory.db"), steps, synchronous="normal")
     builder = build_waiting_graph(catalog, TOOLS, summarize_above=SUMMARIZE_ABOVE, telemetry=[Noting(folder / "events")])
-    graph = builder.compile(checkpointer=DeltaSaver(MessageLog(driver)))
+    graph = builder.compile(checkpointer=DeltaSaver(log))
     for number in range(first, len(SAID)):
         converse(graph, SAID[number], thread_id="t", message_id=f"said-{number}")
         with (folder / "answered").open("a") as answered:
             answered.write("x")
     (folder / "end.json").write_text(json.dumps(end_of(graph, folder)))
-    driver.close()
+    log.close()
     return steps.count
 
 
@@ -113,18 +116,18 @@ def in_child(work: Any) -> int:
 
 def run(command: dict[str, Any]) -> dict[str, Any]:
     """Converse, die, go on; what came of it."""
-    folder = Path(tempfile.mkdtemp(dir=MEMORY))
+    folder, url = Path(tempfile.mkdtemp(dir=MEMORY)), command.get("url")
     try:
         if command.get("after_s") is None:
             steps = folder / "steps"
-            died = in_child(lambda: steps.write_text(str(talk(folder, 0, command.get("dies_at")))) and 0)
+            died = in_child(lambda: steps.write_text(str(talk(folder, 0, command.get("dies_at"), url))) and 0)
         else:
             steps = folder / "none"
-            died = _killed_after(folder, command["after_s"])
+            died = _killed_after(folder, command["after_s"], url)
         answered = folder / "answered"
         first = len(answered.read_text()) if answered.exists() else 0
         if died:
-            code = in_child(lambda: talk(folder, first, None) and 0)
+            code = in_child(lambda: talk(folder, first, None, url) and 0)
             assert code == 0, f"the second process failed with {code}"
         return {
             "died": died,
@@ -137,11 +140,11 @@ def run(command: dict[str, Any]) -> dict[str, Any]:
         shutil.rmtree(folder)
 
 
-def _killed_after(folder: Path, seconds: float) -> int:
+def _killed_after(folder: Path, seconds: float, url: str | None) -> int:
     child = os.fork()
     if child == 0:
         try:
-            talk(folder, 0, None)
+            talk(folder, 0, None, url)
         finally:
             os._exit(0)
     time.sleep(seconds)
@@ -155,6 +158,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as warm:
         # Everything is imported, and every pattern compiled, before the first fork.
         talk(Path(warm), 0, None)
+        import_module("langmem_ext.storage.postgres.driver")
     gc.freeze()  # a collection in a fork would copy every page
     print(json.dumps({"ready": True}), flush=True)
     for line in sys.stdin:

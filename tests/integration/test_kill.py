@@ -11,10 +11,14 @@ from typing import Any
 
 import pytest
 from nursery import Nursery
+from postgres.server import SHARED
+from savers import Backend
 
 SOAK = os.environ.get("LANGMEM_EXT_SOAK") == "1"
 RANDOM_KILLS = 1000 if SOAK else 20
 SHARDS = 2
+STRIDE = {"file": 1, "postgres": 1 if SOAK else 5}
+"""At every so many steps it is killed. After a kill, the test waits until the server has noticed."""
 ROOT = Path(__file__).parents[2]
 
 
@@ -25,16 +29,35 @@ def nursery() -> Iterator[Nursery]:
     nursery.close()
 
 
+class Conversations:
+    """Conversations on a kind of database, each on one of its own."""
+
+    def __init__(self, nursery: Nursery, durable: Backend) -> None:
+        self._nursery = nursery
+        self._durable = durable
+
+    def run(self, **command: Any) -> Any:
+        with SHARED.own_schemas():
+            if self._durable.name == "postgres":
+                command["url"] = self._durable.new_url(Path())
+            return self._nursery.run(**command)
+
+
 @pytest.fixture(scope="module")
-def undisturbed(nursery: Nursery) -> Any:
+def talks(nursery: Nursery, durable: Backend) -> Conversations:
+    return Conversations(nursery, durable)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(talks: Conversations) -> Any:
     """The same conversation in one process that is not killed."""
-    return nursery.run()
+    return talks.run()
 
 
 def test_the_undisturbed_conversation_does_something_worth_killing(undisturbed: Any) -> None:
     said = [message[1] for message in undisturbed["end"]["messages"]]
     assert undisturbed["died"] == 0
-    assert undisturbed["steps"] > 150
+    assert undisturbed["steps"] > 100
     assert any("O-12345" in text and "cancel" in text.lower() for text in said)
     assert undisturbed["end"]["values"]["plan"] is None
     assert [row for row in undisturbed["end"]["shop"]["orders"] if row[0] == "O-12345" and "cancelled" in row]
@@ -43,10 +66,11 @@ def test_the_undisturbed_conversation_does_something_worth_killing(undisturbed: 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("shard", range(SHARDS))
 def test_killed_before_any_statement_and_before_and_after_any_commit_it_ends_the_same(
-    shard: int, nursery: Nursery, undisturbed: Any
+    shard: int, durable: Backend, talks: Conversations, undisturbed: Any
 ) -> None:
-    for step in range(shard, undisturbed["steps"], SHARDS):
-        found = nursery.run(dies_at=step)
+    stride = STRIDE[durable.name]
+    for step in range(shard * stride, undisturbed["steps"], SHARDS * stride):
+        found = talks.run(dies_at=step)
         # Writes that wait at the same time share a commit, so that a conversation has a few steps more or less.
         assert found["died"] == -9 or step > undisturbed["steps"] * 0.9, f"step {step} was never reached"
         assert found["end"] == undisturbed["end"], f"killed at step {step}, after {found['answered']} answers"
@@ -54,21 +78,21 @@ def test_killed_before_any_statement_and_before_and_after_any_commit_it_ends_the
         assert sorted(set(found["events"])) == sorted(undisturbed["events"]), f"killed at step {step}"
 
 
-def seconds_of(nursery: Nursery) -> float:
+def seconds_of(talks: Conversations) -> float:
     """How long the conversation takes, undisturbed."""
     started = time.monotonic()
-    nursery.run()
+    talks.run()
     return time.monotonic() - started
 
 
 @pytest.mark.timeout(1800)
-def test_killed_at_any_moment_it_ends_the_same(nursery: Nursery, undisturbed: Any) -> None:
-    length = min(seconds_of(nursery) for _ in range(3))
+def test_killed_at_any_moment_it_ends_the_same(talks: Conversations, undisturbed: Any) -> None:
+    length = min(seconds_of(talks) for _ in range(3))
     chance = random.Random(20261121)
     died = 0
     for number in range(RANDOM_KILLS):
         seconds = chance.uniform(0, length)
-        found = nursery.run(after_s=seconds)
+        found = talks.run(after_s=seconds)
         died += found["died"] == -9
         assert set(found["events"]) == set(undisturbed["events"]), f"kill {number}, after {seconds * 1000:.1f} ms"
         assert found["end"] == undisturbed["end"], f"kill {number}, after {seconds * 1000:.1f} ms and {found['answered']} answers"
