@@ -209,17 +209,21 @@ def ensure_namespace(writer: Writer, name: str) -> Op[int]:
 
 
 def _inherited(writer: Writer, space: int, packed: PackedCheckpoint) -> Op[dict[str, ValueRef]]:
-    """The parent's references for the channels that the checkpoint carries on at the same version."""
-    if not packed.carried or packed.parent is None:
-        return {}
-    parent = yield from read_header(writer.thread, writer.index, space, encode_id(packed.parent))
-    if parent is None:
-        return {}
-    return {
-        channel: parent.values[channel]
-        for channel in packed.carried
-        if channel in parent.values and parent.versions.get(channel) == packed.versions.get(channel)
-    }
+    """References for the channels that the checkpoint carries on at the same version: the parent's, or its own if it is put again."""
+    found: dict[str, ValueRef] = {}
+    for checkpoint in (packed.parent, packed.id):
+        missing = [channel for channel in packed.carried if channel not in found]
+        if not missing or checkpoint is None:
+            continue
+        header = yield from read_header(writer.thread, writer.index, space, encode_id(checkpoint))
+        if header is not None:
+            versions = header.versions
+            found |= {
+                channel: header.values[channel]
+                for channel in missing
+                if channel in header.values and versions.get(channel) == packed.versions.get(channel)
+            }
+    return found
 
 
 def store_value(writer: Writer, value: PackedValue, place: tuple[int, str], *, whole: bool = True) -> Op[ValueRef]:

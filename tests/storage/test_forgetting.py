@@ -12,9 +12,10 @@ from typing import Annotated, Any, TypedDict
 import pytest
 from asked import plan_of, watch
 from comparison import Names
-from forgotten import assert_clean, everything, rows
+from forgotten import assert_clean, assert_sound, everything, rows
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.channels.delta import DeltaChannel
+from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.graph.message import _messages_delta_reducer
@@ -89,6 +90,23 @@ def test_a_question_that_waits_is_answered_after_pruning(saver: DeltaSaver) -> N
     saver.prune(["t"])
     assert [one.value for one in graph.get_state(config()).interrupts] == ["which?"]
     assert graph.invoke(Command(resume="this"), config())["messages"][-1].text == "answer 3 this"
+
+
+async def test_a_checkpoint_that_is_put_again_has_the_values_that_it_was_stored_with(saver: DeltaSaver, mode: Mode) -> None:
+    calls, memory = Calls(mode), InMemorySaver()
+    began, later = empty_checkpoint(), empty_checkpoint()
+    for one, files in ((began, {"a": 1}), (later, ["not told of"])):
+        one["channel_values"], one["channel_versions"] = {"files": files, "n": 1}, {"files": "1", "n": "1"}
+    for to in (saver, memory):
+        head = await calls.call(to, "put", config(checkpoint_ns=""), began, {"step": 0}, {"files": "1", "n": "1"})
+        await calls.call(to, "put", head, later, {"step": 1}, {})
+    assert (await calls.call(saver, "prune", ["t"])).checkpoints == 1
+    for to in (saver, memory):
+        await calls.call(to, "put", head, later, {"step": 1, "again": True}, {})
+    found, expected = [await calls.call(to, "get_tuple", config()) for to in (saver, memory)]
+    assert found.checkpoint["channel_values"] == expected.checkpoint["channel_values"] == {"files": {"a": 1}, "n": 1}
+    assert found.metadata["again"]
+    assert_sound(saver)
 
 
 def test_keep_last_and_older_than_keep_what_either_of_them_keeps(saver: DeltaSaver) -> None:
