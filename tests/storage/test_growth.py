@@ -228,8 +228,9 @@ def test_statements_rows_and_bytes_per_turn_do_not_grow_with_the_thread(
                 found.append((*counts, told.largest[0].bytes, told.file_bytes))
                 asked.clear()
     statements, given, rows_of_thread, of_all = zip(*found, strict=True)
-    assert max(statements[1:]) <= min(statements[1:]) * 1.02  # what several threads store at once goes together on PostgreSQL
-    assert max(given[1:]) <= min(given[1:]) * 1.02
+    # A turn has a few more or less, by what its threads happen to store together.
+    assert max(statements[1:]) <= min(statements[1:]) * 1.1
+    assert max(given[1:]) <= min(given[1:]) * 1.1
     assert_steady(rows_of_thread, 1.02)
     if backend.name != "postgres":  # its tables grow by several pages, and by what waits to be vacuumed
         assert_steady(of_all, 1.15, 4096)  # pages come whole, and more than one table grows
