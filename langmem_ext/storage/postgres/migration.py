@@ -46,6 +46,7 @@ def migrate(server: Server) -> None:
     dialect = postgres(server.schema)
     try:
         with psycopg.connect(server.direct, **server.options()) as connection:
+            _require_unicode(connection, server)
             missing = _missing(connection, dialect)
             if len(missing) < len(MIGRATIONS):
                 _require_partitions(connection, dialect, server)
@@ -65,6 +66,16 @@ def migrate(server: Server) -> None:
                 settle(connection, server.schema)
     except psycopg.Error as error:
         raise storage_error(error, server) from error
+
+
+def _require_unicode(connection: psycopg.Connection[Any], server: Server) -> None:
+    """See that the database can hold what people say."""
+    encoding = connection.info.parameter_status("server_encoding")
+    if encoding not in (None, "UTF8"):
+        raise StorageUnavailable(
+            f"the {server.place} has the encoding {encoding}, which cannot hold every text: make one with"
+            " CREATE DATABASE name ENCODING 'UTF8' TEMPLATE template0"
+        )
 
 
 def _missing(connection: psycopg.Connection[Any], dialect: Dialect) -> list[Migration]:

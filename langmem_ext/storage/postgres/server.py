@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Self
-from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 import psycopg
 from psycopg import errors
@@ -75,9 +75,12 @@ class Server:
         # As libpq reads it: a plus sign is one, and no space.
         options = dict(parse_qsl(address.query.replace("+", "%2B"), keep_blank_values=True))
         own: dict[str, str] = {name: options.pop(name) for name in _OWN if name in options}
-        conninfo = urlunsplit(("postgresql", address.netloc, address.path, urlencode(options, quote_via=quote), ""))
+        # Not by `urlunsplit`: it takes the slashes away where there is no host, as with a socket's folder behind the question mark.
+        conninfo = f"postgresql://{address.netloc}{address.path}" + (f"?{urlencode(options, quote_via=quote)}" if options else "")
+        direct = own.get("direct", conninfo)
         try:
             conninfo_to_dict(conninfo)
+            conninfo_to_dict(direct)
         except psycopg.ProgrammingError as error:
             raise InvalidInput(
                 f"the URL of the PostgreSQL database cannot be used ({told_of(error)}): write postgresql://user@host/name"
@@ -86,7 +89,7 @@ class Server:
         postgres(schema)  # refuses a name that is none
         return cls(
             conninfo,
-            own.get("direct", conninfo),
+            direct or conninfo,
             schema,
             pool_size=_count(own, "pool_size", 1, 1000),
             prepare=_choice(own, "prepare", "on", "off") == "on",
@@ -103,10 +106,11 @@ class Server:
         return f"PostgreSQL database {known.get('dbname') or known.get('user') or ''!s} at {known.get('host') or 'localhost'}"
 
     def options(self) -> dict[str, Any]:
-        """What a connection is opened with; of what libpq knows, that which the URL leaves open."""
+        """What a connection is opened with; of what libpq knows, that which the URL leaves open; texts are always UTF-8."""
         usual = {"connect_timeout": min(CONNECT_TIMEOUT_S, math.ceil(self.deadline)), "application_name": "langmem-ext", **KEEPALIVE}
         said = conninfo_to_dict(self.conninfo)
-        return {"autocommit": True, "prepare_threshold": None, **{name: value for name, value in usual.items() if name not in said}}
+        own = {"autocommit": True, "prepare_threshold": None, "client_encoding": "UTF8"}
+        return own | {name: value for name, value in usual.items() if name not in said}
 
 
 def _choice(options: Mapping[str, str], name: str, *choices: str) -> str:
@@ -174,6 +178,10 @@ def storage_error(error: BaseException, server: Server) -> LangmemExtError:
     for kind, advice in _ADVICE.items():
         if isinstance(error, kind):
             return StorageUnavailable(f"the {server.place} refused ({text}): {advice}")
+    if isinstance(error, errors.ProgramLimitExceeded):
+        return InvalidInput(f"the {server.place} takes no value that is so long ({text}): shorten the owner, run id, task id or tag")
+    if isinstance(error, psycopg.DataError) and error.sqlstate is None:  # it was never sent
+        return InvalidInput(f"the {server.place} cannot hold a value ({text}); nothing was changed")
     if isinstance(error, errors.UndefinedTable | errors.InvalidSchemaName | errors.UndefinedColumn | errors.UndefinedFunction):
         return StorageUnavailable(f"the {server.place} lacks the store's tables ({text}): open it once with a role that may make them")
     if isinstance(error, errors.DuplicateTable | errors.DuplicateFunction):
