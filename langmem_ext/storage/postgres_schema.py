@@ -25,6 +25,34 @@ CREATE_SCHEMA: Final = f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}"
 MIGRATION_TABLE: Final = "CREATE TABLE IF NOT EXISTS langmem_migration (name TEXT PRIMARY KEY, applied_at BIGINT NOT NULL)"
 
 
+LABEL: Final = rf"""CREATE OR REPLACE FUNCTION {SCHEMA}.label(body bytea, name text) RETURNS jsonb
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
+        DECLARE
+            said text;
+            found jsonb;
+        BEGIN
+            IF length(body) = 0 OR get_byte(body, 0) <> 123 THEN
+                RETURN NULL;
+            END IF;
+            BEGIN
+                said := convert_from(body, 'UTF8');
+                IF strpos(said, E'\\u') > 0 THEN
+                    -- Behind a backslash that stands for itself no escape begins.
+                    said := replace(said, E'\\\\', E'\\u005c');
+                    said := regexp_replace(said, E'\\\\u(0000|d[89ab]..(?!\\\\ud[c-f]))', '?', 'gi');
+                    said := regexp_replace(said, E'(?<!\\\\ud[89ab]..)\\\\ud[c-f]..', '?', 'gi');
+                END IF;
+                found := said::jsonb -> name;
+            EXCEPTION WHEN data_exception OR program_limit_exceeded THEN
+                RETURN NULL;
+            END;
+            RETURN CASE found WHEN 'true' THEN '1' WHEN 'false' THEN '0' WHEN 'null' THEN NULL ELSE found END;
+        END
+    $$"""
+"""A scalar of a label, by its name: NULL where the label has none, or the word is no label. As in SQLite, true is 1. Of what jsonb does not
+take (zero characters, halves of a character), a question mark is left."""
+
+
 def partition(table: str, at: int, count: int) -> str:
     """Makes one of a table's partitions."""
     kept = f" WITH ({THREAD_STORAGE})" if table == "thread" else ""

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from langmem_ext.storage import postgres_schema
-from langmem_ext.storage.dialect import RUN
+from langmem_ext.storage.dialect import RUN, SCHEMA
 
 APPLICATION_ID: Final = 0x6C6D6578
 """SQLite's `application_id` of our databases: "lmex"."""
@@ -182,6 +182,16 @@ MIGRATIONS: Final[tuple[Migration, ...]] = (
             "LOCK TABLE thread IN EXCLUSIVE MODE",
             "DROP TRIGGER IF EXISTS item_leaves_search ON item",
             *_M002_UNSEARCHED,
+        ),
+    ),
+    # Labels with a backslash or a character of two halves gave nothing, or another text.
+    Migration(
+        "m003_labels_of_any_text",
+        sqlite=(),
+        postgres=(
+            postgres_schema.LABEL,
+            f"DROP INDEX {SCHEMA}.word_by_run",
+            f"CREATE INDEX word_by_run ON word ({RUN}) WHERE {RUN} IS NOT NULL",
         ),
     ),
 )
