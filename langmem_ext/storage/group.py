@@ -28,16 +28,18 @@ class Job(Generic[T]):
         future: Is told, on its event loop, once the operation is stored or refused.
 
     Attributes:
+        taker: The thread that has taken it to carry it out, where somebody asks.
         since: When it began to wait, by `time.monotonic`, where somebody counts how long it does.
     """
 
-    __slots__ = ("done", "error", "future", "op", "result", "since")
+    __slots__ = ("done", "error", "future", "op", "result", "since", "taker")
 
     def __init__(self, op: Operation[T], future: asyncio.Future[T] | None = None) -> None:
         self.op = op
         self.future = future
         self.done = False
         self.since = 0.0
+        self.taker: int | None = None
         self.result: T | None = None
         self.error: Exception | None = None
 

@@ -26,21 +26,19 @@ class Busy:
 
     def __init__(self) -> None:
         self.changed = threading.Condition()
-        self._threads: set[str] = set()
+        self._threads: dict[str, Job[Any]] = {}
         self._waiting: list[Callable[[], None]] = []
 
-    def claim(self, thread: str | None) -> bool:
-        """Take a thread, if nobody has it; with `changed` held."""
-        if thread in self._threads:
-            return False
-        if thread is not None:
-            self._threads.add(thread)
-        return True
+    def claim(self, thread: str | None, job: Job[Any]) -> bool:
+        """Take a thread for a job, if nobody has it; with `changed` held."""
+        return thread is None or self._threads.setdefault(thread, job) is job
 
     def give_back(self, jobs: Iterable[Job[Any]]) -> None:
-        """Let others write the threads of some jobs."""
+        """Let others write the threads that some jobs have taken; idempotent."""
         with self.changed:
-            self._threads.difference_update(job.op.thread for job in jobs if job.op.thread is not None)
+            for job in jobs:
+                if job.op.thread is not None and self._threads.get(job.op.thread) is job:
+                    del self._threads[job.op.thread]
             self.changed.notify_all()
             waiting, self._waiting = self._waiting, []
         for wake in waiting:
@@ -86,9 +84,11 @@ class Lineup:
             return self._jobs[0].since if self._jobs else None
 
     def withdraw(self, job: Job[Any]) -> None:
-        """Take a job back that nobody has taken."""
+        """Take a job back that nobody carries out: it waits, or this thread has taken it and was stopped before it had begun."""
         with self._busy.changed, suppress(ValueError):
             self._jobs.remove(job)
+        if job.taker == threading.get_ident():
+            self._busy.give_back([job])
 
     def take_or_wait(self, own: Job[Any], only: Job[Any] | None = None, *, deadline: float) -> list[Job[Any]]:
         """Jobs to be carried out together, once there are some; none where `own` has been carried out by another.
@@ -117,6 +117,7 @@ class Lineup:
 
     def _take(self, only: Job[Any] | None) -> list[Job[Any]]:
         taken: list[Job[Any]] = []
+        taker = threading.get_ident()
         own: set[str] = set()
         left: deque[Job[Any]] = deque()
         passed: set[str] = set()
@@ -127,8 +128,9 @@ class Lineup:
             free = (only is None or job is only) and len(taken) < TOGETHER and thread not in passed
             if free and thread is None and taken:
                 free = False  # what is of many threads goes alone
-            if free and (thread in own or self._busy.claim(thread)):
+            if free and (thread in own or self._busy.claim(thread, job)):
                 taken.append(job)
+                job.taker = taker
                 if thread is None:
                     break
                 own.add(thread)

@@ -29,7 +29,7 @@ from langmem_ext.storage.index import Indexes
 from langmem_ext.storage.lineup import Busy, Lineup
 from langmem_ext.storage.pipeline import ExchangeFailed, ExpectationFailed, ForesightFailed, Read, Transaction, Wire, Write
 from langmem_ext.storage.postgres import space
-from langmem_ext.storage.postgres.exchange import aexchange, exchange, failure
+from langmem_ext.storage.postgres.exchange import aexchange, exchange, failure, is_left_open
 from langmem_ext.storage.postgres.lane import Lane
 from langmem_ext.storage.postgres.lease import AdvisoryLeases
 from langmem_ext.storage.postgres.migration import migrate
@@ -180,6 +180,7 @@ class PostgresDriver:
         if not write:
             return self._follow(self._reading(op))
         self._require_writable()
+        self._require_progress(op)
         job = Job(op)
         # The main thread carries out its own operation alone: a signal's handler may raise in it, wherever it is.
         only = job if threading.current_thread() is threading.main_thread() else None
@@ -238,7 +239,7 @@ class PostgresDriver:
                 return value
             finally:
                 wire.close()
-                if not connection.closed and connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
+                if is_left_open(connection):
                     connection.rollback()
 
     # -- async -----------------------------------------------------------------------------------------------------------------------------
@@ -291,7 +292,7 @@ class PostgresDriver:
                 return value
             finally:
                 wire.close()
-                if not connection.closed and connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
+                if is_left_open(connection):
                     await connection.rollback()
 
     async def _open_lane(self) -> Lane:
@@ -308,6 +309,8 @@ class PostgresDriver:
         return lane
 
     async def _astore(self, lane: Lane, jobs: Sequence[Job[Any]]) -> None:
+        threads = {job.op.thread for job in jobs}
+        lane.writing |= threads
         try:
             await self._afollow(lane, self._writing(jobs))
         except BaseException as error:
@@ -316,6 +319,7 @@ class PostgresDriver:
             if not isinstance(error, Exception):
                 raise
         finally:
+            lane.writing -= threads
             resolve(jobs)
             self._busy.give_back(jobs)
 
@@ -324,6 +328,18 @@ class PostgresDriver:
     def _require_writable(self) -> None:
         if self.server.mode == "ro":
             raise StorageUnavailable(f"the {self.server.place} was opened for reading: open it without mode=ro")
+
+    def _require_progress(self, op: Operation[Any]) -> None:
+        """See that a sync call on an event loop does not wait for what that loop would have to do first."""
+        try:
+            lane = self._lanes.get(asyncio.get_running_loop())
+        except RuntimeError:
+            return
+        if lane is not None and op.thread is not None and op.thread in lane.writing:
+            raise StorageUnavailable(
+                f"thread {op.thread!r} is being written by a task of this event loop, which a sync call would keep from going on: await the"
+                " async method, or call this one in a thread; nothing was changed"
+            )
 
     def on_rollback(self, forget: Callable[[], None]) -> None:
         """Nothing more: what an operation has learnt is forgotten with it."""

@@ -65,7 +65,12 @@ class Session:
             psycopg.Error: A command has failed: the first one that has.
         """
         # Before anything is begun: a parameter that cannot be sent leaves the connection as it was.
-        messages = [self._message(command) for command in commands]
+        try:
+            messages = [self._message(command) for command in commands]
+        except OverflowError as error:
+            raise psycopg.DataError("a number of more than 64 bits") from error
+        except UnicodeError as error:
+            raise psycopg.DataError("half of a character") from error
         pgconn.enter_pipeline_mode()
         try:
             answers = [answer for message in messages for answer in self._put(pgconn, *message)]
@@ -229,6 +234,14 @@ async def aprobe(connection: psycopg.AsyncConnection[Any], *, deadline: float) -
         await connection.wait(_Watch(_session_of(connection).talk(connection.pgconn, [_NOTHING])).within(deadline))
     except psycopg.Error:
         connection.pgconn.finish()
+
+
+def is_left_open(connection: psycopg.BaseConnection[Any]) -> bool:
+    """Whether a transaction is to be rolled back; a connection that a signal has stopped in the middle of an exchange is closed instead."""
+    pgconn = connection.pgconn
+    if pgconn.status == pq.ConnStatus.OK and pgconn.pipeline_status != pq.PipelineStatus.OFF:
+        pgconn.finish()
+    return pgconn.status == pq.ConnStatus.OK and pgconn.transaction_status != pq.TransactionStatus.IDLE
 
 
 def failure(error: psycopg.Error) -> ExchangeFailed:

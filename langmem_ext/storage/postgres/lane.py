@@ -35,6 +35,7 @@ class Lane:
 
     Attributes:
         lineup: The jobs that wait.
+        writing: The threads that are being written on it.
         pool: Its connections.
     """
 
@@ -43,6 +44,7 @@ class Lane:
     ) -> None:
         self.loop = loop
         self.lineup = Lineup(busy)
+        self.writing: set[str | None] = set()
         self._server = server
         self._store = store
         self._flushers: set[asyncio.Task[None]] = set()
