@@ -12,7 +12,7 @@ from langmem_ext.codec import EXT_BYTEARRAY, codec_of
 from langmem_ext.errors import DamagedRow
 from langmem_ext.lifting import EXT_MESSAGE, EXT_TEXT
 from langmem_ext.messages.identity import is_text, opaque, unpack
-from langmem_ext.messages.text import WHOLE, column_text
+from langmem_ext.messages.text import WHOLE, column_name
 from langmem_ext.serde import DataSerializer, RestorePolicy, restore_hook
 from langmem_ext.storage.effects import Row
 from langmem_ext.storage.inspect_ops import Reading
@@ -114,7 +114,7 @@ class Contents:
         return self._foreign.load_plain(body)
 
     def read_name(self, body: bytes) -> str | None:
-        """The text that a value is, as a column shows it; None for any other value.
+        """The name that a value is, as a column shows it; None for any other value.
 
         Raises:
             LookupError: Another serializer wrote it and is not at hand.
@@ -122,7 +122,7 @@ class Contents:
         if is_foreign(body) and self._foreign is None:
             raise LookupError("the serializer that wrote the value is not at hand")
         value = self._foreign.load_plain(body) if self._foreign is not None and is_foreign(body) else unpack(body, opaque)
-        return column_text(value) if isinstance(value, str) else None
+        return column_name(value)
 
 
 _DTYPE: Final = re.compile(r"[<>|=](?:([biufcSUV])([1-9][0-9]{0,8})|[mM](8)(?:\[[0-9]{0,9}(?:[YMWDhs]|[munpfa]?s|m)\])?)")

@@ -9,7 +9,7 @@ from typing import Final
 from langgraph.checkpoint.serde.types import INTERRUPT
 
 from langmem_ext.codec import MessageCodec
-from langmem_ext.messages.text import column_text
+from langmem_ext.messages.text import column_name
 from langmem_ext.packing import WAITING_CHANNEL
 
 DELTA_COUNTERS: Final = "counters_since_delta_snapshot"
@@ -49,4 +49,4 @@ class CheckpointMeaning:
             value = self.codec.load_plain(body)
         except Exception:  # not a text, and no concern of those who forget
             return None
-        return column_text(value) if isinstance(value, str) else None
+        return column_name(value)

@@ -25,7 +25,7 @@ from langmem_ext.codec import MessageCodec, Texts
 from langmem_ext.errors import DamagedRow, InvalidInput, cause, told
 from langmem_ext.interruption import pass_on
 from langmem_ext.labels import EXPECTED_HEAD, metadata_of
-from langmem_ext.messages.text import column_text
+from langmem_ext.messages.text import column_name
 from langmem_ext.templates import LONG, Place
 from langmem_ext.types import DeltaHistory, PackedCheckpoint, PackedValue, StoredCheckpoint
 
@@ -39,6 +39,9 @@ INPUT_CHANNEL: Final = "__start__"
 
 MESSAGES_CHANNEL: Final = "messages"
 """The channel of LangGraph's own `MessagesState`: a bare text written to it becomes a message."""
+
+INTEGER_BITS: Final = 64
+"""Of a number in a column, its sign included."""
 
 SMALL_BYTES: Final = 32 * 1024
 """Bytes of values beside messages that an event loop loads itself, at most."""
@@ -71,7 +74,6 @@ def pack_checkpoint(
     labels, step, details = _split_metadata(metadata_of(config, metadata, metadata_keys))
     further = {name: value for name, value in checkpoint.items() if name not in _KNOWN_KEYS}
     absent = [name for name in _KNOWN_KEYS if name not in checkpoint]
-    waiting = values.get(WAITING_CHANNEL)
     return PackedCheckpoint(
         id=checkpoint["id"],
         parent=config["configurable"].get("checkpoint_id") or None,
@@ -87,7 +89,7 @@ def pack_checkpoint(
         label=_labels(labels).encode(),
         step=step,
         details=codec.pack_plain(details) if details else None,
-        waiting_for=column_text(waiting) if isinstance(waiting, str) else None,
+        waiting_for=column_name(values.get(WAITING_CHANNEL)),
         follows_head=follows_head(config),
         # A turn names the head that it began with in all of its puts; its own checkpoints have become the head since.
         expected_head=config["configurable"].get("checkpoint_id") or config["configurable"].get(EXPECTED_HEAD) or None,
@@ -106,7 +108,7 @@ def _split_metadata(metadata: CheckpointMetadata) -> tuple[dict[str, Any], int |
     details: dict[str, Any] = {}
     step: int | None = None
     for name, value in metadata.items():
-        if name == "step" and type(value) is int:
+        if name == "step" and type(value) is int and value.bit_length() < INTEGER_BITS:
             step = value
         elif type(name) is str and is_scalar(value) and type(value) in (str, bool, int, float, type(None)):
             labels[name] = value
@@ -133,7 +135,7 @@ def split_filter(wanted: Mapping[str, Any]) -> tuple[dict[str, Any], int | None]
             raise InvalidInput(f"a metadata filter's key must be a plain name (letters, digits, '_', '-', '.'), not {name!r}")
     plain = {name: value for name, value in wanted.items() if is_scalar(value)}
     step = plain.pop("step", None)
-    return plain, step if type(step) is int else None
+    return plain, step if type(step) is int and step.bit_length() < INTEGER_BITS else None
 
 
 def matches(metadata: Mapping[str, Any], wanted: Mapping[str, Any] | None) -> bool:

@@ -14,9 +14,18 @@ SPLIT: Final = -1
 """Key, in the rest, of a content's blocks with lengths for texts."""
 
 
+LONGEST_NAME: Final = 500
+"""Characters of a name: an index of PostgreSQL holds 2,700 bytes, and nobody has longer ones."""
+
+
 def column_text(text: str) -> str:
     """A text as every database's column takes it: without zero characters, and with a question mark for half of a character."""
     return text.replace("\0", "").encode("utf-8", "replace").decode()
+
+
+def column_name(value: object) -> str | None:
+    """A name as a column shows it that an index is made of; None for what is no text, and for a text that is too long for a name."""
+    return column_text(value) if isinstance(value, str) and len(value) <= LONGEST_NAME else None
 
 
 def text_of(content: Any) -> str:

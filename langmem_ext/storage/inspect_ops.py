@@ -85,7 +85,7 @@ class Contents(Protocol):
         """What stands whole in a checkpoint; None where another serializer wrote it and is not at hand."""
 
     def read_name(self, body: bytes) -> str | None:
-        """The text that a value is, as a column shows it; None for any other value.
+        """The name that a value is, as a column shows it; None for any other value.
 
         Raises:
             LookupError: Another serializer wrote it and is not at hand.

@@ -109,6 +109,39 @@ async def test_a_checkpoint_that_is_put_again_has_the_values_that_it_was_stored_
     assert_sound(saver)
 
 
+@pytest.mark.parametrize("run", ["r😀", "\\u0000", "\\\\ud83d", "ü\n"])
+def test_a_run_of_any_name_is_found_and_deleted(run: str, saver: DeltaSaver) -> None:
+    say(saver, 1, run_id=run, user="bob", pattern="strip \\u0000 and \\ud83d from it")
+    say(saver, 1, run_id="other")
+    assert len(list(saver.list(config(), filter={"user": "bob"}))) == len(list(saver.list(config(), filter={"run_id": run}))) == 3
+    saver.delete_for_runs([run])
+    assert len(list(saver.list(config()))) == 3
+    assert_sound(saver)
+
+
+async def test_a_step_of_any_size_is_kept_and_found(saver: DeltaSaver, mode: Mode) -> None:
+    calls, steps = Calls(mode), (2**63 - 1, -(2**63) + 1, 2**63, -(2**63), 2**64)
+    for step in steps:
+        await calls.call(saver, "put", config(checkpoint_ns=""), empty_checkpoint(), {"step": step}, {})
+    assert [found.metadata["step"] for found in await calls.collect(saver, "list", config())] == [*reversed(steps)]
+    for step in steps:
+        assert len(await calls.collect(saver, "list", config(), filter={"step": step})) == 1
+    assert await calls.collect(saver, "list", config(), filter={"step": 2**70}) == []
+
+
+def test_a_channel_that_shares_its_name_with_the_awaited_parameter_may_hold_any_text(saver: DeltaSaver) -> None:
+    class State(TypedDict):
+        waiting_for_param: str
+
+    long = "".join(f"{number:04x}" for number in range(5_000))
+    graph = StateGraph(State).add_node("wait", lambda state: {}).add_edge(START, "wait").compile(checkpointer=saver)
+    for text, shown in ((long, None), ("city", "city"), (long, None)):
+        graph.invoke({"waiting_for_param": text}, config())
+        assert graph.get_state(config()).values == {"waiting_for_param": text}
+        assert rows(saver, "SELECT waiting_for FROM thread") == [(shown,)]
+        assert_sound(saver)
+
+
 def test_keep_last_and_older_than_keep_what_either_of_them_keeps(saver: DeltaSaver) -> None:
     say(saver)
     ids = [found.checkpoint["id"] for found in saver.list(config())]
