@@ -145,10 +145,10 @@ def until(found: Callable[[], bool]) -> None:
 # -- in a pipe -----------------------------------------------------------------------------------------------------------------------------
 
 
-def test_a_conversation_goes_on_in_the_next_process(folder: Path) -> None:
-    first = chat(lines=["I want to check my order"])
+def test_a_conversation_goes_on_in_the_next_process(folder: Path, place: str) -> None:
+    first = chat("--db", place, lines=["I want to check my order"])
     assert (first.returncode, first.stdout) == (0, "What's your order ID?\n")
-    second = chat(lines=["It's O-12345", "/history"])
+    second = chat("--db", place, lines=["It's O-12345", "/history"])
     assert "What's your order ID?" in second.stderr
     reply, *history = second.stdout.splitlines()
     assert reply.startswith("Order O-12345 is processing")
@@ -194,9 +194,9 @@ def test_json_says_what_waits_and_hides_what_is_sensitive(folder: Path) -> None:
     assert (folder / "other.db").is_file()
 
 
-def test_a_killed_turn_is_finished_at_the_next_start(folder: Path) -> None:
+def test_a_killed_turn_is_finished_at_the_next_start(folder: Path, place: str) -> None:
     (folder / "slow.py").write_text(SLOW_GRAPH)
-    arguments = [*COMMAND, "chat", "--graph", "slow.py:make_graph"]
+    arguments = [*COMMAND, "chat", "--db", place, "--graph", "slow.py:make_graph"]
     with subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, text=True) as process:
         assert process.stdin is not None
         try:
@@ -206,7 +206,7 @@ def test_a_killed_turn_is_finished_at_the_next_start(folder: Path) -> None:
         finally:
             process.kill()
     (folder / "gate").touch()
-    again = chat("--graph", "slow.py:make_graph", lines=["/history"])
+    again = chat("--db", place, "--graph", "slow.py:make_graph", lines=["/history"])
     assert "Order O-12345 is found" in again.stderr
     assert [line for line in again.stdout.splitlines() if line.startswith("you: ")] == ["you: where is my order O-12345?"]
     assert (folder / "calls").read_text() == "xx"
