@@ -14,8 +14,6 @@ from hypothesis import HealthCheck, Phase, settings
 from postgres.server import SHARED, Database
 from savers import BACKENDS, MODES, Backend, Mode
 
-from langmem_ext import DeltaSaver
-
 SOAK = os.environ.get("LANGMEM_EXT_SOAK") == "1"
 
 # Shrinking a program of forty graph runs takes minutes: ask for it when a failure is to be understood.
@@ -45,13 +43,6 @@ def durable(request: pytest.FixtureRequest) -> Backend:
 def url(durable: Backend, tmp_path: Path) -> str:
     """A database of the test's own, which may be opened again and again: of each kind that outlives its connections."""
     return durable.new_url(tmp_path)
-
-
-@pytest.fixture
-def embedded() -> Iterator[DeltaSaver]:
-    """A saver on SQLite, for promises that are about SQLite alone."""
-    with DeltaSaver.open(":memory:") as saver:
-        yield saver
 
 
 @pytest.fixture(params=MODES, scope="session")
