@@ -119,6 +119,7 @@ async def test_of_operations_that_meet_no_server_together_each_one_is_refused(da
 async def test_a_pool_that_two_hundred_tasks_exhaust_refuses_in_time_and_serves_again(database: Database, schema: str) -> None:
     async with DeltaSaver.from_conn_string(f"{database.url}?schema={schema}&pool_size=2&deadline=0.5") as saver:
         configs = [await asyncio.to_thread(put, saver, f"t{at}") for at in range(100)]
+        await asyncio.gather(*(saver.aget_tuple(config) for config in configs[:10]))  # the connections are made
         with locked(database, schema):
             reads = [asyncio.create_task(saver.aget_tuple(config)) for config in configs]
             await asyncio.sleep(0.1)
