@@ -238,9 +238,7 @@ class DeltaSaver(BulkSaver):
         if op is None:
             return None
         stored, ahead = await read_beside(self.log, op, self._plan_ahead(config))
-        if stored is None or is_small(stored, ahead):
-            return self._load(config, stored, ahead)
-        return await self.log.driver.acall(lambda: self._load(config, stored, ahead))
+        return await self._aload(config, stored, ahead)
 
     def _plan_ahead(self, config: RunnableConfig) -> Build | None:
         """What to build while a thread's newest checkpoint is asked for."""

@@ -197,7 +197,7 @@ def play(steps: list[tuple[str, Any]], durable: Backend) -> None:
         assert user.shop.calls()[-1] == ("check_order", {"number": "O-3"}), "the thread is stuck: " + json.dumps(steps)
 
 
-@settings(max_examples=5 * settings().max_examples)
+@settings(max_examples=3 * settings().max_examples)
 @given(STEPS)
 def test_whatever_users_do_the_graph_keeps_its_promises(durable: Backend, steps: list[tuple[str, Any]]) -> None:
     play(steps, durable)
