@@ -25,7 +25,7 @@ CREATE_SCHEMA: Final = f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}"
 MIGRATION_TABLE: Final = "CREATE TABLE IF NOT EXISTS langmem_migration (name TEXT PRIMARY KEY, applied_at BIGINT NOT NULL)"
 
 
-LABEL: Final = rf"""CREATE OR REPLACE FUNCTION {SCHEMA}.label(body bytea, name text) RETURNS jsonb
+LABEL: Final = rf"""FUNCTION {SCHEMA}.label(body bytea, name text) RETURNS jsonb
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
         DECLARE
             said text;
@@ -149,28 +149,7 @@ M001_TABLES: Final = (
     f"""CREATE TABLE word (
         thread BIGINT NOT NULL, number INTEGER NOT NULL, crc INTEGER NOT NULL, body BYTEA NOT NULL, PRIMARY KEY (thread, number)
     ) {BY_THREAD}""",
-    # A scalar of a label, by its name: NULL where the label has none, or the word is no label. As in SQLite, true is 1. Of what jsonb does
-    # not take (zero characters, halves of a character), a question mark is left.
-    f"""CREATE FUNCTION {SCHEMA}.label(body bytea, name text) RETURNS jsonb LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
-        DECLARE
-            said text;
-            found jsonb;
-        BEGIN
-            IF length(body) = 0 OR get_byte(body, 0) <> 123 THEN
-                RETURN NULL;
-            END IF;
-            BEGIN
-                said := convert_from(body, 'UTF8');
-                IF strpos(said, '\\u') > 0 THEN
-                    said := regexp_replace(said, '\\\\u(0000|d[89a-f]..)', '?', 'gi');
-                END IF;
-                found := said::jsonb -> name;
-            EXCEPTION WHEN data_exception OR program_limit_exceeded THEN
-                RETURN NULL;
-            END;
-            RETURN CASE found WHEN 'true' THEN '1' WHEN 'false' THEN '0' WHEN 'null' THEN NULL ELSE found END;
-        END
-    $$""",
+    f"CREATE {LABEL}",
     f"CREATE INDEX word_by_run ON word ({RUN}) WHERE {RUN} IS NOT NULL",
     f"""CREATE TABLE item (
         thread BIGINT NOT NULL,

@@ -184,12 +184,12 @@ MIGRATIONS: Final[tuple[Migration, ...]] = (
             *_M002_UNSEARCHED,
         ),
     ),
-    # Labels with a backslash or a character of two halves gave nothing, or another text.
+    # For tables from before the first release: a label with a backslash or a character of two halves gave nothing, or another text.
     Migration(
         "m003_labels_of_any_text",
         sqlite=(),
         postgres=(
-            postgres_schema.LABEL,
+            f"CREATE OR REPLACE {postgres_schema.LABEL}",
             f"DROP INDEX {SCHEMA}.word_by_run",
             f"CREATE INDEX word_by_run ON word ({RUN}) WHERE {RUN} IS NOT NULL",
         ),
