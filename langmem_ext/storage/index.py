@@ -123,8 +123,8 @@ class ThreadIndex:
     held: OrderedDict[int, bytes] = field(default_factory=OrderedDict)
     held_bytes: int = 0
 
-    def learn_item(self, number: int, packed: Snapshot, message_id: str | None) -> None:
-        """Remember an item as its row holds it."""
+    def learn_item(self, number: int, packed: Snapshot, *, named: bool) -> None:
+        """Remember an item as its row holds it; `named`: with an id."""
         known = self.content.get(number)
         if known is None:
             self.size += len(packed) + ENTRY_BYTES
@@ -135,12 +135,12 @@ class ThreadIndex:
             self.texts.add(number)
         else:
             self.texts.discard(number)
-        if message_id is None:
-            self.unnamed.add(number)
-            found = self.by_content.setdefault(packed, ~number)
-        else:
+        if named:
             self.unnamed.discard(number)
             found = self.by_content.setdefault(packed, number)
+        else:
+            self.unnamed.add(number)
+            found = self.by_content.setdefault(packed, ~number)
         if found not in (number, ~number):
             self.doubles.setdefault(packed, []).append(number)
             self.size += ENTRY_BYTES

@@ -75,7 +75,7 @@ def load_items(index: ThreadIndex, codec: Codec, first: int, end: int, *, damage
                 raise
             continue
         number = row[0] & NUMBER
-        index.learn_item(number, packed, message_id)
+        index.learn_item(number, packed, named=message_id is not None)
         if expected is not None:
             expected.learn_item(number, row[1:] if message_id is None else None)
         if count % PAUSE_EVERY == 0:

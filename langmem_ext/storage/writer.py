@@ -115,7 +115,7 @@ class Writer:
         check = checks.item_check(self.thread.number, (number, encoded, *row[2:]))
         if not (yield from fetch(sql.NAME_ITEM, STORED, thread=self.thread.number, number=number, message_id=encoded, crc=check)):
             return False
-        self.index.learn_item(number, packed, message_id)
+        self.index.learn_item(number, packed, named=True)
         if self.index.expected is not None:
             self.index.expected.learn_item(number, None)
         self.named.append(number)
@@ -141,7 +141,7 @@ class Writer:
         if not is_text(packed):
             self.added_items += 1
             self.added_tokens += tokens
-        self.index.learn_item(number, packed, self.codec.id_of(packed))
+        self.index.learn_item(number, packed, named=sealed["message_id"] is not None)
         if self.index.expected is not None:
             self.index.expected.learn_item(number, _BODY(sealed) if number in self.index.unnamed else None)
 
@@ -157,10 +157,15 @@ class Writer:
             "name": row.name,
             "text": row.text,
             "tool_call_id": row.tool_call_id,
-            "tokens": self.codec.tokens_of(packed),
+            "tokens": self._tokens_of(row, packed),
             "rest": rest,
             "shape": shape,
         }
+
+    def _tokens_of(self, row: ItemRow, packed: Snapshot) -> int:
+        # Where the row's text is all that there is, nobody need build the message for it.
+        implied = implied_tokens(row.role, row.text) if row.rest is None and row.name is None else None
+        return self.codec.tokens_of(packed) if implied is None else implied
 
     def _stored(self, columns: dict[str, Any]) -> dict[str, Any]:
         """Columns of an item as its row holds them."""

@@ -52,12 +52,12 @@ def scattered(count: int, first: int = 0) -> Runs:
 
 def items(index: ThreadIndex, step: int) -> None:
     for number in range(50 * step, 50 * step + 50):
-        index.learn_item(number, message(number), None if number % 2 else f"{number}")
+        index.learn_item(number, message(number), named=number % 2 == 0)
 
 
 def equal_items(index: ThreadIndex, step: int) -> None:
     for number in range(50 * step, 50 * step + 50):
-        index.learn_item(number, message(0), None)
+        index.learn_item(number, message(0), named=False)
 
 
 def late(index: ThreadIndex, step: int) -> None:
