@@ -243,7 +243,7 @@ def _manifest(entry: dict[Any, Any]) -> tuple[int, int]:
 
 def _positions(indexes: list[int]) -> bytes | list[int]:
     """Small numbers as bytes; either form iterates as the numbers."""
-    return bytes(indexes) if all(index < 256 for index in indexes) else indexes
+    return bytes(indexes) if max(indexes, default=0) < 256 else indexes
 
 
 # -- versions ----------------------------------------------------------------------------------------------------------------------------
@@ -303,22 +303,17 @@ def _spell_version(spelling: int, major: int, minor: int) -> str:
 
 def _encode_versions(versions: list[Version]) -> bytes | list[Version]:
     """All versions of one spelling and within 255 steps of the highest: bytes. Else the versions themselves."""
-    parsed = [_parse_version(version) for version in versions]
-    if not versions or None in parsed:
+    parsed = [item for version in versions if (item := _parse_version(version)) is not None]
+    if not parsed or len(parsed) < len(versions):
         return versions
-    spellings = {item[0] for item in parsed if item}
-    highest = max(item[1] for item in parsed if item)
-    if len(spellings) > 1 or any(item and highest - item[1] > 255 for item in parsed):
+    spellings, majors, minors = zip(*parsed, strict=True)
+    spelling, highest = spellings[0], max(majors)
+    if highest - min(majors) > 255 or spellings.count(spelling) < len(spellings):
         return versions
-    spelling = spellings.pop()
     width = 3 if spelling == 0 else 8
-    packed = bytearray([spelling])
-    packed += highest.to_bytes(4, "little")
-    for item in parsed:
-        assert item is not None
-        packed.append(highest - item[1])
-        packed += (item[2] & (1 << (8 * width)) - 1).to_bytes(width, "little")
-    return bytes(packed)
+    mask = (1 << (8 * width)) - 1
+    entries = [(highest - major | (minor & mask) << 8).to_bytes(width + 1, "little") for major, minor in zip(majors, minors, strict=True)]
+    return b"".join([(spelling | highest << 8).to_bytes(5, "little"), *entries])
 
 
 def _decode_versions(packed: bytes | list[Version]) -> list[Version]:
@@ -339,12 +334,12 @@ _UUID_EPOCH = datetime(1582, 10, 15, tzinfo=UTC)
 _UUID_VERSION_6 = 6
 
 
-def _id_time(checkpoint_id: bytes) -> datetime | None:
-    """The time that a version 6 UUID carries, to the microsecond."""
+def _id_time(checkpoint_id: bytes) -> int | None:
+    """The time that a version 6 UUID carries, in microseconds since 1582."""
     if len(checkpoint_id) != 16 or checkpoint_id[6] >> 4 != _UUID_VERSION_6:
         return None
-    high, low = int.from_bytes(checkpoint_id[:6], "big"), int.from_bytes(checkpoint_id[6:8], "big") & 0x0FFF
-    return _UUID_EPOCH + timedelta(microseconds=(high << 12 | low) // 10)
+    ticks = int.from_bytes(checkpoint_id[:8], "big")
+    return (ticks >> 16 << 12 | ticks & 0x0FFF) // 10
 
 
 def _encode_time(ts: str, checkpoint_id: bytes) -> int | str:
@@ -356,7 +351,8 @@ def _encode_time(ts: str, checkpoint_id: bytes) -> int | str:
         moment = datetime.fromisoformat(ts)
     except ValueError:
         return ts
-    return (moment - base) // timedelta(microseconds=1) if moment.isoformat() == ts else ts
+    since = moment - _UUID_EPOCH
+    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds - base if moment.isoformat() == ts else ts
 
 
 def _decode_time(stored: int | str, checkpoint_id: bytes) -> str:
@@ -365,4 +361,4 @@ def _decode_time(stored: int | str, checkpoint_id: bytes) -> str:
     base = _id_time(checkpoint_id)
     if base is None:
         raise ValueError("a time is stored relative to an id that carries none")
-    return (base + timedelta(microseconds=stored)).isoformat()
+    return (_UUID_EPOCH + timedelta(microseconds=base + stored)).isoformat()

@@ -29,11 +29,11 @@ def encode_id(text: str) -> bytes:
     """
     if len(text) == 36 and text[8] == "-":
         try:
-            value = bytes.fromhex(text.replace("-", ""))
+            value = bytes.fromhex(digits := text.replace("-", ""))
         except ValueError:
             pass
         else:
-            if len(value) == _UUID_LENGTH and _spelled(value) == text:
+            if len(digits) == 32 and value.hex() == digits and text[13] == text[18] == text[23] == "-":
                 return value
     if "\0" in text:
         raise InvalidInput("an id holds a zero character (\\0): use an id of printable characters")
