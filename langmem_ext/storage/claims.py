@@ -35,10 +35,13 @@ class Claims:
         """Whether a thread is the operation's own: from now on, if it was nobody's."""
         if self._token is None:
             return True
-        if self._holders.setdefault(thread, self._token) is not self._token:
+        holder = self._holders.get(thread)
+        if holder is None:
+            self._holders[thread] = self._token
+            self._threads.setdefault(self._token, set()).add(thread)
+        elif holder is not self._token:
             self._contended.add(thread)
             return False
-        self._threads.setdefault(self._token, set()).add(thread)
         return True
 
     def of(self, token: object) -> Collection[int]:

@@ -6,7 +6,7 @@ import re
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from langmem_ext.storage.effects import Params, Rows
+from langmem_ext.storage.effects import Params, Row, Rows
 
 LOCKING: Final = " FOR UPDATE"
 """How a statement ends that locks the rows that it returns."""
@@ -35,9 +35,8 @@ class Command(NamedTuple):
 
     def condition(self) -> Command:
         """A command that fails unless this one returns what is expected."""
-        expected = self.expected or ()
-        values = _values(expected[0]) if expected else {}
-        return Command(_condition(self.sql, len(values)), {**(self.params or {}), **values}, _HOLDS)
+        [row] = self.expected or ((),)
+        return Command(_condition(self.sql, len(row)), {**(self.params or {}), **_values(row)}, _HOLDS)
 
     def closed_by(self, update: Command) -> Command:
         """An update of the row that this command locks, in its place, which fails unless the row is as expected."""
@@ -71,8 +70,12 @@ def kind_of(sql: str) -> Kind:
     return Kind("%(id_number)s" in sql, _RETURNS.match(sql) is not None, uses_threads)
 
 
-def _values(row: tuple[object, ...]) -> dict[str, object]:
-    return {f"is{at}": value for at, value in enumerate(row)}
+_NAMES: Final = tuple(f"is{at}" for at in range(64))
+"""How the values that a row is expected to have are called, as parameters; more than any row has."""
+
+
+def _values(row: Row) -> dict[str, object]:
+    return dict(zip(_NAMES, row, strict=False))
 
 
 @lru_cache(maxsize=1024)

@@ -275,25 +275,28 @@ class PostgresDriver:
             return value
 
     async def _aplay(self, lane: Lane, wire: Wire[T]) -> T:
-        async with lane.connection() as connection:
+        connection = await lane.lend()
+        try:
+            commands = next(wire)
+            while True:
+                try:
+                    results = await aexchange(connection, commands, deadline=self.server.answer_deadline)
+                except psycopg.Error as error:
+                    if is_broken(error):
+                        await lane.check()
+                    commands = wire.throw(failure(error))
+                else:
+                    commands = wire.send(results)
+        except StopIteration as done:
+            value: T = done.value
+            return value
+        finally:
             try:
-                commands = next(wire)
-                while True:
-                    try:
-                        results = await aexchange(connection, commands, deadline=self.server.answer_deadline)
-                    except psycopg.Error as error:
-                        if is_broken(error):
-                            await lane.check()
-                        commands = wire.throw(failure(error))
-                    else:
-                        commands = wire.send(results)
-            except StopIteration as done:
-                value: T = done.value
-                return value
-            finally:
                 wire.close()
                 if is_left_open(connection):
                     await connection.rollback()
+            finally:
+                await lane.give_back(connection)
 
     async def _open_lane(self) -> Lane:
         loop = asyncio.get_running_loop()

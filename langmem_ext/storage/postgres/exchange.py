@@ -34,7 +34,7 @@ PREPARED: Final = 400
 
 _NAMED: Final = re.compile(r"%\((\w+)\)s|%%")
 _BINARY: Final = pq.Format.BINARY
-_Message: TypeAlias = tuple[bytes, list[Any], list[int], list[pq.Format]]
+_Message: TypeAlias = tuple[bytes, Sequence[Any], tuple[int, ...], Sequence[pq.Format]]
 """A statement, and the values, types and formats of its parameters."""
 
 _NOTHING: Final = Command("SELECT 1")
@@ -93,14 +93,16 @@ class Session:
         """A command as libpq takes it."""
         statement, names = _positional(command.sql)
         if not names:
-            return statement, [], [], []
+            return statement, (), (), ()
         params, adapter = command.params or {}, self._adapter
         values = adapter.dump_sequence([params[name] for name in names], [PyFormat.AUTO] * len(names))
-        return statement, list(values), list(adapter.types or ()), list(adapter.formats or ())
+        return statement, values, tuple(adapter.types or ()), adapter.formats or ()
 
-    def _put(self, pgconn: PGconn, statement: bytes, values: list[Any], types: list[int], formats: list[pq.Format]) -> tuple[bool, ...]:
+    def _put(
+        self, pgconn: PGconn, statement: bytes, values: Sequence[Any], types: tuple[int, ...], formats: Sequence[pq.Format]
+    ) -> tuple[bool, ...]:
         """Put a command into the buffer; for each of the answers that there will be, whether it is the command's own."""
-        key = statement, tuple(types)
+        key = statement, types
         name = self._names.get(key)
         if name is not None:
             pgconn.send_query_prepared(name, values, formats, _BINARY)

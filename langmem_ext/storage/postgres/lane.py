@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from contextvars import Context
 from typing import Any, Final
 from weakref import WeakSet
@@ -94,19 +94,19 @@ class Lane:
         begin_session(connection, prepare=self._server.prepare)
         self._opened.add(connection)
 
-    @asynccontextmanager
-    async def connection(self) -> AsyncIterator[psycopg.AsyncConnection[Any]]:
-        """A connection, for as long as the context lasts."""
+    async def lend(self) -> psycopg.AsyncConnection[Any]:
+        """A connection, until it is given back."""
         try:
             connection = await self.pool.getconn()
         except (PoolTimeout, psycopg.Error) as error:
             raise no_connection(error, self._server, lent=self._lent, size=self._size) from error
         self._lent += 1
-        try:
-            yield connection
-        finally:
-            self._lent -= 1
-            await self.pool.putconn(connection)
+        return connection
+
+    async def give_back(self, connection: psycopg.AsyncConnection[Any]) -> None:
+        """Let others have a connection."""
+        self._lent -= 1
+        await self.pool.putconn(connection)
 
     async def check(self) -> None:
         """Leave out connections that have ended, and those whose server does not say anything within the deadline."""
