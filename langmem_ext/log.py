@@ -285,4 +285,4 @@ def bound_owner(source: object, owner: object) -> str | None:
 
 def _is_name(text: str) -> bool:
     """Whether a text is not empty and can stand in a text column: no zero character, no lone surrogate."""
-    return bool(text) and "\0" not in text and text.encode("utf-8", "replace").decode() == text
+    return bool(text) and "\0" not in text and (text.isascii() or text.encode("utf-8", "replace").decode() == text)

@@ -13,7 +13,7 @@ CONFIRMATION: Final = "confirmation"
 """What is waited for while a request waits to be confirmed: no parameter of a catalog, its answer stands in the plan."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: that takes several times as long to make
 class PackedValue:
     """A value ready to be stored, with its messages lifted out.
 
@@ -30,7 +30,7 @@ class PackedValue:
     count: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # as above
 class PackedCheckpoint:
     """A checkpoint ready to be stored: plain values only.
 

@@ -18,7 +18,7 @@ from langmem_ext.storage import checks
 from langmem_ext.storage import statements as sql
 from langmem_ext.storage.clock import MINUTE_MS
 from langmem_ext.storage.compounds import Compound, apply_delta, plan_base, plan_delta
-from langmem_ext.storage.effects import Batch, Closing, Op, Row, execute, fetch, fetch_one, operation
+from langmem_ext.storage.effects import Batch, Closing, Op, Row, Statement, execute, fetch_one, operation
 from langmem_ext.storage.expectations import NONE, STORED
 from langmem_ext.storage.header import Header, ValueRef, decode_header, encode_header, longest_list
 from langmem_ext.storage.ids import decode_id, encode_id, readable
@@ -113,7 +113,7 @@ def store_header(
     # A parent that is the preceding row is not written out: it mostly is.
     written = PRECEDING if ahead and parent == newest and parent is not None else parent
     expected = STORED if ahead else NONE if (space, checkpoint) in writer.index.headers else None
-    new = yield from fetch(sql.INSERT_CHECKPOINT, expected, thread=thread, **(columns | {"parent": written}))
+    new = yield Statement(sql.INSERT_CHECKPOINT, {**columns, "thread": thread, "parent": written}, expected)
     if not new:
         yield from execute(sql.REPLACE_CHECKPOINT, thread=thread, **columns)
         writer.thread.generation = writer.index.generation = writer.thread.generation + 1
