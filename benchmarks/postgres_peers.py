@@ -37,6 +37,9 @@ from tempfile import TemporaryDirectory
 from typing import Any, cast
 
 from langchain_core.messages import BaseMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata, CheckpointTuple
+from langgraph.checkpoint.memory import InMemorySaver
 
 from benchmarks import results
 from benchmarks.contenders import POSTGRES, Opened, new_database
@@ -97,12 +100,52 @@ def _async_postgres_saver(*, checked: bool = False) -> Callable[[str], AbstractA
     return opening
 
 
+class BareTrips(InMemorySaver):
+    """Stores nothing on the server, and goes there as often as must be: once to look, and once for each checkpoint.
+
+    What no checkpointer on this driver can do without: whoever stores something takes longer.
+    """
+
+    pool: Any
+
+    @classmethod
+    @asynccontextmanager
+    async def opening(cls, url: str) -> Any:
+        """On a pool, with a table to ask."""
+        options = {"autocommit": True, "prepare_threshold": 0}
+        pools = import_module("psycopg_pool")
+        async with pools.AsyncConnectionPool(url, min_size=POOL, max_size=POOL, kwargs=options, open=False) as pool:
+            await pool.wait()
+            async with pool.connection() as connection:
+                await connection.execute("CREATE TABLE bare (number bigint PRIMARY KEY)")
+            saver = cls()
+            saver.pool = pool
+            yield saver
+
+    async def _go(self) -> None:
+        async with self.pool.connection() as connection:
+            await connection.execute("INSERT INTO bare VALUES (%s) ON CONFLICT DO NOTHING", (1,))
+
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """One trip, and what memory holds."""
+        await self._go()
+        return self.get_tuple(config)
+
+    async def aput(
+        self, config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata, new_versions: ChannelVersions
+    ) -> RunnableConfig:
+        """One trip, and memory holds it."""
+        await self._go()
+        return self.put(config, checkpoint, metadata, new_versions)
+
+
 CONTENDERS = {
     "DeltaSaver": Contender(DeltaSaver.from_conn_string),
     "DeltaSaver, async": Contender(DeltaSaver.from_conn_string, on_loop=True),
     "PostgresSaver": Contender(_postgres_saver),
     "AsyncPostgresSaver": Contender(_async_postgres_saver(), on_loop=True),
     "AsyncPostgresSaver, checked": Contender(_async_postgres_saver(checked=True), on_loop=True),
+    "bare trips": Contender(BareTrips.opening, on_loop=True),
 }
 """By name."""
 

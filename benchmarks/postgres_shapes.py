@@ -36,6 +36,9 @@ from benchmarks.shapes.crowd import spread
 from benchmarks.text import SHORT, dialogue, humans, replies, texts
 
 COMPARED: Final = ("DeltaSaver, async", "AsyncPostgresSaver")
+BESIDE: Final = {"crowd": ("bare trips",)}
+"""Who else is measured, by shape: what as many tasks of one process can do at most."""
+
 TASKS, TASK_TURNS = 200, 4
 LONG_TASKS, LONG_MESSAGES = 100, 200
 PROCESSES, PROCESS_TURNS = 8, 50
@@ -206,7 +209,7 @@ def measure(shapes: list[str], server: str, turns: int, delays_ms: list[float]) 
     for shape in shapes:
         for delay_ms in delays_ms if shape in DELAYED else delays_ms[:1]:
             found = {}
-            for contender in COMPARED:
+            for contender in (*COMPARED, *BESIDE.get(shape, ())):
                 with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as apart:
                     found[contender] = apart.submit(work, shape, contender, server, turns, delay_ms).result()
             yield f"{shape}, {delay_ms:g} ms", found

@@ -16,7 +16,7 @@ from asked import plan_of, watch
 from forgotten import assert_sound, rows
 from hypothesis import given
 from hypothesis import strategies as st
-from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, SystemMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, RemoveMessage, SystemMessage
 from langgraph.channels.delta import DeltaChannel
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.graph.message import _messages_delta_reducer
@@ -37,6 +37,7 @@ from langmem_ext import (
     examine,
 )
 from langmem_ext.messages.annotations import HIDDEN, TITLE_LENGTH, shown_text, title_of
+from langmem_ext.messages.tokens import approximate_tokens
 
 EARLY = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -136,6 +137,24 @@ def test_the_title_is_the_first_prompt_in_one_line_cut_between_words() -> None:
     assert words == "word " * 19 + "word…"
     assert title_of({"content": "x" * 500}) == "x" * (TITLE_LENGTH - 1) + "…"
     assert title_of({"content": [{"type": "text", "text": "a picture"}, {"type": "image", "base64": "AAAA"}]}) == "a picture"
+
+
+CONTENTS = st.text() | st.lists(st.text() | st.builds(lambda text: {"type": "text", "text": text}, st.text()), max_size=2)
+CALLS = st.just([]) | st.just([{"name": "look", "args": {"order": "O-1"}, "id": "c1", "type": "tool_call"}])
+COUNTED = st.one_of(
+    st.builds(HumanMessage, CONTENTS, name=st.none() | st.text()),
+    st.builds(SystemMessage, CONTENTS, name=st.none() | st.text()),
+    st.builds(AIMessage, CONTENTS, name=st.none() | st.text(), tool_calls=CALLS),
+)
+
+
+@given(st.lists(COUNTED, min_size=1, max_size=4))
+def test_a_thread_costs_as_many_tokens_as_its_messages(messages: list[AnyMessage]) -> None:
+    with DeltaSaver.open(":memory:") as saver:
+        ThreadChatMessageHistory("t", saver).add_messages(messages)
+        thread = Threads(saver).get("t")
+    assert thread is not None
+    assert thread.tokens == sum(map(approximate_tokens, messages))
 
 
 @given(st.text(max_size=2000))
