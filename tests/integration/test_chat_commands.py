@@ -486,7 +486,9 @@ def test_at_a_terminal_conversations_are_completed_loaded_and_deleted(terminal: 
 
 
 def test_a_shell_completes_commands() -> None:
-    script = subprocess.run([*PROGRAM, "--show-completion", "bash"], capture_output=True, text=True, check=True)
+    # Asked in a shell: the program looks which one it was called from, and the tests may run without any.
+    shell = ["bash", "-c", '"$@"; exit $?', "bash"]
+    script = subprocess.run([*shell, *PROGRAM, "--show-completion"], capture_output=True, text=True, check=True)
     assert "_LANGMEM_EXT_COMPLETE" in script.stdout
     asked = {"_LANGMEM_EXT_COMPLETE": "complete_bash", "COMP_WORDS": "langmem-ext threads se", "COMP_CWORD": "2"}
     done = subprocess.run(PROGRAM, env=os.environ | asked, capture_output=True, text=True, check=False)

@@ -184,7 +184,7 @@ def test_a_text_that_became_no_message_goes_and_one_that_comes_again_is_stored_a
     graph.update_state(config(), {"messages": [AIMessage("there", id="a")]}, as_node="drop")
     assert rows(saver, "SELECT count(*) FROM item WHERE role IS NULL") == [(1,)]
     saver.prune(["t"])
-    assert rows(saver, "SELECT text FROM item") == [("hi",), ("there",)]
+    assert rows(saver, "SELECT text FROM item ORDER BY text") == [("hi",), ("there",)]
     graph.invoke({"messages": [("user", long)]}, config())
     assert texts(saver) == ["hi", "there", long]
     assert_clean(saver)

@@ -57,7 +57,8 @@ def test_an_import_that_is_killed_has_stored_whole_threads_and_goes_on(
         assert undisturbed["died"] == 0
         chance, seen = random.Random(None if SOAK else 20260102), set()
         for number in range(KILLS):
-            where: dict[str, Any] = {"dies_at": chance.randrange(undisturbed["steps"])}
+            # One of them at the last step, when all is there: on a busy machine every other may come before anything is.
+            where: dict[str, Any] = {"dies_at": chance.randrange(undisturbed["steps"]) if number else undisturbed["steps"] - 1}
             if number % 2:
                 where = {"after_s": chance.uniform(0, undisturbed["seconds"] * 1.2 + 0.01)}
             assert mortal.run(what="import", path=(url := durable.new_url(tmp_path)), beside=beside, **where)["died"] in (0, -9)
