@@ -6,7 +6,6 @@ from __future__ import annotations
 import io
 import os
 import random
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -76,21 +75,26 @@ def test_an_import_that_is_killed_has_stored_whole_threads_and_goes_on(
     assert len(seen) > 1
 
 
-@pytest.mark.timeout(600)
-def test_an_export_that_is_killed_leaves_what_was_there(mortal: Nursery, whole: Path, tmp_path: Path) -> None:
-    path = tmp_path / "memory.db"
-    shutil.copy(whole, path)
-    target = Path(f"{path}-export.jsonl.gz")
-    seconds = mortal.run(what="export", path=str(path))["seconds"]
+@pytest.mark.timeout(1800)
+def test_an_export_that_is_killed_leaves_what_was_there(mortal: Nursery, whole: Path, url: str, tmp_path: Path) -> None:
+    with DeltaSaver.open(str(whole)) as source, DeltaSaver.open(url) as saver:
+        Threads(saver).import_from(io.StringIO(exported(source)), keep_ids=True)
+    work = {"what": "export", "path": url, "beside": str(tmp_path / "beside")}
+    target = tmp_path / "beside-export.jsonl.gz"
+    undisturbed = mortal.run(**work)
     finished = target.read_bytes()
-    chance = random.Random(None if SOAK else 20260103)
-    for _ in range(KILLS):
+    chance, kept = random.Random(None if SOAK else 20260103), 0
+    for number in range(KILLS):
         target.write_bytes(b"what was there before")
-        mortal.run(what="export", path=str(path), after_s=chance.uniform(0, seconds))
+        when = {"after_s": chance.uniform(0, undisturbed["seconds"])} if number % 2 else {"dies_at": chance.randrange(undisturbed["steps"])}
+        assert mortal.run(**work, **when)["died"] in (0, -9)
         assert target.read_bytes()[:4] in (b"what", finished[:4])
-        if target.read_bytes() != b"what was there before":
-            with DeltaSaver.open(":memory:") as saver:
-                assert list(Threads(saver).import_from(target, keep_ids=True).ids) == THREADS
+        if target.read_bytes() == b"what was there before":
+            kept += 1
+            continue
+        with DeltaSaver.open(":memory:") as saver:
+            assert list(Threads(saver).import_from(target, keep_ids=True).ids) == THREADS
+    assert kept
 
 
 def chat(url: str, begun: Any, turns: int) -> None:
