@@ -7,7 +7,6 @@ import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from functools import partial
-from inspect import signature
 from types import TracebackType
 from typing import Any, Unpack
 
@@ -202,10 +201,6 @@ class DeltaSaver(BulkSaver):
     async def aput_writes(self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = "") -> None:
         """Async twin of `put_writes`."""
         await self.log.arun(self._put_writes(config, writes, task_id, task_path), write=True)
-
-    # LangGraph asks for them at the beginning of each run: to find them out takes a hundredth of a turn.
-    put_writes.__signature__ = signature(put_writes)  # type: ignore[attr-defined]
-    aput_writes.__signature__ = signature(aput_writes)  # type: ignore[attr-defined]
 
     def _put_writes(self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = "") -> Operation[None]:
         key = self._key_to_write(config)

@@ -351,8 +351,10 @@ def _encode_time(ts: str, checkpoint_id: bytes) -> int | str:
         moment = datetime.fromisoformat(ts)
     except ValueError:
         return ts
+    if moment.isoformat() != ts:  # such as 2024-01-01+00:00, which is a time without a zone to Python
+        return ts
     since = moment - _UUID_EPOCH
-    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds - base if moment.isoformat() == ts else ts
+    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds - base
 
 
 def _decode_time(stored: int | str, checkpoint_id: bytes) -> str:

@@ -35,6 +35,7 @@ REFS = st.builds(
 REFS |= st.builds(ValueRef, row=st.integers(0, 2**31))
 TIMES = st.one_of(
     st.datetimes(timezones=st.just(UTC), min_value=datetime(1990, 1, 1), max_value=datetime(2200, 1, 1)).map(datetime.isoformat),
+    st.dates().map(lambda day: f"{day}+00:00"),  # to Python, a date and a time without a zone
     st.text(max_size=10),
 )
 
