@@ -103,7 +103,7 @@ def _async_postgres_saver(*, checked: bool = False) -> Callable[[str], AbstractA
 class BareTrips(InMemorySaver):
     """Stores nothing on the server, and goes there as often as must be: once to look, and once for each checkpoint.
 
-    What no checkpointer on this driver can do without: whoever stores something takes longer.
+    On new threads, what no checkpointer on this driver can do without: whoever stores something takes longer.
     """
 
     pool: Any

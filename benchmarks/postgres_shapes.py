@@ -37,7 +37,7 @@ from benchmarks.text import SHORT, dialogue, humans, replies, texts
 
 COMPARED: Final = ("DeltaSaver, async", "AsyncPostgresSaver")
 BESIDE: Final = {"crowd": ("bare trips",)}
-"""Who else is measured, by shape: what as many tasks of one process can do at most."""
+"""Who else is measured, by shape: what as many tasks of one process can do on new threads, about, at most."""
 
 TASKS, TASK_TURNS = 200, 4
 LONG_TASKS, LONG_MESSAGES = 100, 200
