@@ -17,7 +17,7 @@ import ormsgpack
 from langchain_core.messages import BaseMessage
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
-from langmem_ext.lifting import EXT_MESSAGE, EXT_TEXT, default_of, is_message_list, lifting, mark_messages, mark_texts
+from langmem_ext.lifting import EXT_MESSAGE, EXT_TEXT, Lifting, default_of, is_message_list, mark_messages, mark_texts
 from langmem_ext.messages.annotations import is_marked, shown_text, title_of, tool_of
 from langmem_ext.messages.identity import (
     CLASSES,
@@ -45,7 +45,7 @@ from langmem_ext.messages.identity import (
 )
 from langmem_ext.messages.text import SPLIT, WHOLE, join_content, split_content, text_of
 from langmem_ext.messages.tokens import approximate_tokens
-from langmem_ext.serde import DataSerializer, RestorePolicy, rebuild, restore_hook
+from langmem_ext.serde import DataSerializer, RestoreHook, RestorePolicy, rebuild
 from langmem_ext.templates import Place, TemplateCache
 from langmem_ext.types import ItemRow, PackedValue, Shown, Snapshot
 
@@ -90,7 +90,7 @@ class MessageCodec:
     def __init__(self, policy: RestorePolicy, templates: TemplateCache | None = None) -> None:
         self._policy = policy
         self._templates = templates if templates is not None else TemplateCache(0)
-        self._hook = restore_hook(policy, _restore_bytearray)
+        self._hook = RestoreHook(policy, _restore_bytearray)
 
     # -- values --------------------------------------------------------------------------------------------------------------------------
 
@@ -112,8 +112,7 @@ class MessageCodec:
         if type(value) is bytearray:
             value = ormsgpack.Ext(EXT_BYTEARRAY, bytes(value))
         marked = mark_texts(value) if texts == "all" else value if texts == "none" else mark_messages(value, bare=texts == "messages")
-        default = lifting(messages, texts == "all")
-        body = pack(marked, default)
+        body = pack(marked, Lifting(messages, texts=texts == "all"))
         if len(body) < PARTS_BYTES or messages:
             return PackedValue(body=body, messages=messages)
         if type(value) is list:
@@ -138,7 +137,7 @@ class MessageCodec:
                 return text_of(fields_of(messages[unpack(data)])["content"])
             return _restore_bytearray(code, data)
 
-        return ormsgpack.unpackb(packed.body, ext_hook=restore_hook(self._policy, lifted), option=UNPACK_OPTIONS)
+        return ormsgpack.unpackb(packed.body, ext_hook=RestoreHook(self._policy, lifted), option=UNPACK_OPTIONS)
 
     def texts_in(self, body: bytes) -> frozenset[int]:
         """Which of a value's messages, by position, stand in it as texts."""

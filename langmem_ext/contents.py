@@ -13,7 +13,7 @@ from langmem_ext.errors import DamagedRow
 from langmem_ext.lifting import EXT_MESSAGE, EXT_TEXT
 from langmem_ext.messages.identity import is_text, opaque, unpack
 from langmem_ext.messages.text import WHOLE, column_name
-from langmem_ext.serde import DataSerializer, RestorePolicy, restore_hook
+from langmem_ext.serde import DataSerializer, RestoreHook, RestorePolicy
 from langmem_ext.storage.effects import Row
 from langmem_ext.storage.inspect_ops import Reading
 from langmem_ext.storage.item_rows import decode_item, require_item, whole_item
@@ -101,13 +101,13 @@ class Contents:
                 return None
             return _inert(code, data)
 
-        unpack(body, restore_hook(self._policy, lifted))
+        unpack(body, RestoreHook(self._policy, lifted))
         return needed
 
     def read_plain(self, body: bytes) -> Any:
         """What stands whole in a checkpoint; None where another serializer wrote it and is not at hand."""
         if not is_foreign(body):
-            return unpack(body, restore_hook(self._policy, _inert))
+            return unpack(body, RestoreHook(self._policy, _inert))
         if self._foreign is None:
             self.hidden += 1
             return None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections import deque
-from collections.abc import Callable
 from typing import Any, Final
 
 import ormsgpack
@@ -88,39 +87,49 @@ def mark_messages(value: Any, *, bare: bool) -> Any:
     return value
 
 
-def lifting(messages: list[Snapshot], texts: bool) -> Callable[[Any], Any]:
+class Lifting:
     """Like `default_of`, but messages go to `messages` and leave their position; so do those inside whatever may hold them.
+
+    An object, for a function that names itself would be garbage that only a collection finds, once for every value.
 
     Args:
         messages: Where they go.
         texts: Whether the long texts inside what may hold messages go there too.
     """
 
-    def default(value: Any) -> Any:
+    __slots__ = ("_messages", "_texts")
+
+    def __init__(self, messages: list[Snapshot], *, texts: bool) -> None:
+        self._messages = messages
+        self._texts = texts
+
+    def __call__(self, value: Any) -> Any:
+        """A value that msgpack does not know, as one that it knows."""
         if type(value) is _Text:
-            messages.append(pack(value.text))
-            return ormsgpack.Ext(EXT_TEXT, pack(len(messages) - 1))
+            return self._lifted(EXT_TEXT, pack(value.text))
         if _is_message(value):
-            messages.append(snapshot(value, default_of))
-            return ormsgpack.Ext(EXT_MESSAGE, pack(len(messages) - 1))
+            return self._lifted(EXT_MESSAGE, snapshot(value, default_of))
         if type(value) is Unbuilt:
-            return value.packed(default, mark_texts if texts else None)
+            return value.packed(self, mark_texts if self._texts else None)
         if isinstance(value, _DeltaSnapshot):
-            return ormsgpack.Ext(EXT_DELTA_SNAPSHOT, pack(value.value, default))
+            return ormsgpack.Ext(EXT_DELTA_SNAPSHOT, pack(value.value, self))
         holder = _holder(value)
         if holder is not None:
             code, payload = holder
             cls = type(value)
-            marked = mark_texts(payload) if texts else payload
-            return ormsgpack.Ext(code, pack((cls.__module__, cls.__name__, marked), default))
+            return ormsgpack.Ext(code, pack((cls.__module__, cls.__name__, self._marked(payload)), self))
         if isinstance(value, BaseModel):
             cls = type(value)
-            fields = _fields_with_messages(value)
-            marked = mark_texts(fields) if texts else fields
-            return ormsgpack.Ext(EXT_PYDANTIC_V2, pack((cls.__module__, cls.__name__, marked, "model_validate_json"), default))
+            fields = self._marked(_fields_with_messages(value))
+            return ormsgpack.Ext(EXT_PYDANTIC_V2, pack((cls.__module__, cls.__name__, fields, "model_validate_json"), self))
         return default_of(value)
 
-    return default
+    def _lifted(self, code: int, packed: Snapshot) -> ormsgpack.Ext:
+        self._messages.append(packed)
+        return ormsgpack.Ext(code, pack(len(self._messages) - 1))
+
+    def _marked(self, value: Any) -> Any:
+        return mark_texts(value) if self._texts else value
 
 
 def _fields_with_messages(value: BaseModel) -> dict[str, Any]:

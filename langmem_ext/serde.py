@@ -109,37 +109,44 @@ def _warn_refused(module: str, name: str) -> None:
         )
 
 
-def restore_hook(policy: RestorePolicy, further: ExtHook | None = None) -> ExtHook:
+class RestoreHook:
     """A msgpack hook that restores what LangGraph's serializer packs.
+
+    An object, for functions that name each other would be garbage that only a collection finds.
 
     Args:
         policy: What may be built.
         further: Restores codes that are not LangGraph's.
     """
 
-    def unpack(data: bytes) -> Any:
-        return ormsgpack.unpackb(data, ext_hook=hook, option=UNPACK_OPTIONS)
+    __slots__ = ("_further", "_policy")
 
-    def hook(code: int, data: bytes) -> Any:
+    def __init__(self, policy: RestorePolicy, further: ExtHook | None = None) -> None:
+        self._policy = policy
+        self._further = further
+
+    def __call__(self, code: int, data: bytes) -> Any:
+        """What an extension's code and data stand for."""
         try:
-            return restore(code, data)
+            return self._restored(code, data)
         except BaseException as error:
             note(error)
             raise
 
-    def restore(code: int, data: bytes) -> Any:
+    def _restored(self, code: int, data: bytes) -> Any:
         if code == EXT_DELTA_SNAPSHOT:
-            return _DeltaSnapshot(unpack(data))
+            return _DeltaSnapshot(self._unpacked(data))
         if code == EXT_NUMPY_ARRAY:
-            return policy.array(*unpack(data))
+            return self._policy.array(*self._unpacked(data))
         if code in _BUILDERS:
-            module, name, payload, *method = unpack(data)
-            return _build(policy, code, module, name, payload, method)
-        if further is not None:
-            return further(code, data)
+            module, name, payload, *method = self._unpacked(data)
+            return _build(self._policy, code, module, name, payload, method)
+        if self._further is not None:
+            return self._further(code, data)
         raise ValueError(f"unknown extension code {code}")
 
-    return hook
+    def _unpacked(self, data: bytes) -> Any:
+        return ormsgpack.unpackb(data, ext_hook=self, option=UNPACK_OPTIONS)
 
 
 def rebuild(policy: RestorePolicy, module: str, name: str, fields: dict[str, Any]) -> Any:
@@ -196,7 +203,7 @@ class DataSerializer(JsonPlusSerializer):
 
     def __init__(self, *, allow: Iterable[TypeName | type] = (), strict: bool = False) -> None:
         self.policy = RestorePolicy(allow, strict=strict)
-        super().__init__(__unpack_ext_hook__=restore_hook(self.policy))
+        super().__init__(__unpack_ext_hook__=RestoreHook(self.policy))
 
     def with_msgpack_allowlist(self, extra_allowlist: Iterable[TypeName | type]) -> DataSerializer:
         """A serializer that also restores these types."""

@@ -29,7 +29,7 @@ from langmem_ext.errors import DamagedRow, InvalidInput, LangmemExtError, cause,
 from langmem_ext.interruption import pass_on
 from langmem_ext.messages.identity import CLASSES, UNPACK_OPTIONS, opaque, unpack
 from langmem_ext.packing import INPUT_CHANNEL, WAITING_CHANNEL, config_of, pack_checkpoint, texts_of
-from langmem_ext.serde import DataSerializer, RestorePolicy, restore_hook
+from langmem_ext.serde import DataSerializer, RestoreHook, RestorePolicy
 from langmem_ext.storage.clock import now_ms
 from langmem_ext.storage.saver_file import SourceCheckpoint, SourceWrite
 from langmem_ext.types import PackedCheckpoint, PackedValue, PackedWrite
@@ -141,7 +141,7 @@ class ObjectReader:
         self._refused: list[tuple[str, str]] = []
         if isinstance(serde, DataSerializer):
             policy = _NotingPolicy(self._refused, serde.policy)
-            self._serde: SerializerProtocol = JsonPlusSerializer(__unpack_ext_hook__=restore_hook(policy))
+            self._serde: SerializerProtocol = JsonPlusSerializer(__unpack_ext_hook__=RestoreHook(policy))
         else:
             self._serde = serde
 

@@ -21,7 +21,7 @@ from langmem_ext.errors import StorageError
 from langmem_ext.log import MessageLog, thread_key
 from langmem_ext.messages.identity import UNPACK_OPTIONS
 from langmem_ext.packing import config_of, load_checkpoint
-from langmem_ext.serde import RestorePolicy, restore_hook
+from langmem_ext.serde import RestoreHook, RestorePolicy
 from langmem_ext.storage import read_ops
 from langmem_ext.storage.saver_file import SaverFile
 from langmem_ext.transcoding import Reader, RowReader, find_message, load_metadata
@@ -67,7 +67,7 @@ class Verification:
         self._owner = owner
         self._reader = reader
         self._codec = codec if isinstance(codec, ForeignCodec) else _SharingCodec()
-        self._hook = restore_hook(NamingPolicy())
+        self._hook = RestoreHook(NamingPolicy())
         self._messages: dict[bytes, Any] = {}
         self._compared: dict[tuple[int, int], tuple[bool, BaseMessage, BaseMessage]] = {}
 

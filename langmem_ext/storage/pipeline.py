@@ -98,10 +98,9 @@ class Transaction(ABC):
         steps = iter(op)
         rows: Rows | None = None
         try:
-            while (done := self._advance(steps, rows)) is None:
+            while (ended := self._advance(steps, rows)) is None:
                 rows = yield from self._ask()
-            result: T = done.value
-            return result
+            return ended[0]
         except ExchangeFailed:
             raise
         except Exception as error:
@@ -111,15 +110,16 @@ class Transaction(ABC):
         finally:
             steps.close()
 
-    def _advance(self, steps: Op[Any], rows: Rows | None) -> StopIteration | None:
-        """Take steps until something has to be asked: None; or the operation has ended."""
+    def _advance(self, steps: Op[T], rows: Rows | None) -> tuple[T] | None:
+        """Take steps until something has to be asked: None; or the operation has ended, with its result."""
         with self._indexes.claimed(self):
             try:
                 effect = steps.send(rows)
                 while (answer := self._answer(effect)) is not None:
                     effect = steps.send(answer)
             except StopIteration as done:
-                return done
+                # Not the exception: its traceback would keep this frame, and all of the operation, until the garbage is collected.
+                return (done.value,)
         return None
 
     def _answer(self, effect: Effect) -> Rows | None:
