@@ -114,17 +114,25 @@ class Operation(Generic[T_co]):
 
     Attributes:
         repeatable: Whether it may be run again after a run that came to nothing: one that tells what it reads while it runs may not.
+        followed: Whether another on its thread mostly follows it at once: it is worth waiting a moment, for both may share a trip.
     """
 
-    __slots__ = ("_arguments", "_begin", "_keywords", "repeatable")
+    __slots__ = ("_arguments", "_begin", "_keywords", "followed", "repeatable")
 
     def __init__(
-        self, begin: Callable[..., Op[T_co]], arguments: tuple[Any, ...], keywords: Mapping[str, Any], *, repeatable: bool = True
+        self,
+        begin: Callable[..., Op[T_co]],
+        arguments: tuple[Any, ...],
+        keywords: Mapping[str, Any],
+        *,
+        repeatable: bool = True,
+        followed: bool = False,
     ) -> None:
         self._begin = begin
         self._arguments = arguments
         self._keywords = keywords
         self.repeatable = repeatable
+        self.followed = followed
 
     def __iter__(self) -> Op[T_co]:
         return self._begin(*self._arguments, **self._keywords)
@@ -156,6 +164,16 @@ def operation_once(function: Callable[P, Op[T]]) -> Callable[P, Operation[T]]:
     @wraps(function)
     def prepared(*arguments: P.args, **keywords: P.kwargs) -> Operation[T]:
         return Operation(function, arguments, keywords, repeatable=False)
+
+    return prepared
+
+
+def operation_followed(function: Callable[P, Op[T]]) -> Callable[P, Operation[T]]:
+    """`operation`, for one that another on its thread mostly follows at once (`Operation.followed`)."""
+
+    @wraps(function)
+    def prepared(*arguments: P.args, **keywords: P.kwargs) -> Operation[T]:
+        return Operation(function, arguments, keywords, followed=True)
 
     return prepared
 

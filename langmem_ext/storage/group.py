@@ -28,14 +28,16 @@ class Job(Generic[T]):
         future: Is told, on its event loop, once the operation is stored or refused.
 
     Attributes:
+        thread: Id of the thread that the operation writes; None where it names none, or several.
         taker: The thread that has taken it to carry it out, where somebody asks.
         since: When it began to wait, by `time.monotonic`, where somebody counts how long it does.
     """
 
-    __slots__ = ("done", "error", "future", "op", "result", "since", "taker")
+    __slots__ = ("done", "error", "future", "op", "result", "since", "taker", "thread")
 
     def __init__(self, op: Operation[T], future: asyncio.Future[T] | None = None) -> None:
         self.op = op
+        self.thread = op.thread
         self.future = future
         self.done = False
         self.since = 0.0

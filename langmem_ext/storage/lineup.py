@@ -37,8 +37,8 @@ class Busy:
         """Let others write the threads that some jobs have taken; idempotent."""
         with self.changed:
             for job in jobs:
-                if job.op.thread is not None and self._threads.get(job.op.thread) is job:
-                    del self._threads[job.op.thread]
+                if job.thread is not None and self._threads.get(job.thread) is job:
+                    del self._threads[job.thread]
             self.changed.notify_all()
             waiting, self._waiting = self._waiting, []
         for wake in waiting:
@@ -62,6 +62,11 @@ class Lineup:
 
     def __len__(self) -> int:
         return len(self._jobs)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all that waits is of one thread, and something of it is mostly not followed by another at once (`Operation.followed`)."""
+        return len({job.thread for job in self._jobs}) == 1 and not all(job.op.followed for job in self._jobs)
 
     def add(self, job: Job[Any]) -> None:
         """Let a job wait."""
@@ -123,7 +128,7 @@ class Lineup:
         passed: set[str] = set()
         while self._jobs:
             job = self._jobs.popleft()
-            thread = job.op.thread
+            thread = job.thread
             # Of one thread, what came first goes first.
             free = (only is None or job is only) and len(taken) < TOGETHER and thread not in passed
             if free and thread is None and taken:
@@ -140,7 +145,7 @@ class Lineup:
                 passed.add(thread)
         left.extend(self._jobs)
         self._jobs = left
-        taken.sort(key=lambda job: job.op.thread or "")
+        taken.sort(key=lambda job: job.thread or "")
         return taken
 
 

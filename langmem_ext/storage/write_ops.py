@@ -10,7 +10,7 @@ from langmem_ext.messages.identity import pack, unpack
 from langmem_ext.storage import checks
 from langmem_ext.storage import statements as sql
 from langmem_ext.storage.checkpoint_ops import close_writer, ensure_namespace, open_writer, store_value
-from langmem_ext.storage.effects import Op, Row, execute, fetch, operation
+from langmem_ext.storage.effects import Op, Row, execute, fetch, operation_followed
 from langmem_ext.storage.header import ValueRef, decode_values, encode_values
 from langmem_ext.storage.ids import encode_id
 from langmem_ext.storage.index import Indexes, ThreadIndex
@@ -19,7 +19,7 @@ from langmem_ext.storage.writer import Writer
 from langmem_ext.types import Codec, PackedWrite, ThreadKey
 
 
-@operation
+@operation_followed
 def put_writes(
     key: ThreadKey,
     namespace: str,

@@ -312,7 +312,7 @@ class PostgresDriver:
         return lane
 
     async def _astore(self, lane: Lane, jobs: Sequence[Job[Any]]) -> None:
-        threads = {job.op.thread for job in jobs}
+        threads = {job.thread for job in jobs}
         lane.writing |= threads
         try:
             await self._afollow(lane, self._writing(jobs))

@@ -18,7 +18,7 @@ from langmem_ext.storage.postgres.exchange import GRACE_S, aprobe, begin_session
 from langmem_ext.storage.postgres.server import ASYNC_POOL, Server, no_connection, waited
 
 _JOINING: Final = 3
-"""How often a flusher gives way first: what the last answer has set free still joins."""
+"""How often a flusher gives way first, at most: what follows at once still joins."""
 
 _AT_ONCE_S: Final = 0.01
 """How long a connection is waited for that is there unless another task has just taken it."""
@@ -123,7 +123,8 @@ class Lane:
     def add(self, job: Job[Any]) -> None:
         """Have a job carried out; it fails where it is not taken up within the deadline."""
         self.lineup.add(job)
-        self.kick()
+        if job.thread is None or job.thread not in self.writing:  # else who writes the thread will take this up next
+            self.kick()
         if self._patience is None:
             self._patience = self.loop.call_later(self._server.deadline, self._expire)
 
@@ -149,13 +150,21 @@ class Lane:
         while True:
             self._joining = True
             for _ in range(_JOINING):
+                if self._lent == 0 and self.lineup.is_complete:
+                    break
                 await asyncio.sleep(0)
             self._joining = False
             jobs = self.lineup.take_or_call(wake_in(self.loop, self.kick))
             if not jobs:
                 return
             self.kick()  # others may go to another connection meanwhile
-            await self._store(self, jobs)
+            try:
+                await self._store(self, jobs)
+            except BaseException:
+                self.loop.call_soon(self.kick)  # what has come for the same threads waits for nobody else
+                raise
+            if not len(self.lineup):
+                return
 
     def _end(self, flusher: asyncio.Task[None]) -> None:
         self._flushers.discard(flusher)
