@@ -165,7 +165,9 @@ def load_checkpoint(
     Raises:
         DamagedRow: A value does not decode.
     """
-    return CheckpointTuple(*ListedCheckpoint(codec, stored, thread_id, config, ahead))
+    metadata, (checkpoint, writes) = _decoded(stored, lambda: (_metadata(codec, stored), _state(codec, stored, ahead)))
+    config, parent = _configs_of(stored, thread_id, config)
+    return CheckpointTuple(config, checkpoint, metadata, parent, writes)
 
 
 class ListedCheckpoint(CheckpointTuple):
@@ -185,8 +187,7 @@ class ListedCheckpoint(CheckpointTuple):
         ahead: Ahead | None = None,
     ) -> ListedCheckpoint:
         """See `load_checkpoint`."""
-        config = config if config is not None else config_of(thread_id, stored.namespace, stored.id)
-        parent = None if stored.parent is None else config_of(thread_id, stored.namespace, stored.parent)
+        config, parent = _configs_of(stored, thread_id, config)
         metadata = _decoded(stored, lambda: _metadata(codec, stored))
         self = tuple.__new__(cls, (config, None, metadata, parent, None))
         self._build = lambda: _decoded(stored, lambda: _state(codec, stored, ahead))
@@ -228,6 +229,12 @@ class ListedCheckpoint(CheckpointTuple):
 
     def _replace(self, **changes: Any) -> Any:
         return CheckpointTuple(*self)._replace(**changes)
+
+
+def _configs_of(stored: StoredCheckpoint, thread_id: Any, config: RunnableConfig | None) -> tuple[RunnableConfig, RunnableConfig | None]:
+    """The configs that name a checkpoint and its parent."""
+    named = config if config is not None else config_of(thread_id, stored.namespace, stored.id)
+    return named, None if stored.parent is None else config_of(thread_id, stored.namespace, stored.parent)
 
 
 def _decoded(stored: StoredCheckpoint, build: Callable[[], T]) -> T:

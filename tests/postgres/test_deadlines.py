@@ -205,7 +205,7 @@ def test_where_a_connection_breaks_and_the_others_are_silent_nobody_waits_for_th
 async def several_connections(saver: DeltaSaver, mode: Mode) -> Any:
     """The pool of a saver, with three connections that nobody uses."""
     driver: Any = saver.log.driver
-    pool = driver._pool._open() if mode == "sync" else driver._lanes[asyncio.get_running_loop()].pool
+    pool = driver._pool._open() if mode == "sync" else driver._lanes[asyncio.get_running_loop()].pool._pool
     if mode == "sync":
         lent = [pool.getconn() for _ in range(3)]
         for one in lent:

@@ -76,6 +76,7 @@ class PostgresDriver:
         self._opening = threading.Lock()
         self._pool = SyncPool(self.server)
         self._lanes: WeakKeyDictionary[asyncio.AbstractEventLoop, Lane] = WeakKeyDictionary()
+        self._latest: Lane | None = None  # the last that was asked for
         self._closed = False
         self._leases = AdvisoryLeases(self.server)
         self._sizes = Sizes()
@@ -246,7 +247,9 @@ class PostgresDriver:
 
     async def arun(self, op: Operation[T], *, write: bool) -> T:
         """Async twin of `run`, on the event loop's own connections. Cancelling the caller cannot split the transaction."""
-        lane = await self._open_lane()
+        lane = self._latest
+        if lane is None or lane.loop is not asyncio.get_running_loop() or not lane.is_open:
+            lane = await self._open_lane()
         if not write:
             return await self._afollow(lane, self._reading(op))
         self._require_writable()
@@ -275,7 +278,7 @@ class PostgresDriver:
             return value
 
     async def _aplay(self, lane: Lane, wire: Wire[T]) -> T:
-        connection = await lane.lend()
+        connection = await lane.pool.lend()
         try:
             commands = next(wire)
             while True:
@@ -283,7 +286,7 @@ class PostgresDriver:
                     results = await aexchange(connection, commands, deadline=self.server.answer_deadline)
                 except psycopg.Error as error:
                     if is_broken(error):
-                        await lane.check()
+                        await lane.pool.check()
                     commands = wire.throw(failure(error))
                 else:
                     commands = wire.send(results)
@@ -296,7 +299,7 @@ class PostgresDriver:
                 if is_left_open(connection):
                     await connection.rollback()
             finally:
-                await lane.give_back(connection)
+                await lane.pool.give_back(connection)
 
     async def _open_lane(self) -> Lane:
         loop = asyncio.get_running_loop()
@@ -309,6 +312,7 @@ class PostgresDriver:
                     self._lanes.pop(other).abandon()
                 lane = self._lanes[loop] = Lane(self.server, loop, self._busy, self._astore)
         await lane.open()
+        self._latest = lane
         return lane
 
     async def _astore(self, lane: Lane, jobs: Sequence[Job[Any]]) -> None:

@@ -7,21 +7,14 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from contextvars import Context
 from typing import Any, Final
-from weakref import WeakSet
-
-import psycopg
-from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from langmem_ext.storage.group import Job, resolve
 from langmem_ext.storage.lineup import Busy, Lineup, wake_in
-from langmem_ext.storage.postgres.exchange import GRACE_S, aprobe, begin_session
-from langmem_ext.storage.postgres.server import ASYNC_POOL, Server, no_connection, waited
+from langmem_ext.storage.postgres.pool import AsyncPool
+from langmem_ext.storage.postgres.server import Server, waited
 
 _JOINING: Final = 3
 """How often a flusher gives way first, at most: what follows at once still joins."""
-
-_AT_ONCE_S: Final = 0.01
-"""How long a connection is waited for that is there unless another task has just taken it."""
 
 
 class Lane:
@@ -49,26 +42,19 @@ class Lane:
         self._store = store
         self._flushers: set[asyncio.Task[None]] = set()
         self._joining = False
-        self._opened: WeakSet[psycopg.AsyncConnection[Any]] = WeakSet()
-        self._size = server.pool_size or ASYNC_POOL
-        self.pool: AsyncConnectionPool[psycopg.AsyncConnection[Any]] = AsyncConnectionPool(
-            server.conninfo,
-            kwargs=server.options(),
-            min_size=0,
-            max_size=self._size,
-            open=False,
-            configure=self._begin_session,
-            timeout=server.deadline,
-            reconnect_timeout=server.deadline,
-        )
-        self._lent = 0
+        self.pool = AsyncPool(server, loop)
         self._patience: asyncio.TimerHandle | None = None
         self._watchman: asyncio.Task[None] | None = None
 
     @property
     def is_over(self) -> bool:
         """Whether its connections are closed for good."""
-        return self._watchman is not None and self.pool.closed
+        return self._watchman is not None and self.pool.is_closed
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it can be used as it is."""
+        return self._watchman is not None and not self.pool.is_closed
 
     async def open(self) -> None:
         """Let connections be made when they are needed; idempotent."""
@@ -90,36 +76,6 @@ class Lane:
                 await self.pool.close()
             self.abandon()
 
-    async def _begin_session(self, connection: psycopg.AsyncConnection[Any]) -> None:
-        begin_session(connection, prepare=self._server.prepare)
-        self._opened.add(connection)
-
-    async def lend(self) -> psycopg.AsyncConnection[Any]:
-        """A connection, until it is given back."""
-        try:
-            connection = await self.pool.getconn()
-        except (PoolTimeout, psycopg.Error) as error:
-            raise no_connection(error, self._server, lent=self._lent, size=self._size) from error
-        self._lent += 1
-        return connection
-
-    async def give_back(self, connection: psycopg.AsyncConnection[Any]) -> None:
-        """Let others have a connection."""
-        self._lent -= 1
-        await self.pool.putconn(connection)
-
-    async def check(self) -> None:
-        """Leave out connections that have ended, and those whose server does not say anything within the deadline."""
-        idle: list[psycopg.AsyncConnection[Any]] = []
-        try:
-            with suppress(PoolTimeout):
-                for _ in range(self.pool.get_stats().get("pool_available", 0)):
-                    idle.append(await self.pool.getconn(timeout=_AT_ONCE_S))
-            await asyncio.gather(*(aprobe(connection, deadline=min(self._server.deadline, GRACE_S)) for connection in idle))
-        finally:
-            for connection in idle:
-                await self.pool.putconn(connection)  # which makes another in place of one that is closed
-
     def add(self, job: Job[Any]) -> None:
         """Have a job carried out; it fails where it is not taken up within the deadline."""
         self.lineup.add(job)
@@ -132,14 +88,14 @@ class Lane:
         self._patience = None
         expired = self.lineup.expire(self._server.deadline)
         for job in expired:
-            job.fail(waited(self._server, self._size))
+            job.fail(waited(self._server, self.pool.size))
         resolve(expired)
         if oldest := self.lineup.oldest():
             self._patience = self.loop.call_at(oldest + self._server.deadline, self._expire)
 
     def kick(self) -> None:
         """See to it that what waits is carried out."""
-        if not self._joining and len(self.lineup) and len(self._flushers) < self._size:
+        if not self._joining and len(self.lineup) and len(self._flushers) < self.pool.size:
             self._joining = True
             # In a context of its own: what a caller's holds is not the other callers'.
             flusher = self.loop.create_task(self._flush(), context=Context())
@@ -150,7 +106,7 @@ class Lane:
         while True:
             self._joining = True
             for _ in range(_JOINING):
-                if self._lent == 0 and self.lineup.is_complete:
+                if self.pool.lent == 0 and self.lineup.is_complete:
                     break
                 await asyncio.sleep(0)
             self._joining = False
@@ -184,5 +140,4 @@ class Lane:
 
     def abandon(self) -> None:
         """Close the connections of an event loop that is closed, or ends."""
-        for connection in self._opened:
-            connection.pgconn.finish()
+        self.pool.abandon()

@@ -1,22 +1,28 @@
-"""The sync callers' way to a PostgreSQL server: their connections, opened when they are needed."""
+"""The connections to a PostgreSQL server, opened when they are needed: those of the sync callers, and those of an event loop."""
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from contextvars import Context
 from functools import partial
 from time import monotonic
 from typing import Any, Final
+from weakref import WeakSet
 
 import psycopg
-from psycopg_pool import ConnectionPool, PoolTimeout
+from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolTimeout
 
-from langmem_ext.storage.postgres.exchange import GRACE_S, begin_session, probe
-from langmem_ext.storage.postgres.server import SYNC_POOL, Server, is_closed, no_connection
+from langmem_ext.storage.postgres.exchange import GRACE_S, aprobe, begin_session, probe
+from langmem_ext.storage.postgres.server import ASYNC_POOL, SYNC_POOL, Server, is_closed, no_connection
 
 _AT_ONCE_S: Final = 0.01
 """How long a connection is waited for that is there unless another caller has just taken it."""
+
+_AT_HAND_S: Final = 1.0
+"""How long a connection that has been used is kept for the next one on the same event loop, at most, before its pool has it back."""
 
 
 class SyncPool:
@@ -93,3 +99,117 @@ class SyncPool:
                     open=True,
                 )
             return self._pool
+
+
+class AsyncPool:
+    """What the tasks of one event loop need.
+
+    A connection that is given back is kept at hand for a moment: a turn of a graph needs one four times, and to ask psycopg's pool for it
+    costs more than to send a statement.
+
+    Args:
+        server: Where to.
+        loop: The event loop.
+
+    Attributes:
+        size: Connections, at most.
+        lent: Those that are in use.
+    """
+
+    def __init__(self, server: Server, loop: asyncio.AbstractEventLoop) -> None:
+        self.size = server.pool_size or ASYNC_POOL
+        self.lent = 0
+        self._server = server
+        self._loop = loop
+        self._opened: WeakSet[psycopg.AsyncConnection[Any]] = WeakSet()
+        self._at_hand: list[psycopg.AsyncConnection[Any]] = []
+        self._asking = 0
+        self._timer: asyncio.TimerHandle | None = None
+        self._returning: asyncio.Task[None] | None = None
+        self._pool: AsyncConnectionPool[psycopg.AsyncConnection[Any]] = AsyncConnectionPool(
+            server.conninfo,
+            kwargs=server.options(),
+            min_size=0,
+            max_size=self.size,
+            open=False,
+            configure=self._begin_session,
+            timeout=server.deadline,
+            reconnect_timeout=server.deadline,
+        )
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it gives no connections: not yet, or no more."""
+        return self._pool.closed
+
+    async def open(self) -> None:
+        """Let connections be made when they are needed."""
+        await self._pool.open()
+
+    async def _begin_session(self, connection: psycopg.AsyncConnection[Any]) -> None:
+        begin_session(connection, prepare=self._server.prepare)
+        self._opened.add(connection)
+
+    async def lend(self) -> psycopg.AsyncConnection[Any]:
+        """A connection, until it is given back.
+
+        Raises:
+            StorageUnavailable: None is free, or can be made, within the deadline.
+        """
+        if self._at_hand:
+            connection = self._at_hand.pop()
+        else:
+            self._asking += 1
+            try:
+                connection = await self._pool.getconn()
+            except (PoolTimeout, psycopg.Error) as error:
+                raise no_connection(error, self._server, lent=self.lent, size=self.size) from error
+            finally:
+                self._asking -= 1
+        self.lent += 1
+        return connection
+
+    async def give_back(self, connection: psycopg.AsyncConnection[Any]) -> None:
+        """Let others have a connection."""
+        self.lent -= 1
+        if self._asking or connection.closed or self._pool.closed:
+            await self._pool.putconn(connection)  # which gives it to whoever asks, and makes another in place of one that is closed
+            return
+        self._at_hand.append(connection)
+        if self._timer is None:
+            # In a context of its own: what this caller's holds is not to be kept.
+            self._timer = self._loop.call_later(_AT_HAND_S, self._return_now, context=Context())
+
+    def _return_now(self) -> None:
+        self._timer = None
+        self._returning = self._loop.create_task(self._return())
+
+    async def _return(self) -> None:
+        """Give the pool back what is at hand: it closes what is old, or has not been needed for long."""
+        while self._at_hand:
+            await self._pool.putconn(self._at_hand.pop())
+
+    async def check(self) -> None:
+        """Leave out connections that have ended, and those whose server does not say anything within the deadline."""
+        await self._return()
+        idle: list[psycopg.AsyncConnection[Any]] = []
+        try:
+            with suppress(PoolTimeout):
+                for _ in range(self._pool.get_stats().get("pool_available", 0)):
+                    idle.append(await self._pool.getconn(timeout=_AT_ONCE_S))
+            await asyncio.gather(*(aprobe(connection, deadline=min(self._server.deadline, GRACE_S)) for connection in idle))
+        finally:
+            for connection in idle:
+                await self._pool.putconn(connection)  # which makes another in place of one that is closed
+
+    async def close(self) -> None:
+        """Close all; idempotent."""
+        if self._timer is not None:
+            self._timer.cancel()
+        await self._return()
+        await self._pool.close()
+
+    def abandon(self) -> None:
+        """Close the connections of an event loop that is closed, or ends."""
+        for connection in self._opened:
+            connection.pgconn.finish()
