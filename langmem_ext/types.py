@@ -69,7 +69,7 @@ class PackedCheckpoint:
     expected_head: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # as above
 class PackedWrite:
     """One pending write: its place among its task's writes (negative for LangGraph's special ones), channel and value."""
 
@@ -108,7 +108,7 @@ class StoredCheckpoint:
     writes: Sequence[StoredWrite] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # as above
 class ItemRow:
     """A message as its row holds it, but for key, time and token count.
 

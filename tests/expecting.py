@@ -90,8 +90,7 @@ class ExpectingDriver(SqliteDriver):
             rows: Rows | None = None
             try:
                 while True:
-                    with self.indexes.claimed(token):
-                        effect = next(steps) if rows is None else steps.send(rows)
+                    effect = self.indexes.claiming(token, steps.send, rows)
                     rows = self.execute(effect)
             except StopIteration as done:
                 result: T = done.value

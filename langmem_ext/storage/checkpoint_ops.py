@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from operator import itemgetter
 from typing import Any, Final
 
 from langmem_ext.errors import DamagedRow, HeadConflict, cause, told
@@ -36,7 +37,7 @@ from langmem_ext.types import Codec, PackedCheckpoint, PackedValue, ThreadKey
 INLINE_BYTES: Final = 64
 """A value's body up to this size stands in the row that refers to it; a larger one has a row of its own, written once."""
 
-_CHECKPOINT: Final = ("id", "parent", "step", "label", "shape", "pattern", "body", "crc")
+_CHECKPOINT: Final = itemgetter("id", "parent", "step", "label", "shape", "pattern", "body", "crc")
 """The columns of a checkpoint's row, as it is read (`statements.CHECKPOINT_COLUMNS`)."""
 
 _SUMS: Final = ("items", "tokens")
@@ -131,7 +132,7 @@ def _expect_checkpoint(writer: Writer, space: int, columns: Mapping[str, Any], *
     if new:
         expected.begin_writes(space, columns["id"])
     if newest:
-        expected.learn_newest(space, tuple(columns[name] for name in _CHECKPOINT))
+        expected.learn_newest(space, _CHECKPOINT(columns))
 
 
 def _require_head(key: ThreadKey, writer: Writer, packed: PackedCheckpoint) -> Op[None]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection
 from threading import RLock
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 
 class Claims:
@@ -21,13 +23,12 @@ class Claims:
         self._threads: dict[object, set[int]] = {}
         self._contended: set[int] = set()
 
-    @contextmanager
-    def claimed(self, token: object) -> Iterator[None]:
-        """While this lasts, what is asked for is the operation's of this token."""
+    def claiming(self, token: object, step: Callable[..., T], *args: Any) -> T:
+        """Take a step; what it asks for is the operation's of this token."""
         with self.lock:
             before, self._token = self._token, token
             try:
-                yield
+                return step(*args)
             finally:
                 self._token = before
 

@@ -36,16 +36,16 @@ class Command(NamedTuple):
     def condition(self) -> Command:
         """A command that fails unless this one returns what is expected."""
         [row] = self.expected or ((),)
-        return Command(_condition(self.sql, len(row)), {**(self.params or {}), **_values(row)}, _HOLDS)
+        return Command(_condition(self.sql, len(row)), {**(self.params or {}), **_values(row)}, HOLDS)
 
     def closed_by(self, update: Command) -> Command:
         """An update of the row that this command locks, in its place, which fails unless the row is as expected."""
         [expected] = self.expected or ()
         sql = _conditional_update(self.sql, update.sql, len(expected))
-        return Command(sql, {**(self.params or {}), **(update.params or {}), **_values(expected)}, _HOLDS)
+        return Command(sql, {**(self.params or {}), **(update.params or {}), **_values(expected)}, HOLDS)
 
 
-_HOLDS: Final[Rows] = ((1,),)
+HOLDS: Final[Rows] = [(1,)]
 """What a condition returns."""
 
 
@@ -55,19 +55,24 @@ class Kind(NamedTuple):
     Attributes:
         names_thread: Whether it names a thread by its id.
         returns_rows: Whether it returns rows.
+        only_reads: Whether it does no more than to read.
+        locks: Whether it locks the rows that it returns.
         uses_threads: Whether it reads threads' rows, or changes them; not one that does no more than to lock them.
     """
 
     names_thread: bool
     returns_rows: bool
+    only_reads: bool
+    locks: bool
     uses_threads: bool
 
 
 @lru_cache(maxsize=1024)
 def kind_of(sql: str) -> Kind:
     """A statement's kind."""
-    uses_threads = _THREADS.search(sql) is not None and not sql.endswith(LOCKING)
-    return Kind("%(id_number)s" in sql, _RETURNS.match(sql) is not None, uses_threads)
+    locks = sql.endswith(LOCKING)
+    uses_threads = _THREADS.search(sql) is not None and not locks
+    return Kind("%(id_number)s" in sql, _RETURNS.match(sql) is not None, sql.startswith("SELECT"), locks, uses_threads)
 
 
 _NAMES: Final = tuple(f"is{at}" for at in range(64))
@@ -75,7 +80,7 @@ _NAMES: Final = tuple(f"is{at}" for at in range(64))
 
 
 def _values(row: Row) -> dict[str, object]:
-    return dict(zip(_NAMES, row, strict=False))
+    return {"is0": row[0]} if len(row) == 1 else dict(zip(_NAMES, row))  # noqa: B905 - there are more names than values
 
 
 @lru_cache(maxsize=1024)

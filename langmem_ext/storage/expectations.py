@@ -211,4 +211,4 @@ class MissingThreads:
 
 def _size_of(row: Row | None) -> int:
     """Bytes that a row holds, about."""
-    return ROW_BYTES + sum([len(column) for column in row if isinstance(column, str | bytes)]) if row is not None else 0
+    return 0 if row is None else ROW_BYTES + sum([len(column) for column in row if type(column) is bytes or type(column) is str])

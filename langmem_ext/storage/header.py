@@ -25,9 +25,9 @@ SMALL_DETAILS: Final = 32
 """Bytes of details (metadata beyond plain scalars) up to which they are a part of the pattern: an empty `parents`, mostly."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: that takes several times as long to make
 class ValueRef:
-    """Where a value stands.
+    """Where a value stands. Never changed.
 
     Attributes:
         body: The encoded value, where it is small enough to stand in place; None for a plain list of messages.
@@ -62,9 +62,9 @@ class ValueRef:
         return replace(self, runs=whole)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # as above
 class Header:
-    """A checkpoint without its values.
+    """A checkpoint without its values. Never changed.
 
     Attributes:
         v: Format number that LangGraph gave it.
@@ -115,7 +115,7 @@ def longest_runs(values: Mapping[str, ValueRef]) -> Runs:
 # -- encoding ----------------------------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # as above
 class EncodedHeader:
     """A header as a checkpoint's row holds it.
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final, TypeVar
 
 from langmem_ext.messages.identity import is_text
 from langmem_ext.messages.manifest import Runs, begins_with, length_of, numbers_of
@@ -21,6 +20,8 @@ from langmem_ext.storage.effects import Row
 from langmem_ext.storage.expectations import Expectations, MissingThreads
 from langmem_ext.storage.header import Header
 from langmem_ext.types import Codec, Snapshot
+
+T = TypeVar("T")
 
 STEPS: Final = 8
 """For how many of the newest steps a copy without an id is still recognised that was taken before its message got one, and came late."""
@@ -382,9 +383,9 @@ class Indexes:
 
     # -- claims --------------------------------------------------------------------------------------------------------------------------
 
-    def claimed(self, token: object) -> AbstractContextManager[None]:
-        """While this lasts, what is asked for is the operation's of this token, a step of which is taken; nobody else gets in."""
-        return self._claims.claimed(token)
+    def claiming(self, token: object, step: Callable[..., T], *args: Any) -> T:
+        """Take a step of an operation: what it asks for is that of this token. Nobody else gets in meanwhile."""
+        return self._claims.claiming(token, step, *args)
 
     def release(self, token: object) -> None:
         """Let others have what an operation has worked with: it has ended, and what it did stands."""

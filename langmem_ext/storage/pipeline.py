@@ -19,7 +19,7 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, TypeVar
 
-from langmem_ext.storage.commands import LOCKING, Command, kind_of
+from langmem_ext.storage.commands import Command, Kind, kind_of
 from langmem_ext.storage.dialect import Dialect
 from langmem_ext.storage.effects import Batch, Closing, Effect, Foresight, Op, Operation, Pause, Rows, Statement
 from langmem_ext.storage.group import Job
@@ -77,6 +77,7 @@ class Transaction(ABC):
         self._ahead: Sequence[Statement] = ()
         self._more = self._last = False
         self._foreseen: dict[_Key, Rows] = {}
+        self._locks: dict[int, _Lock] = {}  # by thread
 
     def carry_out(self, op: Operation[T]) -> Wire[T]:
         """Run an operation as all of this transaction."""
@@ -97,8 +98,9 @@ class Transaction(ABC):
     def _run(self, op: Operation[T]) -> Wire[T]:
         steps = iter(op)
         rows: Rows | None = None
+        ended: tuple[T] | None
         try:
-            while (ended := self._advance(steps, rows)) is None:
+            while (ended := self._indexes.claiming(self, self._advance, steps, rows)) is None:
                 rows = yield from self._ask()
             return ended[0]
         except ExchangeFailed:
@@ -112,14 +114,13 @@ class Transaction(ABC):
 
     def _advance(self, steps: Op[T], rows: Rows | None) -> tuple[T] | None:
         """Take steps until something has to be asked: None; or the operation has ended, with its result."""
-        with self._indexes.claimed(self):
-            try:
-                effect = steps.send(rows)
-                while (answer := self._answer(effect)) is not None:
-                    effect = steps.send(answer)
-            except StopIteration as done:
-                # Not the exception: its traceback would keep this frame, and all of the operation, until the garbage is collected.
-                return (done.value,)
+        try:
+            effect = steps.send(rows)
+            while (answer := self._answer(effect)) is not None:
+                effect = steps.send(answer)
+        except StopIteration as done:
+            # Not the exception: its traceback would keep this frame, and all of the operation, until the garbage is collected.
+            return (done.value,)
         return None
 
     def _answer(self, effect: Effect) -> Rows | None:
@@ -128,7 +129,7 @@ class Transaction(ABC):
             return self._answer_one(effect)
         if isinstance(effect, Batch):
             sql = self._dialect.render(effect.sql)
-            self._note(sql)
+            self._note(kind_of(sql))
             self._queue += [Command(sql, params) for params in effect.params]
             return ()
         if isinstance(effect, Pause):
@@ -142,24 +143,28 @@ class Transaction(ABC):
     def _answer_one(self, statement: Statement) -> Rows | None:
         if self._foreseen and (rows := self._foreseen.get(_key_of(statement))) is not None:
             return rows
-        command, returns_rows = self._command(statement)
-        self._note(command.sql)
-        if returns_rows and self._trusts(command):
+        if self._locks and isinstance(statement, Closing) and self._is_closed(statement):
+            return ()
+        command, kind = self._command(statement)
+        self._note(kind)
+        if kind.returns_rows and self._trusts(command):
             self._rests = True
-            if not self._is_held(command):
+            if not (kind.locks and self._is_held(command)):
                 self._queue.append(self._expecting(command))
             return command.expected
         self._queue.append(command.asked())
-        return None if returns_rows else ()
+        return None if kind.returns_rows else ()
 
     def _answer_all(self, statements: Sequence[Statement]) -> Sequence[Any] | None:
         """The rows of each, if all are known; else all are asked for."""
         foreseen = [self._foreseen.get(_key_of(statement)) for statement in statements]
         if None not in foreseen:
             return foreseen
-        commands = [self._command(statement)[0] for statement in statements]
-        for command in commands:
-            self._note(command.sql)
+        commands = []
+        for statement in statements:
+            command, kind = self._command(statement)
+            self._note(kind)
+            commands.append(command)
         if all(map(self._trusts, commands)):
             self._rests = True
             self._queue += map(self._expecting, commands)
@@ -168,22 +173,24 @@ class Transaction(ABC):
         self._queue += [command.asked() for command in commands]
         return None
 
-    def _note(self, sql: str) -> None:
-        """What came before may be changed by a statement that does more than read."""
-        if self._foreseen and not sql.startswith("SELECT"):
+    def _note(self, kind: Kind) -> None:
+        """What came before may be changed by a statement that does more than read, or be what it reads."""
+        if self._foreseen and not kind.only_reads:
             self._foreseen.clear()
+        if self._locks and kind.uses_threads:
+            self._locks.clear()
 
     def _trusts(self, command: Command) -> bool:
         """Whether the rows of a command are taken for granted. A condition speaks of one row: several are asked for."""
         return self._trusting and command.expected is not None and len(command.expected) <= 1
 
-    def _command(self, statement: Statement) -> tuple[Command, bool]:
-        """A statement as it is sent, and whether it returns rows."""
+    def _command(self, statement: Statement) -> tuple[Command, Kind]:
+        """A statement as it is sent, and its kind."""
         sql, params = self._dialect.render(statement.sql), statement.params
         kind = kind_of(sql)
         if kind.names_thread:
             params = {**params, "id_number": thread_number(params["id"])}
-        return Command(sql, params, statement.expected), kind.returns_rows
+        return Command(sql, params, statement.expected), kind
 
     def _ask(self) -> Wire[Any]:
         """The rows of what was queued last; of several statements, those of each."""
@@ -206,13 +213,18 @@ class Transaction(ABC):
         """Send commands, and compare what is expected."""
         results = yield commands
         for command, found in zip(commands, results, strict=True):
-            if command.expected is not None and [*map(tuple, command.expected)] != [*map(tuple, found)]:
+            expected = command.expected
+            if expected is not None and expected != found and [*map(tuple, expected)] != [*map(tuple, found)]:
                 raise ExpectationFailed
         self._rests = False
         return results
 
     def _is_held(self, command: Command) -> bool:
         """Whether what is expected of a command was compared in this transaction, and nobody else can have changed it since."""
+        return False
+
+    def _is_closed(self, statement: Closing) -> bool:
+        """Whether a thread's row is changed where it was to be locked."""
         return False
 
     @abstractmethod
@@ -250,7 +262,6 @@ class Write(Transaction):
         super().__init__(indexes, dialect, trusting=trusting, hasty=hasty)
         self._held: set[_Key] = set()
         self._weighed = self._weight = 0
-        self._locks: dict[int, _Lock] = {}
 
     def carry_out_all(self, jobs: Sequence[Job[Any]]) -> Wire[None]:
         """Run operations as one transaction.
@@ -279,24 +290,19 @@ class Write(Transaction):
         queue, self._queue = self._queue, []
         yield from self._send(queue, ())
 
-    def _answer_one(self, statement: Statement) -> Rows | None:
-        lock = self._locks.get(statement.params["thread"]) if isinstance(statement, Closing) else None
-        if lock is None or not isinstance(statement, Closing):
-            return super()._answer_one(statement)
+    def _is_closed(self, statement: Closing) -> bool:
+        lock = self._locks.get(statement.params["thread"])
+        if lock is None:
+            return False
         lock.closing = statement if lock.closing is None else lock.closing.followed_by(statement)
         update, _ = self._command(lock.closing)
-        super()._note(update.sql)
+        self._foreseen.clear()
         self._queue[lock.position] = lock.command.closed_by(update)
-        return ()
-
-    def _note(self, sql: str) -> None:
-        super()._note(sql)
-        if self._locks and kind_of(sql).uses_threads:
-            self._locks.clear()
+        return True
 
     def _is_held(self, command: Command) -> bool:
         # Several operations on one thread go together: its row is locked from the first on, and changed by them alone.
-        if not (command.expected and command.sql.endswith(LOCKING)):
+        if not command.expected:
             return False
         params = command.params or {}
         key = command.sql, frozenset(params.items())

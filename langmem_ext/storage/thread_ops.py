@@ -124,7 +124,8 @@ def ensure_thread(key: ThreadKey, *, now: int, indexes: Indexes) -> Op[ThreadRow
         raise (yield from is_taken(key.id))
     if key.owner is not None and row[1] != key.owner:
         raise _another_owners(key.id)
-    indexes.keep_row(key.id, row, new=new)
+    if row is not known:
+        indexes.keep_row(key.id, row, new=new)
     return _thread_of(row, key)
 
 

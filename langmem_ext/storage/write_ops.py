@@ -64,7 +64,7 @@ def put_writes(
     indexes.account(writer.index)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: that takes several times as long to make
 class WriteEntry:
     """One write of a task: the path that the task had when it was stored, its place, its channel, and where its value stands."""
 

@@ -15,13 +15,11 @@ def speculating() -> Indexes:
 
 
 def of(indexes: Indexes, token: object, thread: int = 7) -> ThreadIndex:
-    with indexes.claimed(token):
-        return indexes.of(thread, 0, CODEC)
+    return indexes.claiming(token, indexes.of, thread, 0, CODEC)
 
 
 def row_of(indexes: Indexes, token: object) -> object:
-    with indexes.claimed(token):
-        return indexes.row_of("t")
+    return indexes.claiming(token, indexes.row_of, "t")
 
 
 def test_an_index_is_one_operations_until_it_is_released() -> None:
@@ -47,14 +45,12 @@ def test_what_is_kept_nowhere_counts_for_nothing() -> None:
 
 def test_what_an_operation_expects_is_no_others() -> None:
     indexes = speculating()
-    with indexes.claimed("one"):
-        indexes.keep_row("t", ROW)
+    indexes.claiming("one", indexes.keep_row, "t", ROW)
     assert row_of(indexes, "one") == ROW
     assert row_of(indexes, "other") is None
     indexes.release("one")
     assert row_of(indexes, "other") is None, "the other may have written"
-    with indexes.claimed("other"):
-        indexes.keep_row("t", ROW)
+    indexes.claiming("other", indexes.keep_row, "t", ROW)
     indexes.release("other")
     assert row_of(indexes, "one") == ROW
 
@@ -64,8 +60,7 @@ def test_of_an_operation_that_has_come_to_nothing_nothing_is_left() -> None:
     before = of(indexes, "one", 8)
     indexes.release("one")
     mine = of(indexes, "one")
-    with indexes.claimed("one"):
-        indexes.keep_row("t", ROW)
+    indexes.claiming("one", indexes.keep_row, "t", ROW)
     indexes.forget_claimed("one")
     assert row_of(indexes, "one") is None
     assert of(indexes, "one") is not mine

@@ -385,7 +385,7 @@ def test_what_operations_on_one_thread_change_of_its_row_is_one_update_in_place_
 def test_an_update_in_place_of_a_lock_fails_unless_the_row_is_as_the_lock_expected_it() -> None:
     [[update, *_]] = [next(write(trusting=True).carry_out(add_items(7, 2)))]
 
-    assert update.expected == ((1,),)
+    assert list(update.expected) == [(1,)]
     assert update.params == {"id": "t", "id_number": thread_number("t"), "thread": thread_number("t"), "next": 9, "items": 2} | {
         "is0": 7,
         "is1": None,

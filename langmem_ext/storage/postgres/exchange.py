@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
+from operator import itemgetter
 from time import monotonic
 from typing import Any, Final, TypeAlias
 
@@ -41,6 +42,9 @@ _NOTHING: Final = Command("SELECT 1")
 """Asked for to see whether there is an answer."""
 
 _FAILED: Final = frozenset({pq.ExecStatus.FATAL_ERROR, pq.ExecStatus.PIPELINE_ABORTED})
+_TUPLES: Final = pq.ExecStatus.TUPLES_OK
+_ONE: Final = (True,)
+"""What comes of a command that needs no preparing."""
 
 
 class Session:
@@ -66,14 +70,16 @@ class Session:
         """
         # Before anything is begun: a parameter that cannot be sent leaves the connection as it was.
         try:
-            messages = [self._message(command) for command in commands]
+            messages = list(map(self._message, commands))
         except OverflowError as error:
             raise psycopg.DataError("a number of more than 64 bits") from error
         except UnicodeError as error:
             raise psycopg.DataError("half of a character") from error
         pgconn.enter_pipeline_mode()
         try:
-            answers = [answer for message in messages for answer in self._put(pgconn, *message)]
+            answers: list[bool] = []  # for each that there will be, whether it is a command's
+            for message in messages:
+                answers += self._put(pgconn, *message)
             pgconn.pipeline_sync()
             yield from send(pgconn)
             results: list[PGresult] = []
@@ -83,20 +89,24 @@ class Session:
         finally:
             if pgconn.status == pq.ConnStatus.OK and pgconn.transaction_status != pq.TransactionStatus.ACTIVE:
                 pgconn.exit_pipeline_mode()
-        failed = next((result for result in results if result.status in _FAILED), None)
-        if failed is not None:
+        statuses = [result.status for result in results]
+        if not _FAILED.isdisjoint(statuses):
             self._names.clear()  # what was prepared behind the one that failed was not
-            raise errors.error_from_result(failed)
-        return [self._rows(result) for result, is_command in zip(results, answers, strict=True) if is_command]
+            raise errors.error_from_result(next(result for result in results if result.status in _FAILED))
+        return [
+            self._rows(result) if status == _TUPLES else ()
+            for result, status, is_command in zip(results, statuses, answers, strict=True)
+            if is_command
+        ]
 
     def _message(self, command: Command) -> _Message:
         """A command as libpq takes it."""
-        statement, names = _positional(command.sql)
-        if not names:
+        statement, values_of, formats = _positional(command.sql)
+        if values_of is None:
             return statement, (), (), ()
-        params, adapter = command.params or {}, self._adapter
-        values = adapter.dump_sequence([params[name] for name in names], [PyFormat.AUTO] * len(names))
-        return statement, values, tuple(adapter.types or ()), adapter.formats or ()
+        adapter = self._adapter
+        values = adapter.dump_sequence(values_of(command.params or {}), formats)
+        return statement, values, adapter.types or (), adapter.formats or ()
 
     def _put(
         self, pgconn: PGconn, statement: bytes, values: Sequence[Any], types: tuple[int, ...], formats: Sequence[pq.Format]
@@ -106,12 +116,12 @@ class Session:
         name = self._names.get(key)
         if name is not None:
             pgconn.send_query_prepared(name, values, formats, _BINARY)
-            return (True,)
+            return _ONE
         if not self._prepare or len(self._names) >= PREPARED or key not in self._met:
             if len(self._met) < 4 * PREPARED:
                 self._met.add(key)
             pgconn.send_query_params(statement, values, types, formats, _BINARY)
-            return (True,)
+            return _ONE
         self._count += 1
         name = self._names[key] = b"langmem_%d" % self._count
         pgconn.send_prepare(name, statement, types)
@@ -119,10 +129,11 @@ class Session:
         return False, True
 
     def _rows(self, result: PGresult) -> Rows:
-        if result.status != pq.ExecStatus.TUPLES_OK or not result.ntuples:
+        count = result.ntuples
+        if not count:
             return ()
         self._adapter.set_pgresult(result, format=_BINARY)
-        return self._adapter.load_rows(0, result.ntuples, tuple)
+        return self._adapter.load_rows(0, count, tuple)
 
 
 _SESSION: Final = "langmem_ext_session"
@@ -253,12 +264,19 @@ def failure(error: psycopg.Error) -> ExchangeFailed:
     return failed
 
 
+_Values: TypeAlias = Callable[[Mapping[str, Any]], Sequence[Any]]
+
+
 @lru_cache(maxsize=2048)
-def _positional(sql: str) -> tuple[bytes, tuple[str, ...]]:
-    """A statement with numbers in place of its parameters' names, and the name of each."""
+def _positional(sql: str) -> tuple[bytes, _Values | None, Sequence[PyFormat]]:
+    """A statement with numbers in place of its parameters' names, and what gives their values and formats; None where it has none."""
     names: dict[str, int] = {}
 
     def numbered(match: re.Match[str]) -> str:
         return "%" if match[1] is None else f"${names.setdefault(match[1], len(names) + 1)}"
 
-    return _NAMED.sub(numbered, sql).encode(), tuple(names)
+    statement = _NAMED.sub(numbered, sql).encode()
+    if not names:
+        return statement, None, ()
+    values_of: _Values = itemgetter(*names) if len(names) > 1 else lambda params: (params[next(iter(names))],)
+    return statement, values_of, [PyFormat.AUTO] * len(names)
