@@ -1,0 +1,120 @@
+"""Promise: an event loop that goes on keeps its connections at hand, and one that rests gives them back; whoever asks gets one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import psycopg
+import pytest
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import empty_checkpoint
+
+from benchmarks.proxy import Proxy
+from langmem_ext import DeltaSaver
+from langmem_ext.storage.postgres import pool as pools
+from postgres.server import SHARED, Database
+
+MOMENT_S = 0.05
+
+
+@pytest.fixture(autouse=True)
+def moment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A connection is kept for less time than a test takes."""
+    monkeypatch.setattr(pools, "_AT_HAND_S", MOMENT_S)
+
+
+@pytest.fixture
+async def saver(database: Database) -> AsyncIterator[DeltaSaver]:
+    """A saver with a single connection for each event loop."""
+    async with DeltaSaver.from_conn_string(f"{database.url}?schema={SHARED.new_schema()}&pool_size=1&deadline=5") as saver:
+        yield saver
+
+
+def config(name: str) -> RunnableConfig:
+    return {"configurable": {"thread_id": name, "checkpoint_ns": ""}}
+
+
+def pool_of(saver: DeltaSaver) -> pools.AsyncPool:
+    driver: Any = saver.log.driver
+    pool: pools.AsyncPool = driver._lanes[asyncio.get_running_loop()].pool
+    return pool
+
+
+def available(pool: pools.AsyncPool) -> int:
+    """How many connections psycopg's own pool has."""
+    found: int = pool._pool.get_stats().get("pool_available", 0)
+    return found
+
+
+async def until_returned(pool: pools.AsyncPool) -> None:
+    """Wait until nothing is at hand any more."""
+    async with asyncio.timeout(5):
+        while pool._at_hand or available(pool) == 0:
+            await asyncio.sleep(MOMENT_S / 5)
+
+
+async def test_a_connection_is_at_hand_for_a_moment_and_is_given_back_then(saver: DeltaSaver) -> None:
+    await saver.aget_tuple(config("t"))
+    pool = pool_of(saver)
+    [first] = pool._at_hand
+    assert available(pool) == 0
+    await saver.aput(config("t"), empty_checkpoint(), {}, {})
+    assert pool._at_hand == [first]
+    await until_returned(pool)
+    assert pool.lent == 0
+    await saver.aget_tuple(config("t"))
+    assert pool._at_hand == [first]
+
+
+async def test_whoever_waits_for_the_only_connection_gets_it(saver: DeltaSaver) -> None:
+    names = [str(number) for number in range(8)]
+    await asyncio.gather(*(saver.aput(config(name), empty_checkpoint(), {}, {}) for name in names))
+    found = await asyncio.gather(*(saver.aget_tuple(config(name)) for name in names))
+    assert None not in found
+    assert pool_of(saver).lent == 0
+
+
+async def test_one_that_has_ended_at_hand_is_replaced(saver: DeltaSaver, database: Database) -> None:
+    await saver.aput(config("t"), empty_checkpoint(), {}, {})
+    pool = pool_of(saver)
+    [ended] = pool._at_hand
+    with psycopg.connect(database.url, autocommit=True) as other:
+        other.execute("SELECT pg_terminate_backend(%s, 5000)", (ended.info.backend_pid,))
+    assert await saver.aget_tuple(config("t")) is not None
+    assert pool._at_hand != [ended]
+    await until_returned(pool)
+    assert available(pool) == 1
+
+
+async def test_of_several_that_were_cut_at_hand_none_is_used_twice(database: Database) -> None:
+    schema = SHARED.new_schema()
+    with Proxy(database.url) as proxy:
+        async with DeltaSaver.from_conn_string(f"{proxy.url}?schema={schema}&deadline=5") as saver:
+            await asyncio.gather(*(saver.aget_tuple(config(str(number))) for number in range(6)))
+            pool = pool_of(saver)
+            assert len(pool._at_hand) > 1
+            cut = set(map(id, pool._at_hand))
+            proxy.cut()
+            await asyncio.gather(*(saver.aput(config(str(number)), empty_checkpoint(), {}, {}) for number in range(6)))
+            assert cut.isdisjoint(map(id, pool._at_hand))
+
+
+def test_an_event_loop_that_ends_with_a_connection_at_hand_leaves_nothing_open(database: Database) -> None:
+    schema = SHARED.new_schema()
+
+    def connections() -> int:
+        with psycopg.connect(database.url, autocommit=True) as other:
+            found = other.execute("SELECT count(*) FROM pg_stat_activity WHERE application_name = %s", (schema,)).fetchone()
+        assert found is not None
+        return int(found[0])
+
+    async def read(saver: DeltaSaver) -> int:
+        await saver.aget_tuple(config("t"))
+        return await asyncio.to_thread(connections)
+
+    with DeltaSaver.open(f"{database.url}?schema={schema}&application_name={schema}") as saver:
+        for _ in range(2):
+            assert asyncio.run(read(saver)) == 1
+            assert connections() == 0
