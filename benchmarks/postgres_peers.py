@@ -170,7 +170,8 @@ class Talks:
         if self._runner is None:
             self._graph.invoke({"messages": messages}, thread(name))
         else:
-            self._runner.run(self._graph.ainvoke({"messages": messages}, thread(name)))
+            # Not by the runner's own `run`: that handles signals, and on the way writes out what the turn has returned, for milliseconds.
+            self._runner.get_loop().run_until_complete(self._graph.ainvoke({"messages": messages}, thread(name)))
 
     def close(self) -> None:
         """Close the checkpointer."""
