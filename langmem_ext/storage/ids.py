@@ -27,13 +27,13 @@ def encode_id(text: str) -> bytes:
     Raises:
         InvalidInput: The id holds a zero character.
     """
-    if len(text) == 36 and text[8] == "-":
+    if len(text) == 36 and text[8] == text[13] == text[18] == text[23] == "-":
         try:
             value = bytes.fromhex(digits := text.replace("-", ""))
         except ValueError:
             pass
         else:
-            if len(digits) == 32 and value.hex() == digits and text[13] == text[18] == text[23] == "-":
+            if len(value) == _UUID_LENGTH and value.hex() == digits:
                 return value
     if "\0" in text:
         raise InvalidInput("an id holds a zero character (\\0): use an id of printable characters")

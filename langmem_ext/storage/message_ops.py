@@ -97,6 +97,8 @@ def resolve(writer: Writer, packed: Sequence[Snapshot], known: KnownList | None 
     """
     runs: Runs = ()
     nameless: tuple[int, ...] = ()
+    if not packed:
+        return runs, nameless
     start = 0
     if known is not None and len(known.packed) <= len(packed) and packed[: len(known.packed)] == known.packed:
         runs, nameless, start = known.runs, known.nameless, len(known.packed)

@@ -146,7 +146,8 @@ class Transaction(ABC):
         if self._locks and isinstance(statement, Closing) and self._is_closed(statement):
             return ()
         command, kind = self._command(statement)
-        self._note(kind)
+        if self._foreseen or self._locks:
+            self._note(kind)
         if kind.returns_rows and self._trusts(command):
             self._rests = True
             if not (kind.locks and self._is_held(command)):
