@@ -20,6 +20,9 @@ from langmem_ext.storage.group import Job
 TOGETHER: Final = 32
 """Operations that share a transaction, at most."""
 
+FOLLOWED_S: Final = 0.002
+"""How long a sync caller's operation waits for the one that mostly follows it (`Operation.followed`), in seconds, at most."""
+
 
 class Busy:
     """The threads that are being written."""
@@ -32,6 +35,10 @@ class Busy:
     def claim(self, thread: str | None, job: Job[Any]) -> bool:
         """Take a thread for a job, if nobody has it; with `changed` held."""
         return thread is None or self._threads.setdefault(thread, job) is job
+
+    def is_free(self, thread: str | None) -> bool:
+        """Whether nobody has a thread; with `changed` held."""
+        return thread not in self._threads
 
     def give_back(self, jobs: Iterable[Job[Any]]) -> None:
         """Let others write the threads that some jobs have taken; idempotent."""
@@ -102,15 +109,28 @@ class Lineup:
             TimeoutError: `own` has waited for `deadline` seconds, and nobody has taken it; it is taken back.
         """
         with self._busy.changed:
+            patience = FOLLOWED_S if only is None and own.op.followed else 0.0
             while not own.done:
+                if patience > 0 and self._is_expecting(own):
+                    before = monotonic()
+                    self._busy.changed.wait(patience)  # whoever brings what follows takes both
+                    patience -= monotonic() - before
+                    continue
                 if jobs := self._take(only):
                     return jobs
                 left = own.since + deadline - monotonic() if own in self._jobs else None
                 if left is not None and left <= 0:
                     self._jobs.remove(own)
                     raise TimeoutError
+                if only is not None:
+                    self._busy.changed.notify_all()  # what has come before it has waited for it
                 self._busy.changed.wait(left)
         return []
+
+    def _is_expecting(self, job: Job[Any]) -> bool:
+        """Whether a job could be taken, and what mostly follows it on its thread has not come yet."""
+        free = job in self._jobs and self._busy.is_free(job.thread)
+        return free and all(other.op.followed for other in self._jobs if other.thread == job.thread)
 
     def take_or_call(self, wake: Callable[[], None]) -> list[Job[Any]]:
         """Jobs to be carried out together; where some wait and none can be taken, `wake` is called once it may be tried again."""
