@@ -75,6 +75,11 @@ class Lineup:
         """Whether all that waits is of one thread, and something of it is mostly not followed by another at once (`Operation.followed`)."""
         return len({job.thread for job in self._jobs}) == 1 and not all(job.op.followed for job in self._jobs)
 
+    @property
+    def is_wanted(self) -> bool:
+        """Whether somebody still waits for a job on an event loop."""
+        return any(job.future is not None and not job.future.done() for job in self._jobs)
+
     def add(self, job: Job[Any]) -> None:
         """Let a job wait."""
         job.since = monotonic()

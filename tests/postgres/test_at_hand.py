@@ -12,7 +12,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import empty_checkpoint
 
 from benchmarks.proxy import Proxy
-from langmem_ext import DeltaSaver
+from langmem_ext import DeltaSaver, StorageUnavailable
 from langmem_ext.storage.postgres import pool as pools
 from postgres.server import SHARED, Database
 
@@ -76,6 +76,31 @@ async def test_whoever_waits_for_the_only_connection_gets_it(saver: DeltaSaver) 
     assert pool_of(saver).lent == 0
 
 
+async def test_who_writes_again_at_once_waits_for_nobody(saver: DeltaSaver) -> None:
+    async def write(name: str) -> None:
+        for _ in range(20):
+            await saver.aput(config(name), empty_checkpoint(), {}, {})
+
+    async with asyncio.timeout(4):  # less than the deadline
+        await write("alone")
+        await asyncio.gather(*(write(str(number)) for number in range(4)))
+
+
+async def test_a_saver_that_is_closed_refuses_those_who_go_on_writing(database: Database) -> None:
+    saver = DeltaSaver.open(f"{database.url}?schema={SHARED.new_schema()}")
+
+    async def write(name: str) -> None:
+        while True:
+            await saver.aput(config(name), empty_checkpoint(), {}, {})
+
+    writers = [asyncio.create_task(write(str(number))) for number in range(8)]
+    await asyncio.sleep(0.2)
+    async with asyncio.timeout(5):
+        await saver.aclose()
+        ends = await asyncio.gather(*writers, return_exceptions=True)
+    assert {type(end) for end in ends} == {StorageUnavailable}
+
+
 async def test_one_that_has_ended_at_hand_is_replaced(saver: DeltaSaver, database: Database) -> None:
     await saver.aput(config("t"), empty_checkpoint(), {}, {})
     pool = pool_of(saver)
@@ -104,20 +129,33 @@ async def test_of_several_that_were_cut_at_hand_none_is_used_twice(database: Dat
             assert not set(lent) & set(pool._at_hand)
 
 
-def test_an_event_loop_that_ends_with_a_connection_at_hand_leaves_nothing_open(database: Database) -> None:
-    schema = SHARED.new_schema()
+def connections(database: Database, name: str) -> int:
+    """How many an application has."""
+    with psycopg.connect(database.url, autocommit=True) as other:
+        found = other.execute("SELECT count(*) FROM pg_stat_activity WHERE application_name = %s", (name,)).fetchone()
+    assert found is not None
+    return int(found[0])
 
-    def connections() -> int:
-        with psycopg.connect(database.url, autocommit=True) as other:
-            found = other.execute("SELECT count(*) FROM pg_stat_activity WHERE application_name = %s", (schema,)).fetchone()
-        assert found is not None
-        return int(found[0])
+
+def test_an_event_loop_that_goes_on_after_the_saver_was_closed_makes_no_connection_again(database: Database) -> None:
+    name = SHARED.new_schema()
+    saver = DeltaSaver.open(f"{database.url}?schema={name}&application_name={name}")
+    with asyncio.Runner() as runner:
+        runner.run(saver.aput(config("t"), empty_checkpoint(), {}, {}))
+        assert connections(database, name) == 1
+        saver.close()
+        runner.run(asyncio.sleep(2 * MOMENT_S))
+        assert connections(database, name) == 0
+
+
+def test_an_event_loop_that_ends_with_a_connection_at_hand_leaves_nothing_open(database: Database) -> None:
+    name = SHARED.new_schema()
 
     async def read(saver: DeltaSaver) -> int:
         await saver.aget_tuple(config("t"))
-        return await asyncio.to_thread(connections)
+        return await asyncio.to_thread(connections, database, name)
 
-    with DeltaSaver.open(f"{database.url}?schema={schema}&application_name={schema}") as saver:
+    with DeltaSaver.open(f"{database.url}?schema={name}&application_name={name}") as saver:
         for _ in range(2):
             assert asyncio.run(read(saver)) == 1
-            assert connections() == 0
+            assert connections(database, name) == 0

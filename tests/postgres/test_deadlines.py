@@ -146,7 +146,9 @@ def test_threads_that_wait_for_others_are_refused_in_time(database: Database, sc
 
         with locked(database, schema):
             callers = [threading.Thread(target=store, args=(f"task{at}",)) for at in range(6)]
-            for caller in callers:
+            callers[0].start()
+            time.sleep(0.1)  # what comes at the same time would go together with it
+            for caller in callers[1:]:
                 caller.start()
             time.sleep(1)
             assert len(ends) == 5
@@ -205,12 +207,15 @@ def test_where_a_connection_breaks_and_the_others_are_silent_nobody_waits_for_th
 async def several_connections(saver: DeltaSaver, mode: Mode) -> Any:
     """The pool of a saver, with three connections that nobody uses."""
     driver: Any = saver.log.driver
-    pool = driver._pool._open() if mode == "sync" else driver._lanes[asyncio.get_running_loop()].pool._pool
     if mode == "sync":
+        pool = driver._pool._open()
         lent = [pool.getconn() for _ in range(3)]
         for one in lent:
             pool.putconn(one)
     else:
+        ours = driver._lanes[asyncio.get_running_loop()].pool
+        await ours._return()  # what is at hand
+        pool = ours._pool
         lent = [await pool.getconn() for _ in range(3)]
         for one in lent:
             await pool.putconn(one)

@@ -312,7 +312,8 @@ class PostgresDriver:
                     self._lanes.pop(other).abandon()
                 lane = self._lanes[loop] = Lane(self.server, loop, self._busy, self._astore)
         await lane.open()
-        self._latest = lane
+        if self._lanes.get(loop) is lane:  # it may be about to be closed
+            self._latest = lane
         return lane
 
     async def _astore(self, lane: Lane, jobs: Sequence[Job[Any]]) -> None:
@@ -371,6 +372,7 @@ class PostgresDriver:
         """Close all connections, those of other event loops too; idempotent."""
         with self._opening:
             self._closed = True
+            self._latest = None
         self._pool.close()
         for loop in list(self._lanes):
             lane = self._lanes.pop(loop)
@@ -382,6 +384,7 @@ class PostgresDriver:
     async def aclose(self) -> None:
         """Async twin of `close`."""
         lane = self._lanes.pop(asyncio.get_running_loop(), None)
+        self._latest = None
         if lane is not None:
             await lane.aclose()
         await asyncio.to_thread(self.close)

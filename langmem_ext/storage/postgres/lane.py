@@ -40,7 +40,7 @@ class Lane:
         self.writing: set[str | None] = set()
         self._server = server
         self._store = store
-        self._flushers: set[asyncio.Task[None]] = set()
+        self._flushers: set[asyncio.Task[Any] | None] = set()
         self._joining = False
         self.pool = AsyncPool(server, loop)
         self._patience: asyncio.TimerHandle | None = None
@@ -112,25 +112,27 @@ class Lane:
             self._joining = False
             jobs = self.lineup.take_or_call(wake_in(self.loop, self.kick))
             if not jobs:
-                return
+                break
             self.kick()  # others may go to another connection meanwhile
-            try:
-                await self._store(self, jobs)
-            except BaseException:
-                self.loop.call_soon(self.kick)  # what has come for the same threads waits for nobody else
-                raise
+            await self._store(self, jobs)
             if not len(self.lineup):
-                return
+                break
+        # Here and not in `_end`, which comes later: who is told of an answer may bring the next job before that.
+        self._flushers.discard(asyncio.current_task())
 
     def _end(self, flusher: asyncio.Task[None]) -> None:
+        """A flusher that was stopped leaves to another what has come for the threads that it was writing."""
+        if flusher not in self._flushers:
+            return
         self._flushers.discard(flusher)
-        if flusher.cancelled():
-            self._joining = False
+        self._joining = self._joining and not flusher.cancelled()
+        if self.lineup.is_wanted:
+            self.kick()
 
     async def aclose(self) -> None:
         """Close its connections, once what is being written is written."""
-        while self._flushers:
-            await asyncio.wait(self._flushers)
+        while flushers := [flusher for flusher in self._flushers if flusher is not None]:
+            await asyncio.wait(flushers)
         if self._patience is not None:
             self._patience.cancel()
         await self.pool.close()

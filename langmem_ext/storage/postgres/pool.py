@@ -13,6 +13,7 @@ from typing import Any, Final
 from weakref import WeakSet
 
 import psycopg
+from psycopg import pq
 from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolTimeout
 
 from langmem_ext.storage.postgres.exchange import GRACE_S, aprobe, begin_session, probe
@@ -20,6 +21,8 @@ from langmem_ext.storage.postgres.server import ASYNC_POOL, SYNC_POOL, Server, i
 
 _AT_ONCE_S: Final = 0.01
 """How long a connection is waited for that is there unless another caller has just taken it."""
+
+_IDLE: Final = pq.TransactionStatus.IDLE
 
 _AT_HAND_S: Final = 1.0
 """How long a connection that has been used is kept for the next one on the same event loop, at most, before its pool has it back."""
@@ -124,6 +127,7 @@ class AsyncPool:
         self._opened: WeakSet[psycopg.AsyncConnection[Any]] = WeakSet()
         self._at_hand: list[psycopg.AsyncConnection[Any]] = []
         self._asking = 0
+        self._keeps = True
         self._timer: asyncio.TimerHandle | None = None
         self._returning: asyncio.Task[None] | None = None
         self._pool: AsyncConnectionPool[psycopg.AsyncConnection[Any]] = AsyncConnectionPool(
@@ -172,8 +176,8 @@ class AsyncPool:
     async def give_back(self, connection: psycopg.AsyncConnection[Any]) -> None:
         """Let others have a connection."""
         self.lent -= 1
-        if self._asking or connection.closed or self._pool.closed:
-            await self._pool.putconn(connection)  # which gives it to whoever asks, and makes another in place of one that is closed
+        if self._asking or not self._keeps or connection.pgconn.transaction_status != _IDLE:
+            await self._pool.putconn(connection)  # which gives it to whoever asks, and makes another in place of one that has ended
             return
         self._at_hand.append(connection)
         if self._timer is None:
@@ -204,12 +208,19 @@ class AsyncPool:
 
     async def close(self) -> None:
         """Close all; idempotent."""
-        if self._timer is not None:
-            self._timer.cancel()
+        self._keep_nothing()
         await self._return()
         await self._pool.close()
 
     def abandon(self) -> None:
         """Close the connections of an event loop that is closed, or ends."""
+        self._keep_nothing()
+        self._at_hand.clear()
         for connection in self._opened:
             connection.pgconn.finish()
+
+    def _keep_nothing(self) -> None:
+        """What is given back from here on is not kept at hand."""
+        self._keeps = False
+        if self._timer is not None:
+            self._timer.cancel()
