@@ -57,7 +57,7 @@ def undisturbed(talks: Conversations) -> Any:
 def test_the_undisturbed_conversation_does_something_worth_killing(undisturbed: Any) -> None:
     said = [message[1] for message in undisturbed["end"]["messages"]]
     assert undisturbed["died"] == 0
-    assert undisturbed["steps"] > 100
+    assert undisturbed["steps"] > 60
     assert any("O-12345" in text and "cancel" in text.lower() for text in said)
     assert undisturbed["end"]["values"]["plan"] is None
     assert [row for row in undisturbed["end"]["shop"]["orders"] if row[0] == "O-12345" and "cancelled" in row]
