@@ -106,7 +106,7 @@ class Session:
             return statement, (), (), ()
         adapter = self._adapter
         values = adapter.dump_sequence(values_of(command.params or {}), formats)
-        return statement, values, adapter.types or (), adapter.formats or ()
+        return statement, values, tuple(adapter.types or ()), adapter.formats or ()
 
     def _put(
         self, pgconn: PGconn, statement: bytes, values: Sequence[Any], types: tuple[int, ...], formats: Sequence[pq.Format]
