@@ -36,17 +36,17 @@ class Command(NamedTuple):
     def condition(self) -> Command:
         """A command that fails unless this one returns what is expected."""
         [row] = self.expected or ((),)
-        return Command(_condition(self.sql, len(row)), {**(self.params or {}), **_values(row)}, HOLDS)
+        return Command(_condition(self.sql, len(row)), {**(self.params or {}), **_values(row)}, _HOLDS)
 
     def closed_by(self, update: Command) -> Command:
         """An update of the row that this command locks, in its place, which fails unless the row is as expected."""
         [expected] = self.expected or ()
         sql = _conditional_update(self.sql, update.sql, len(expected))
-        return Command(sql, {**(self.params or {}), **(update.params or {}), **_values(expected)}, HOLDS)
+        return Command(sql, {**(self.params or {}), **(update.params or {}), **_values(expected)}, _HOLDS)
 
 
-HOLDS: Final[Rows] = [(1,)]
-"""What a condition returns."""
+_HOLDS: Final[Rows] = [(1,)]
+"""What a condition returns; a list, as the rows that come from a server are, so that both are compared at once."""
 
 
 class Kind(NamedTuple):

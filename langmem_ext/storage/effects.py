@@ -150,30 +150,23 @@ class Operation(Generic[T_co]):
 
 def operation(function: Callable[P, Op[T]]) -> Callable[P, Operation[T]]:
     """For a function whose generator is passed to a runner: its arguments must serve for any number of runs."""
-
-    @wraps(function)
-    def prepared(*arguments: P.args, **keywords: P.kwargs) -> Operation[T]:
-        return Operation(function, arguments, keywords)
-
-    return prepared
+    return _prepared(function)
 
 
 def operation_once(function: Callable[P, Op[T]]) -> Callable[P, Operation[T]]:
     """`operation`, where a run tells what it reads to something that cannot take it back."""
-
-    @wraps(function)
-    def prepared(*arguments: P.args, **keywords: P.kwargs) -> Operation[T]:
-        return Operation(function, arguments, keywords, repeatable=False)
-
-    return prepared
+    return _prepared(function, repeatable=False)
 
 
 def operation_followed(function: Callable[P, Op[T]]) -> Callable[P, Operation[T]]:
     """`operation`, for one that another on its thread mostly follows at once (`Operation.followed`)."""
+    return _prepared(function, followed=True)
 
+
+def _prepared(function: Callable[P, Op[T]], *, repeatable: bool = True, followed: bool = False) -> Callable[P, Operation[T]]:
     @wraps(function)
     def prepared(*arguments: P.args, **keywords: P.kwargs) -> Operation[T]:
-        return Operation(function, arguments, keywords, followed=True)
+        return Operation(function, arguments, keywords, repeatable=repeatable, followed=followed)
 
     return prepared
 

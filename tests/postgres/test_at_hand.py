@@ -86,6 +86,27 @@ async def test_who_writes_again_at_once_waits_for_nobody(saver: DeltaSaver) -> N
         await asyncio.gather(*(write(str(number)) for number in range(4)))
 
 
+async def test_what_a_writer_that_was_stopped_leaves_waits_for_nobody(saver: DeltaSaver, database: Database) -> None:
+    stored = await saver.aput(config("t"), empty_checkpoint(), {}, {})
+    driver: Any = saver.log.driver
+    lane = driver._lanes[asyncio.get_running_loop()]
+    with psycopg.connect(database.url) as other:
+        schema = driver.server.schema
+        other.execute(f"LOCK {schema}.thread IN ACCESS EXCLUSIVE MODE".encode())
+        first = asyncio.create_task(saver.aput_writes(stored, [("a", 1)], "first"))
+        await asyncio.sleep(0.1)
+        second = asyncio.create_task(saver.aput_writes(stored, [("a", 2)], "second"))
+        await asyncio.sleep(0.1)
+        [flusher] = lane._flushers
+        flusher.cancel()
+        await asyncio.sleep(0.1)
+        other.rollback()
+    with pytest.raises(StorageUnavailable, match="interrupted"):
+        await first
+    async with asyncio.timeout(3):  # less than the deadline
+        await second
+
+
 async def test_a_saver_that_is_closed_refuses_those_who_go_on_writing(database: Database) -> None:
     saver = DeltaSaver.open(f"{database.url}?schema={SHARED.new_schema()}")
 

@@ -40,7 +40,7 @@ class Lane:
         self.writing: set[str | None] = set()
         self._server = server
         self._store = store
-        self._flushers: set[asyncio.Task[Any] | None] = set()
+        self._flushers: set[asyncio.Task[None]] = set()
         self._joining = False
         self.pool = AsyncPool(server, loop)
         self._patience: asyncio.TimerHandle | None = None
@@ -118,7 +118,7 @@ class Lane:
             if not len(self.lineup):
                 break
         # Here and not in `_end`, which comes later: who is told of an answer may bring the next job before that.
-        self._flushers.discard(asyncio.current_task())
+        self._flushers.difference_update({asyncio.current_task()})
 
     def _end(self, flusher: asyncio.Task[None]) -> None:
         """A flusher that was stopped leaves to another what has come for the threads that it was writing."""
@@ -131,8 +131,8 @@ class Lane:
 
     async def aclose(self) -> None:
         """Close its connections, once what is being written is written."""
-        while flushers := [flusher for flusher in self._flushers if flusher is not None]:
-            await asyncio.wait(flushers)
+        while self._flushers:
+            await asyncio.wait(self._flushers)
         if self._patience is not None:
             self._patience.cancel()
         await self.pool.close()

@@ -129,7 +129,7 @@ class AsyncPool:
         self._asking = 0
         self._keeps = True
         self._timer: asyncio.TimerHandle | None = None
-        self._returning: asyncio.Task[None] | None = None
+        self._returning: asyncio.Task[None] | None = None  # an event loop does not hold its tasks
         self._pool: AsyncConnectionPool[psycopg.AsyncConnection[Any]] = AsyncConnectionPool(
             server.conninfo,
             kwargs=server.options(),
