@@ -6,10 +6,9 @@ Loading happens outside the transaction and gives every caller objects of its ow
 
 from __future__ import annotations
 
-import gc
 import itertools
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final, Literal, TypeAlias
 
@@ -17,6 +16,7 @@ import ormsgpack
 from langchain_core.messages import BaseMessage
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
+from langmem_ext.collector import without_collector
 from langmem_ext.lifting import EXT_MESSAGE, EXT_TEXT, Lifting, default_of, is_message_list, mark_messages, mark_texts
 from langmem_ext.messages.annotations import is_marked, shown_text, title_of, tool_of
 from langmem_ext.messages.identity import (
@@ -56,6 +56,9 @@ PARTS_BYTES: Final = 1024
 
 PARTS_KEYS: Final = 8
 """From so many keys on."""
+
+MANY: Final = 200
+"""Messages of a list from which on the garbage collector waits until they are loaded."""
 
 EXT_BYTEARRAY: Final = 65
 """A `bytearray`, which msgpack would give back as `bytes`."""
@@ -122,10 +125,9 @@ class MessageCodec:
     def load_value(self, packed: PackedValue, place: Place | None = None) -> Any:
         """A fresh object; `place` is where it stands."""
         if packed.body is None:
-            with collector_paused(len(packed.messages)):
-                if place:
-                    return self._templates.load(place, packed.messages, self._hook, self.load_message)
-                return [message_of(message, self._hook, self._rebuild) for message in packed.messages]
+            if len(packed.messages) >= MANY:
+                return without_collector(self._load_messages, packed.messages, place)
+            return self._load_messages(packed.messages, place)
         if not packed.messages:
             return unpack(packed.body, self._hook)
         messages = packed.messages
@@ -138,6 +140,11 @@ class MessageCodec:
             return _restore_bytearray(code, data)
 
         return ormsgpack.unpackb(packed.body, ext_hook=RestoreHook(self._policy, lifted), option=UNPACK_OPTIONS)
+
+    def _load_messages(self, messages: Sequence[bytes], place: Place | None) -> list[Any]:
+        if place:
+            return self._templates.load(place, messages, self._hook, self.load_message)
+        return [message_of(message, self._hook, self._rebuild) for message in messages]
 
     def texts_in(self, body: bytes) -> frozenset[int]:
         """Which of a value's messages, by position, stand in it as texts."""
@@ -359,16 +366,3 @@ def _restore_bytearray(code: int, data: bytes) -> Any:
     if code == EXT_BYTEARRAY:
         return bytearray(data)
     raise ValueError(f"unknown extension code {code}")
-
-
-@contextmanager
-def collector_paused(objects: int) -> Iterator[None]:
-    """Pause the garbage collector while many objects are built: it would walk all of them again and again, and free none."""
-    if objects < 200 or not gc.isenabled():
-        yield
-        return
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()

@@ -49,10 +49,12 @@ SMALL_BYTES: Final = 32 * 1024
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]*")
 
 _SCALARS: Final = (str, bool, int)
+_LABELS: Final = frozenset([str, bool, int, float, type(None)])
 
 _labels: Final = json.JSONEncoder(separators=(",", ":"), sort_keys=True).encode
 
 _KNOWN_KEYS: Final = ("v", "ts", "id", "channel_values", "channel_versions", "versions_seen", "updated_channels")
+_ALL_KNOWN: Final = frozenset(_KNOWN_KEYS)
 
 
 def pack_checkpoint(
@@ -72,8 +74,11 @@ def pack_checkpoint(
         if channel in new_versions
     }
     labels, step, details = _split_metadata(metadata_of(config, metadata, metadata_keys))
-    further = {name: value for name, value in checkpoint.items() if name not in _KNOWN_KEYS}
-    absent = [name for name in _KNOWN_KEYS if name not in checkpoint]
+    further: dict[str, Any] = {}
+    absent: list[str] = []
+    if checkpoint.keys() != _ALL_KNOWN:
+        further = {name: value for name, value in checkpoint.items() if name not in _ALL_KNOWN}
+        absent = [name for name in _KNOWN_KEYS if name not in checkpoint]
     return PackedCheckpoint(
         id=checkpoint["id"],
         parent=config["configurable"].get("checkpoint_id") or None,
@@ -110,7 +115,7 @@ def _split_metadata(metadata: CheckpointMetadata) -> tuple[dict[str, Any], int |
     for name, value in metadata.items():
         if name == "step" and type(value) is int and value.bit_length() < INTEGER_BITS:
             step = value
-        elif type(name) is str and is_scalar(value) and type(value) in (str, bool, int, float, type(None)):
+        elif type(name) is str and type(value) in _LABELS and is_scalar(value):
             labels[name] = value
         else:
             details[name] = value

@@ -253,11 +253,16 @@ def _copies(classes: Sequence[Any], fields: Sequence[dict[str, Any]]) -> list[di
 
 
 def _messages(classes: Sequence[Any], fields: Sequence[dict[str, Any]]) -> list[Any]:
-    """Messages that own these fields."""
+    """Messages that own these fields.
+
+    Those that are loaded together share the set of the fields that were given, which are all: one for each was a third of a short message's
+    bytes. It would grow where somebody gives one of them a field that its class has not, and shows in `model_fields_set` alone.
+    """
     messages = list(map(_new, classes))
+    names = {cls: _FIELD_SETS[cls].copy() for cls in set(classes)}
     for setter, values in (
         (_set_fields, fields),
-        (_set_names, map(set.copy, map(_FIELD_SETS.__getitem__, classes))),
+        (_set_names, map(names.__getitem__, classes)),
         (_set_extra, [{} for _ in fields]),
         (_set_private, repeat(None)),
     ):

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
-from langmem_ext.codec import ForeignCodec, MessageCodec, codec_of, collector_paused
+from langmem_ext.codec import ForeignCodec, MessageCodec, codec_of
+from langmem_ext.collector import without_collector
 from langmem_ext.errors import DamagedRow, InvalidInput, InvalidThreadId, ThreadNotFound
 from langmem_ext.log import MessageLog, is_server, sqlite_path, thread_key
-from langmem_ext.moving import BATCH_BYTES, Moving, Tally, groups_of
+from langmem_ext.moving import Moving, Tally, groups_of
 from langmem_ext.serde import DataSerializer
 from langmem_ext.storage import transfer_ops
 from langmem_ext.storage.saver_file import SaverFile
@@ -156,12 +157,11 @@ async def aimport_checkpoints(
 
 
 def _advance(steps: Steps) -> ImportProgress | ImportReport:
-    with collector_paused(BATCH_BYTES):
-        try:
-            return next(steps)
-        except StopIteration as done:
-            report: ImportReport = done.value
-            return report
+    try:
+        return without_collector(next, steps)
+    except StopIteration as done:
+        report: ImportReport = done.value
+        return report
 
 
 class _Import:

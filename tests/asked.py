@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -48,23 +49,22 @@ class Asked:
 def watch(patch: pytest.MonkeyPatch) -> Asked:
     """Look at every database from now on."""
     asked = Asked()
-    execute, message, rows = SqliteDriver.execute, Session._message, Session._rows
+    execute, messages, rows = SqliteDriver.execute, Session._messages, Session._rows
 
     def executed(driver: SqliteDriver, effect: Effect) -> Rows:
         if isinstance(effect, Statement | Batch):
             asked.statements.append(effect)
         return asked.receive(execute(driver, effect))
 
-    def sent(session: Session, command: Command) -> Any:
-        if not command.sql.startswith(_FRAME):
-            asked.statements.append(command)
-        return message(session, command)
+    def sent(session: Session, commands: Sequence[Command]) -> Any:
+        asked.statements.extend(command for command in commands if not command.sql.startswith(_FRAME))
+        return messages(session, commands)
 
     def received(session: Session, result: Any) -> Rows:
         return asked.receive(rows(session, result))
 
     patch.setattr(SqliteDriver, "execute", executed)
-    patch.setattr(Session, "_message", sent)
+    patch.setattr(Session, "_messages", sent)
     patch.setattr(Session, "_rows", received)
     return asked
 

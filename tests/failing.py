@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,10 +71,10 @@ def failing_log(url: str, faults: Faults, patch: pytest.MonkeyPatch) -> MessageL
     """A database whose statements fail. PostgreSQL itself has them fail: it is sent another in place of each, amid all those of a trip."""
     if not url.startswith("postgresql:"):
         return MessageLog(FailingDriver(url, faults))
-    message = Session._message
+    messages = Session._messages
 
-    def replaced(session: Session, command: Command) -> Any:
-        return message(session, Command("SELECT 1 / 0") if faults.reach() else command)
+    def replaced(session: Session, commands: Sequence[Command]) -> Any:
+        return messages(session, [Command("SELECT 1 / 0") if faults.reach() else command for command in commands])
 
-    patch.setattr(Session, "_message", replaced)
+    patch.setattr(Session, "_messages", replaced)
     return MessageLog.open(url)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 from uuid import uuid4
 
+import pytest
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
     BaseCheckpointSaver,
@@ -60,6 +61,8 @@ BACKENDS = (
     Backend("postgres", survives_close=True, new_url=empty_tables),
 )
 COMPRESSED = tuple(replace(backend, name=f"{backend.name} compressed", compress=True) for backend in BACKENDS)
+SAMPLED = tuple(backend if backend.survives_close else pytest.param(backend, marks=pytest.mark.soak) for backend in COMPRESSED)
+"""The same for random tests: a database in memory is SQLite's, as a file is, which is closed and opened too."""
 
 
 @contextmanager

@@ -151,8 +151,8 @@ def open_writer(key: ThreadKey, *steps: str, now: int, indexes: Indexes, codec: 
     thread = yield from ensure_thread(key, now=now, indexes=indexes)
     index = indexes.of(thread.number, thread.generation, codec)
     yield from catch_up(index, thread, codec)
-    late = tuple(index.late_of(encode_id(step)) for step in steps)
-    return Writer(thread=thread, thread_id=key.id, index=index, indexes=indexes, codec=codec, now=now, late=late, compress=indexes.compress)
+    late = [index.late_of(encode_id(step)) for step in steps]
+    return Writer(thread, key.id, index, indexes, codec, now=now, late=late)
 
 
 def close_writer(writer: Writer, head: tuple[int | None, str | None] | None) -> Op[None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -35,7 +36,9 @@ class Command(NamedTuple):
 
     def condition(self) -> Command:
         """A command that fails unless this one returns what is expected."""
-        [row] = self.expected or ((),)
+        if not self.expected:
+            return Command(_condition(self.sql, 0), self.params, _HOLDS)
+        [row] = self.expected
         return Command(_condition(self.sql, len(row)), {**(self.params or {}), **_values(row)}, _HOLDS)
 
     def closed_by(self, update: Command) -> Command:
@@ -43,6 +46,21 @@ class Command(NamedTuple):
         [expected] = self.expected or ()
         sql = _conditional_update(self.sql, update.sql, len(expected))
         return Command(sql, {**(self.params or {}), **(update.params or {}), **_values(expected)}, _HOLDS)
+
+
+BEGIN_WRITE: Final = Command("BEGIN ISOLATION LEVEL READ COMMITTED")
+BEGIN_READ: Final = Command("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+COMMIT: Final = Command("COMMIT")
+
+
+def one_snapshot(commands: Iterable[Command]) -> list[Command]:
+    """A transaction that reads."""
+    return [BEGIN_READ, *commands, COMMIT]
+
+
+def within(commands: Sequence[Command]) -> Sequence[Command]:
+    """What a transaction reads, where commands are all of it; else nothing."""
+    return commands[1:-1] if commands and commands[0] is BEGIN_READ and commands[-1] is COMMIT else ()
 
 
 _HOLDS: Final[Rows] = [(1,)]
@@ -80,7 +98,7 @@ _NAMES: Final = tuple(f"is{at}" for at in range(64))
 
 
 def _values(row: Row) -> dict[str, object]:
-    return {"is0": row[0]} if len(row) == 1 else dict(zip(_NAMES, row))  # noqa: B905 - there are more names than values
+    return dict(zip(_NAMES, row))  # noqa: B905 - there are more names than values
 
 
 @lru_cache(maxsize=1024)

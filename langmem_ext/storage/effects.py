@@ -115,9 +115,10 @@ class Operation(Generic[T_co]):
     Attributes:
         repeatable: Whether it may be run again after a run that came to nothing: one that tells what it reads while it runs may not.
         followed: Whether another on its thread mostly follows it at once: it is worth waiting a moment, for both may share a trip.
+        brief: Whether what it asks first takes no time to speak of: it may share a trip with others'.
     """
 
-    __slots__ = ("_arguments", "_begin", "_keywords", "followed", "repeatable")
+    __slots__ = ("_arguments", "_begin", "_keywords", "brief", "followed", "repeatable")
 
     def __init__(
         self,
@@ -127,12 +128,14 @@ class Operation(Generic[T_co]):
         *,
         repeatable: bool = True,
         followed: bool = False,
+        brief: bool = False,
     ) -> None:
         self._begin = begin
         self._arguments = arguments
         self._keywords = keywords
         self.repeatable = repeatable
         self.followed = followed
+        self.brief = brief
 
     def __iter__(self) -> Op[T_co]:
         return self._begin(*self._arguments, **self._keywords)
@@ -163,10 +166,15 @@ def operation_followed(function: Callable[P, Op[T]]) -> Callable[P, Operation[T]
     return _prepared(function, followed=True)
 
 
-def _prepared(function: Callable[P, Op[T]], *, repeatable: bool = True, followed: bool = False) -> Callable[P, Operation[T]]:
+def operation_brief(function: Callable[P, Op[T]]) -> Callable[P, Operation[T]]:
+    """`operation`, for one that reads, and begins by asking for little (`Operation.brief`)."""
+    return _prepared(function, brief=True)
+
+
+def _prepared(function: Callable[P, Op[T]], **attributes: bool) -> Callable[P, Operation[T]]:
     @wraps(function)
     def prepared(*arguments: P.args, **keywords: P.kwargs) -> Operation[T]:
-        return Operation(function, arguments, keywords, repeatable=repeatable, followed=followed)
+        return Operation(function, arguments, keywords, **attributes)
 
     return prepared
 

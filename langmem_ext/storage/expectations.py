@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import dataclass, field
+from sys import getsizeof
 from typing import Final, final
 
 from langmem_ext.storage.effects import Row, Rows
@@ -39,8 +40,8 @@ NOTED_BYTES: Final = 150
 EXPECTATIONS_BYTES: Final = 2000
 """What a thread's expectations cost that hold nothing, about."""
 
-ROW_BYTES: Final = 500
-"""What a row costs in memory beyond its texts and bytes, about."""
+ROW_BYTES: Final = 250
+"""What a row costs in memory beyond its columns, about."""
 
 
 @final
@@ -211,4 +212,4 @@ class MissingThreads:
 
 def _size_of(row: Row | None) -> int:
     """Bytes that a row holds, about."""
-    return 0 if row is None else ROW_BYTES + sum([len(column) for column in row if type(column) is bytes or type(column) is str])
+    return 0 if row is None else ROW_BYTES + sum(map(getsizeof, row))

@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, count
+from operator import itemgetter, methodcaller
 from typing import Any, Final, TypeAlias
 
 from langmem_ext.messages.identity import pack, unpack
@@ -131,20 +132,26 @@ class EncodedHeader:
     body: list[Any]
 
 
+_VALUES: Final[Callable[[Versions], Iterable[Version]]] = methodcaller("values")
+_SECOND: Final = itemgetter(1)
+
+
 def encode_header(header: Header, checkpoint_id: bytes) -> EncodedHeader:
     """The header in parts: two that repeat from checkpoint to checkpoint, and its own."""
-    seen = tuple((node, tuple(versions)) for node, versions in header.seen.items())
+    seen = tuple(zip(header.seen, map(tuple, header.seen.values()), strict=True))
     updated = None if header.updated is None else tuple(header.updated)
     shape, updated_at, held_at = _encode_shape(tuple(header.versions), tuple(header.values), seen, updated)
-    table: dict[tuple[type, Version], int] = {}  # with the type: 1 and 1.0 are equal and not the same
-    current = [table.setdefault((type(version), version), len(table)) for version in header.versions.values()]
-    seen_at = [table.setdefault((type(version), version), len(table)) for versions in header.seen.values() for version in versions.values()]
+    versions = [*header.versions.values(), *chain.from_iterable(map(_VALUES, header.seen.values()))]
+    typed = list(zip(map(type, versions), versions, strict=True))  # 1 and 1.0 are equal and not the same
+    table = dict(zip(dict.fromkeys(typed), count()))
+    places = list(map(table.__getitem__, typed))
+    current, seen_at = places[: len(header.versions)], places[len(header.versions) :]
     small = header.details is not None and len(header.details) <= SMALL_DETAILS
     pattern = [header.v, _positions(current), _positions(seen_at), updated_at, held_at, header.details if small else None]
     body = [
         _encode_time(header.ts, checkpoint_id),
-        _encode_versions([version for _, version in table]),
-        [_value_entry(ref) for ref in header.values.values()],
+        _encode_versions(list(map(_SECOND, table))),
+        list(map(_value_entry, header.values.values())),
         header.extra,
         None if small else header.details,
     ]
@@ -206,7 +213,7 @@ def _without_end(fields: list[Any]) -> list[Any]:
 
 def encode_values(refs: Iterable[ValueRef]) -> list[Any]:
     """Values as plain data: what a pending write's row holds."""
-    return [_value_entry(ref) for ref in refs]
+    return list(map(_value_entry, refs))
 
 
 def decode_values(entries: Iterable[Any]) -> list[ValueRef]:
@@ -273,12 +280,27 @@ def next_version(current: Version | None, random: int) -> Version:
         major = 0
     else:
         return current + 1
-    return f"{major + 1:032}.{random / MINOR_DIGITS:016}"
+    version = _SPELLINGS[0](major + 1, random / MINOR_DIGITS)
+    if len(_MADE) >= VERSIONS:
+        _MADE.clear()
+    _MADE[version] = 0, major + 1, random
+    return version
 
 
-@lru_cache(maxsize=8192)
+VERSIONS: Final = 8192
+"""Versions that are remembered as numbers."""
+
+_MADE: Final[dict[Version, tuple[int, int, int]]] = {}
+"""Those that were made here, lately: to take one apart, and see that it is spelled so again, takes longer than to look it up."""
+
+
+@lru_cache(maxsize=VERSIONS)
 def _parse_version(version: Version) -> tuple[int, int, int] | None:
     """`(spelling, major, minor)` of a version that can be spelled again; None for every other."""
+    return _MADE.get(version) or _take_apart(version)
+
+
+def _take_apart(version: Version) -> tuple[int, int, int] | None:
     if not isinstance(version, str) or len(version) < 34 or version[32] != ".":
         return None
     try:
@@ -294,7 +316,7 @@ def _parse_version(version: Version) -> tuple[int, int, int] | None:
     return None
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=VERSIONS)
 def _spell_version(spelling: int, major: int, minor: int) -> str:
     if spelling == 0:
         return _SPELLINGS[0](major, minor / MINOR_DIGITS)
@@ -303,7 +325,7 @@ def _spell_version(spelling: int, major: int, minor: int) -> str:
 
 def _encode_versions(versions: list[Version]) -> bytes | list[Version]:
     """All versions of one spelling and within 255 steps of the highest: bytes. Else the versions themselves."""
-    parsed = [item for version in versions if (item := _parse_version(version)) is not None]
+    parsed = [item for item in map(_parse_version, versions) if item is not None]
     if not parsed or len(parsed) < len(versions):
         return versions
     spellings, majors, minors = zip(*parsed, strict=True)

@@ -149,27 +149,24 @@ class Lineup:
         taken: list[Job[Any]] = []
         taker = threading.get_ident()
         own: set[str] = set()
-        left: deque[Job[Any]] = deque()
+        left: list[Job[Any]] = []
         passed: set[str] = set()
-        while self._jobs:
+        while self._jobs and len(taken) < TOGETHER:
             job = self._jobs.popleft()
             thread = job.thread
-            # Of one thread, what came first goes first.
-            free = (only is None or job is only) and len(taken) < TOGETHER and thread not in passed
-            if free and thread is None and taken:
-                free = False  # what is of many threads goes alone
+            # Of one thread, what came first goes first; what is of many threads goes alone.
+            free = thread not in passed and (only is None or job is only) and (thread is not None or not taken)
             if free and (thread in own or self._busy.claim(thread, job)):
                 taken.append(job)
                 job.taker = taker
-                if thread is None:
+                if thread is None or job is only:
                     break
                 own.add(thread)
                 continue
             left.append(job)
             if thread is not None:
                 passed.add(thread)
-        left.extend(self._jobs)
-        self._jobs = left
+        self._jobs.extendleft(reversed(left))
         taken.sort(key=lambda job: job.thread or "")
         return taken
 

@@ -19,9 +19,9 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, TypeVar
 
-from langmem_ext.storage.commands import Command, Kind, kind_of
+from langmem_ext.storage.commands import BEGIN_READ, BEGIN_WRITE, COMMIT, Command, Kind, kind_of, one_snapshot
 from langmem_ext.storage.dialect import Dialect
-from langmem_ext.storage.effects import Batch, Closing, Effect, Foresight, Op, Operation, Pause, Rows, Statement
+from langmem_ext.storage.effects import Batch, Closing, Foresight, Op, Operation, Params, Pause, Rows, Statement, Together
 from langmem_ext.storage.group import Job
 from langmem_ext.storage.ids import thread_number
 from langmem_ext.storage.index import Indexes
@@ -47,10 +47,11 @@ class ExchangeFailed(Exception):
     """What was sent has failed, and nothing of it is stored; its cause says why."""
 
 
-Wire: TypeAlias = Generator[Sequence[Command], Sequence[Rows], T]
+Wire: TypeAlias = Generator[list[Command], Sequence[Rows], T]
 """Yields what is to be sent in one pipeline with one Sync, and receives the rows of each statement.
 
-Nothing to send is a place where others may run. `ExchangeFailed` is raised in it where the exchange failed.
+Who sends it empties the list: while its answer is awaited, a batch of writes is not kept. Nothing to send is a place where others may run.
+`ExchangeFailed` is raised in it where the exchange failed.
 """
 
 
@@ -66,7 +67,7 @@ class Transaction(ABC):
 
     def __init__(self, indexes: Indexes, dialect: Dialect, *, trusting: bool, hasty: bool = True) -> None:
         self._indexes = indexes
-        self._dialect = dialect
+        self._render = dialect.render
         self._trusting = trusting
         self._hasty = hasty
         self._repeatable = True
@@ -115,46 +116,52 @@ class Transaction(ABC):
     def _advance(self, steps: Op[T], rows: Rows | None) -> tuple[T] | None:
         """Take steps until something has to be asked: None; or the operation has ended, with its result."""
         try:
-            effect = steps.send(rows)
-            while (answer := self._answer(effect)) is not None:
+            answer: Rows | None = rows
+            while True:
                 effect = steps.send(answer)
+                answer = self._answer_one(effect) if isinstance(effect, Statement) else self._answer_other(effect)
+                if answer is None:
+                    return None
         except StopIteration as done:
             # Not the exception: its traceback would keep this frame, and all of the operation, until the garbage is collected.
             return (done.value,)
-        return None
 
-    def _answer(self, effect: Effect) -> Rows | None:
-        """The rows that an effect has without asking; None where it must be asked."""
-        if isinstance(effect, Statement):
-            return self._answer_one(effect)
+    def _answer_one(self, statement: Statement) -> Rows | None:
+        """The rows that a statement has without asking; None where it must be asked."""
+        if self._foreseen and (rows := self._foreseen.get(_key_of(statement))) is not None:
+            return rows
+        if self._locks and type(statement) is Closing and self._is_closed(statement):
+            return ()
+        sql, params, kind = self._rendered(statement)
+        if self._foreseen or self._locks:
+            self._note(kind)
+        expected = statement.expected
+        if not kind.returns_rows:
+            self._queue.append(Command(sql, params))
+            return ()
+        if expected is None or not self._trusts(expected):
+            self._queue.append(Command(sql, params))
+            return None
+        self._rests = True
+        command = Command(sql, params, expected)
+        if not (kind.locks and self._is_held(command)):
+            self._queue.append(self._expecting(command))
+        return expected
+
+    def _answer_other(self, effect: Batch | Together | Foresight | Pause) -> Rows | None:
+        """`_answer_one` for the other effects."""
         if isinstance(effect, Batch):
-            sql = self._dialect.render(effect.sql)
+            sql = self._render(effect.sql)
             self._note(kind_of(sql))
             self._queue += [Command(sql, params) for params in effect.params]
             return ()
-        if isinstance(effect, Pause):
-            self._asked = 0
-            return None
         if isinstance(effect, Foresight):
             self._ahead, self._more, self._last = effect.statements, effect.more, effect.last
             return ()
-        return self._answer_all(effect.statements)
-
-    def _answer_one(self, statement: Statement) -> Rows | None:
-        if self._foreseen and (rows := self._foreseen.get(_key_of(statement))) is not None:
-            return rows
-        if self._locks and isinstance(statement, Closing) and self._is_closed(statement):
-            return ()
-        command, kind = self._command(statement)
-        if self._foreseen or self._locks:
-            self._note(kind)
-        if kind.returns_rows and self._trusts(command):
-            self._rests = True
-            if not (kind.locks and self._is_held(command)):
-                self._queue.append(self._expecting(command))
-            return command.expected
-        self._queue.append(command.asked())
-        return None if kind.returns_rows else ()
+        if isinstance(effect, Together):
+            return self._answer_all(effect.statements)
+        self._asked = 0
+        return None
 
     def _answer_all(self, statements: Sequence[Statement]) -> Sequence[Any] | None:
         """The rows of each, if all are known; else all are asked for."""
@@ -163,13 +170,14 @@ class Transaction(ABC):
             return foreseen
         commands = []
         for statement in statements:
-            command, kind = self._command(statement)
+            sql, params, kind = self._rendered(statement)
             self._note(kind)
-            commands.append(command)
-        if all(map(self._trusts, commands)):
+            commands.append(Command(sql, params, statement.expected))
+        expected = [rows for rows in (one.expected for one in statements) if rows is not None and self._trusts(rows)]
+        if len(expected) == len(commands):
             self._rests = True
             self._queue += map(self._expecting, commands)
-            return [command.expected for command in commands]
+            return expected
         self._asked = len(commands)
         self._queue += [command.asked() for command in commands]
         return None
@@ -181,17 +189,22 @@ class Transaction(ABC):
         if self._locks and kind.uses_threads:
             self._locks.clear()
 
-    def _trusts(self, command: Command) -> bool:
-        """Whether the rows of a command are taken for granted. A condition speaks of one row: several are asked for."""
-        return self._trusting and command.expected is not None and len(command.expected) <= 1
+    def _trusts(self, expected: Rows) -> bool:
+        """Whether rows that are expected are taken for granted. A condition speaks of one row: several are asked for."""
+        return self._trusting and len(expected) <= 1
 
-    def _command(self, statement: Statement) -> tuple[Command, Kind]:
-        """A statement as it is sent, and its kind."""
-        sql, params = self._dialect.render(statement.sql), statement.params
+    def _rendered(self, statement: Statement) -> tuple[str, Params, Kind]:
+        """A statement as it is sent, its parameters, and its kind."""
+        sql, params = self._render(statement.sql), statement.params
         kind = kind_of(sql)
         if kind.names_thread:
             params = {**params, "id_number": thread_number(params["id"])}
-        return Command(sql, params, statement.expected), kind
+        return sql, params, kind
+
+    def _asking(self, statement: Statement) -> Command:
+        """A command for what a statement returns, whatever it is."""
+        sql, params, _ = self._rendered(statement)
+        return Command(sql, params)
 
     def _ask(self) -> Wire[Any]:
         """The rows of what was queued last; of several statements, those of each."""
@@ -201,20 +214,20 @@ class Transaction(ABC):
             return ()
         queue, self._queue = self._queue, []
         ahead, self._ahead = self._ahead, ()
-        rows = yield from self._send(queue, [self._command(statement)[0].asked() for statement in ahead])
+        rows = yield from self._send(queue, list(map(self._asking, ahead)))
         end = len(rows) - len(ahead)
-        self._foreseen |= zip(map(_key_of, ahead), rows[end:], strict=True)
+        self._foreseen.update(zip(map(_key_of, ahead), rows[end:], strict=True))
         return rows[end - 1] if asked is None else rows[end - asked : end]
 
     def _pause(self) -> Wire[None]:
         """Let others run."""
-        yield ()
+        yield []
 
-    def _exchange(self, *commands: Command) -> Wire[Sequence[Rows]]:
+    def _exchange(self, commands: list[Command]) -> Wire[Sequence[Rows]]:
         """Send commands, and compare what is expected."""
+        all_expected = [command.expected for command in commands]
         results = yield commands
-        for command, found in zip(commands, results, strict=True):
-            expected = command.expected
+        for expected, found in zip(all_expected, results, strict=True):
             if expected is not None and expected != found and [*map(tuple, expected)] != [*map(tuple, found)]:
                 raise ExpectationFailed
         self._rests = False
@@ -286,7 +299,7 @@ class Write(Transaction):
         self._weight += sum(map(_weight_of, self._queue[self._weighed :]))
         self._weighed = len(self._queue)
         if self._weight < QUEUE_BYTES:
-            yield ()
+            yield []
             return
         queue, self._queue = self._queue, []
         yield from self._send(queue, ())
@@ -296,7 +309,7 @@ class Write(Transaction):
         if lock is None:
             return False
         lock.closing = statement if lock.closing is None else lock.closing.followed_by(statement)
-        update, _ = self._command(lock.closing)
+        update = self._asking(lock.closing)
         self._foreseen.clear()
         self._queue[lock.position] = lock.command.closed_by(update)
         return True
@@ -317,15 +330,19 @@ class Write(Transaction):
         return command.condition()
 
     def _send(self, queue: Sequence[Command], ahead: Sequence[Command]) -> Wire[Sequence[Rows]]:
-        begin = () if self._begun else (_BEGIN_WRITE,)
+        begin = () if self._begun else (BEGIN_WRITE,)
         self._begun = True
         self._weighed = self._weight = 0
         self._locks.clear()
-        return (yield from self._exchange(*begin, *queue, *ahead))[len(begin) :]
+        return (yield from self._exchange([*begin, *queue, *ahead]))[len(begin) :]
 
     def _finish(self) -> Wire[None]:
-        if self._queue or self._begun:
-            yield from self._exchange(*self._queue, *((_COMMIT,) if self._begun else ()))
+        queue, self._queue = self._queue, []
+        self._locks.clear()
+        if self._begun:
+            queue.append(COMMIT)
+        if queue:
+            yield from self._exchange(queue)
 
 
 class Read(Transaction):
@@ -343,14 +360,14 @@ class Read(Transaction):
         asked = [*queue, *ahead]
         if self._repeatable and not (self._begun or self._before or self._rests or self._more) and len(queue) == 1:
             # Mostly there is no such thread, or this is all. If it goes on, it is read again in its snapshot.
-            results = yield from self._exchange(*((_BEGIN_READ, *asked, _COMMIT) if ahead else asked))
+            results = yield from self._exchange(one_snapshot(asked) if ahead else asked[:])
             results = results[1:-1] if ahead else results
             self._before = [Command(command.sql, command.params, rows) for command, rows in zip(asked, results, strict=True)]
             return results
         # What rests on what is known mostly asks once.
         ends = self._ended = (self._rests and not self._begun) or (self._last and self._hasty and self._repeatable)
         beginning = self._beginning()
-        results = yield from self._exchange(*beginning, *asked, *((_COMMIT,) if ends else ()))
+        results = yield from self._exchange([*beginning, *asked, *((COMMIT,) if ends else ())])
         return results[len(beginning) :][: len(asked)]
 
     def _finish(self) -> Wire[None]:
@@ -358,19 +375,14 @@ class Read(Transaction):
             if self._queue:
                 raise ForesightFailed
         elif self._begun or self._queue:
-            yield from self._exchange(*self._beginning(), *self._queue, _COMMIT)
+            yield from self._exchange([*self._beginning(), *self._queue, COMMIT])
 
     def _beginning(self) -> Sequence[Command]:
         """What comes before the first statements in a transaction: what was read before it, too."""
         if self._begun:
             return ()
         self._begun = True
-        return (_BEGIN_READ, *self._before)
-
-
-_BEGIN_WRITE: Final = Command("BEGIN ISOLATION LEVEL READ COMMITTED")
-_BEGIN_READ: Final = Command("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-_COMMIT: Final = Command("COMMIT")
+        return (BEGIN_READ, *self._before)
 
 
 def _weight_of(command: Command) -> int:

@@ -15,7 +15,7 @@ from langmem_ext.interruption import pass_on
 from langmem_ext.storage import statements as sql
 from langmem_ext.storage.checkpoint_ops import header_of
 from langmem_ext.storage.dialect import label, scalar
-from langmem_ext.storage.effects import Foresight, Op, Row, Statement, both, fetch, operation, side_by_side
+from langmem_ext.storage.effects import Foresight, Op, Row, Statement, both, fetch, operation, operation_brief, side_by_side
 from langmem_ext.storage.header import Header, ValueRef
 from langmem_ext.storage.ids import decode_id, encode_id, readable, thread_number
 from langmem_ext.storage.index import Indexes, ThreadIndex
@@ -47,7 +47,7 @@ class Reader:
     ahead: dict[int, bytes] = field(default_factory=dict)
 
 
-@operation
+@operation_brief
 def get_checkpoint(
     key: ThreadKey, namespace: str, checkpoint_id: str | None, *, indexes: Indexes, codec: Codec
 ) -> Op[StoredCheckpoint | None]:

@@ -75,11 +75,14 @@ def find_thread(key: ThreadKey, indexes: Indexes | None = None, *, lock: bool = 
     known = None if indexes is None or anew else indexes.row_of(key.id)
     expected = None if known is None else (known,) if key.owner is None or key.owner == known[1] else NONE
     row = yield from fetch_one(sql.LOCK_OWN_THREAD if lock else sql.SELECT_OWN_THREAD, expected, id=key.id, owner=key.owner)
-    if indexes is not None and row is not None:
+    if row is None:
+        if indexes is not None and indexes.speculates:
+            indexes.missing.add(key.id)
+        return None
+    thread = _thread_of(row, key)
+    if indexes is not None:
         indexes.keep_row(key.id, row)
-    elif indexes is not None and indexes.speculates:
-        indexes.missing.add(key.id)
-    return None if row is None else _thread_of(row, key)
+    return thread
 
 
 def find_number(key: ThreadKey, *, lock: bool = False) -> Op[int | None]:
@@ -124,9 +127,11 @@ def ensure_thread(key: ThreadKey, *, now: int, indexes: Indexes) -> Op[ThreadRow
         raise (yield from is_taken(key.id))
     if key.owner is not None and row[1] != key.owner:
         raise _another_owners(key.id)
-    if row is not known:
-        indexes.keep_row(key.id, row, new=new)
-    return _thread_of(row, key)
+    if row is known:
+        return ThreadRow(*row)
+    thread = _thread_of(row, key)
+    indexes.keep_row(key.id, row, new=new)
+    return thread
 
 
 def learn_missing(ids: Iterable[str], indexes: Indexes) -> Op[None]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from operator import itemgetter
 from typing import Any, Final
@@ -36,7 +35,6 @@ _CHECKED: Final = itemgetter("number", "message_id", "role", "name", "text", "to
 """The columns of an item that its check covers."""
 
 
-@dataclass(slots=True)
 class Writer:
     """The rows that one operation adds to a thread; written together by `flush`.
 
@@ -55,32 +53,40 @@ class Writer:
         named, completed: Items from earlier operations that have got an id, or have become a message.
     """
 
-    thread: ThreadRow
-    thread_id: str
-    index: ThreadIndex
-    indexes: Indexes
-    codec: Codec
-    now: int
-    late: tuple[dict[Snapshot, int], ...]
-    compress: bool = False
-    items: list[dict[str, Any]] = field(default_factory=list)
-    values: list[dict[str, Any]] = field(default_factory=list)
-    words: list[dict[str, Any]] = field(default_factory=list)
-    added_items: int = 0
-    added_tokens: int = 0
     tool: str | None = None
     title: str | None = None
     titled_by: int | None = None
     settled: bool = False
     final: Header | None = None
     by_task: bool = False
-    named: list[int] = field(default_factory=list)
-    completed: list[int] = field(default_factory=list)
-    began: int = field(init=False)
+    added_items: int = 0
+    added_tokens: int = 0
 
-    def __post_init__(self) -> None:
-        """Note where new items begin."""
-        self.began = self.thread.next_item
+    def __init__(
+        self,
+        thread: ThreadRow,
+        thread_id: str,
+        index: ThreadIndex,
+        indexes: Indexes,
+        codec: Codec,
+        *,
+        now: int,
+        late: Sequence[dict[Snapshot, int]],
+    ) -> None:
+        self.thread = thread
+        self.thread_id = thread_id
+        self.index = index
+        self.indexes = indexes
+        self.codec = codec
+        self.now = now
+        self.late = late
+        self.compress = indexes.compress
+        self.items: list[dict[str, Any]] = []
+        self.values: list[dict[str, Any]] = []
+        self.words: list[dict[str, Any]] = []
+        self.named: list[int] = []
+        self.completed: list[int] = []
+        self.began = thread.next_item
 
     def add_item(self, packed: Snapshot) -> int:
         """Queue a new item; its number."""

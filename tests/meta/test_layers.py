@@ -79,7 +79,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ),
     ("storage",),
     ("messages",),
-    ("errors", "interruption", "types", "names", "yaml_file", "settings", "telemetry", "opentelemetry_sink"),
+    ("errors", "interruption", "collector", "types", "names", "yaml_file", "settings", "telemetry", "opentelemetry_sink"),
 )
 """From the top. A module of a layer may import its own layer, without cycles, and those below."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from typing import Any
 
 import psycopg
@@ -180,3 +181,27 @@ def test_an_event_loop_that_ends_with_a_connection_at_hand_leaves_nothing_open(d
         for _ in range(2):
             assert asyncio.run(read(saver)) == 1
             assert connections(database, name) == 0
+
+
+async def test_who_is_cancelled_as_a_connection_comes_is_cancelled(saver: DeltaSaver, monkeypatch: pytest.MonkeyPatch) -> None:
+    """psycopg's pool may keep that to itself, as `asyncio.wait_for` does before Python 3.12."""
+    await saver.aput(config("t"), empty_checkpoint(), {}, {})
+    await asyncio.sleep(2 * MOMENT_S)  # the pool has it back
+    pool = pool_of(saver)._pool
+    getconn = pool.getconn
+
+    async def deaf(timeout: float | None = None) -> Any:
+        connection = await getconn(timeout)
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(5)
+        return connection
+
+    with monkeypatch.context() as patch:
+        patch.setattr(pool, "getconn", deaf)
+        reading = asyncio.create_task(saver.aget_tuple(config("t")))
+        await asyncio.sleep(0.1)
+        reading.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await reading
+    assert pool_of(saver).lent == 0
+    assert await saver.aget_tuple(config("t")) is not None

@@ -14,7 +14,17 @@ from langgraph.checkpoint.base.id import UUID, uuid6
 from langgraph.checkpoint.memory import InMemorySaver
 
 from langmem_ext.messages.identity import pack, unpack
-from langmem_ext.storage.header import MINOR_DIGITS, Header, ValueRef, decode_header, decode_values, encode_header, next_version
+from langmem_ext.storage.header import (
+    MINOR_DIGITS,
+    Header,
+    ValueRef,
+    _parse_version,
+    _take_apart,
+    decode_header,
+    decode_values,
+    encode_header,
+    next_version,
+)
 from langmem_ext.storage.ids import encode_id
 
 NAMES = st.text(max_size=8)
@@ -97,6 +107,12 @@ def test_versions_of_every_saver_and_a_real_time_take_few_bytes() -> None:
         back, size = roundtrip(header, encode_id(checkpoint))
         assert back.versions == {"messages": version}
         assert size <= limit
+
+
+@given(st.integers(0, MINOR_DIGITS - 1), st.integers(0, 1 << 31))
+def test_a_version_that_was_made_here_is_known_as_it_would_be_taken_apart(minor: int, major: int) -> None:
+    version = next_version(f"{major:032}.0000000000000000", minor)
+    assert _parse_version(version) == _take_apart(version) == (0, major + 1, minor)
 
 
 @given(st.integers(0, MINOR_DIGITS - 1), st.integers(0, MINOR_DIGITS - 1))

@@ -152,3 +152,18 @@ def test_what_is_remembered_of_a_message_is_one_object_for_the_garbage_collector
     loaded = codec.load_value(packed, PLACE) + codec.load_value(packed, PLACE)
     for name in ("tool_calls", "invalid_tool_calls", "additional_kwargs", "response_metadata"):
         assert len({id(getattr(message, name)) for message in loaded}) == len(loaded)
+
+
+def test_a_message_that_is_given_a_field_of_its_own_changes_no_other_load() -> None:
+    pair = Pair()
+    packed = pair.plain.pack_value([HumanMessage("a", id="1"), HumanMessage("b", id="2")])
+    first, second = pair.remembering.load_value(packed, PLACE), pair.remembering.load_value(packed, PLACE)
+    before = [message.model_dump(exclude_unset=True) for message in first]
+    first[0].mark = "seen"
+    assert first[0].mark == "seen"
+    assert first[0].model_dump(exclude_unset=True) == {**before[0], "mark": "seen"}
+    assert first[1].model_dump(exclude_unset=True) == before[1]
+    third = pair.remembering.load_value(packed, PLACE)
+    for other in (second, third):
+        assert [message.model_fields_set for message in other] == [set(HumanMessage.model_fields)] * 2
+        assert [message.model_dump(exclude_unset=True) for message in other] == before

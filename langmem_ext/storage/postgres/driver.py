@@ -16,7 +16,6 @@ from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Any, Final, TypeVar
 from weakref import WeakKeyDictionary
 
-import psycopg
 from psycopg import errors
 from psycopg_pool import PoolTimeout
 
@@ -29,13 +28,14 @@ from langmem_ext.storage.index import Indexes
 from langmem_ext.storage.lineup import Busy, Lineup
 from langmem_ext.storage.pipeline import ExchangeFailed, ExpectationFailed, ForesightFailed, Read, Transaction, Wire, Write
 from langmem_ext.storage.postgres import space
-from langmem_ext.storage.postgres.exchange import aexchange, exchange, failure, is_left_open
 from langmem_ext.storage.postgres.lane import Lane
 from langmem_ext.storage.postgres.lease import AdvisoryLeases
 from langmem_ext.storage.postgres.migration import migrate
 from langmem_ext.storage.postgres.pool import SyncPool
+from langmem_ext.storage.postgres.questions import Questions
 from langmem_ext.storage.postgres.server import NoAnswer, Server, is_broken, is_closed, storage_error, waited
 from langmem_ext.storage.postgres.sizes import Sizes
+from langmem_ext.storage.postgres.trips import aplay, play
 
 T = TypeVar("T")
 X = TypeVar("X", bound=Transaction)
@@ -223,25 +223,8 @@ class PostgresDriver:
             return value
 
     def _play(self, wire: Wire[T]) -> T:
-        with self._pool.connection() as connection:
-            try:
-                commands = next(wire)
-                while True:
-                    try:
-                        results = exchange(connection, commands, deadline=self.server.answer_deadline)
-                    except psycopg.Error as error:
-                        if is_broken(error):
-                            self._pool.check()
-                        commands = wire.throw(failure(error))
-                    else:
-                        commands = wire.send(results)
-            except StopIteration as done:
-                value: T = done.value
-                return value
-            finally:
-                wire.close()
-                if is_left_open(connection):
-                    connection.rollback()
+        """Carry out a wire: where threads live on several servers, this is what differs."""
+        return play(self._pool, wire, deadline=self.server.answer_deadline)
 
     # -- async -----------------------------------------------------------------------------------------------------------------------------
 
@@ -251,7 +234,7 @@ class PostgresDriver:
         if lane is None or lane.loop is not asyncio.get_running_loop() or not lane.is_open:
             lane = await self._open_lane()
         if not write:
-            return await self._afollow(lane, self._reading(op))
+            return await self._afollow(lane, self._reading(op), lane.questions if op.brief else None)
         self._require_writable()
         job = Job(op, lane.loop.create_future())
         lane.add(job)
@@ -263,43 +246,19 @@ class PostgresDriver:
         """Run `function` in a thread, where it may call `run`."""
         return await asyncio.to_thread(function)
 
-    async def _afollow(self, lane: Lane, plan: Plan[T]) -> T:
+    async def _afollow(self, lane: Lane, plan: Plan[T], questions: Questions | None = None) -> T:
         try:
             wire = next(plan)
             while True:
                 try:
-                    result = await self._aplay(lane, wire)
+                    result = await aplay(lane.pool, wire, deadline=self.server.answer_deadline, questions=questions)
                 except BaseException as error:
-                    wire = plan.throw(error)
+                    wire, questions = plan.throw(error), None  # who has failed asks alone
                 else:
                     wire = plan.send(result)
         except StopIteration as done:
             value: T = done.value
             return value
-
-    async def _aplay(self, lane: Lane, wire: Wire[T]) -> T:
-        connection = await lane.pool.lend()
-        try:
-            commands = next(wire)
-            while True:
-                try:
-                    results = await aexchange(connection, commands, deadline=self.server.answer_deadline)
-                except psycopg.Error as error:
-                    if is_broken(error):
-                        await lane.pool.check()
-                    commands = wire.throw(failure(error))
-                else:
-                    commands = wire.send(results)
-        except StopIteration as done:
-            value: T = done.value
-            return value
-        finally:
-            try:
-                wire.close()
-                if is_left_open(connection):
-                    await connection.rollback()
-            finally:
-                await lane.pool.give_back(connection)
 
     async def _open_lane(self) -> Lane:
         loop = asyncio.get_running_loop()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from operator import itemgetter
@@ -22,6 +22,7 @@ from psycopg.generators import fetch_many, send
 from psycopg.pq.abc import PGconn, PGresult
 from psycopg.types.numeric import Int8BinaryDumper, Int8Dumper
 
+from langmem_ext.collector import without_collector
 from langmem_ext.storage.commands import Command
 from langmem_ext.storage.effects import Rows
 from langmem_ext.storage.pipeline import ExchangeFailed
@@ -35,16 +36,16 @@ PREPARED: Final = 400
 
 _NAMED: Final = re.compile(r"%\((\w+)\)s|%%")
 _BINARY: Final = pq.Format.BINARY
-_Message: TypeAlias = tuple[bytes, Sequence[Any], tuple[int, ...], Sequence[pq.Format]]
-"""A statement, and the values, types and formats of its parameters."""
+_Form: TypeAlias = tuple[bytes, tuple[int, ...]]
+"""A statement, and the types of its parameters."""
+_Message: TypeAlias = tuple[_Form, Sequence[Any], Sequence[pq.Format]]
+"""A statement's form, and the values and formats of its parameters."""
 
 _NOTHING: Final = Command("SELECT 1")
 """Asked for to see whether there is an answer."""
 
 _FAILED: Final = frozenset({pq.ExecStatus.FATAL_ERROR, pq.ExecStatus.PIPELINE_ABORTED})
 _TUPLES: Final = pq.ExecStatus.TUPLES_OK
-_ONE: Final = (True,)
-"""What comes of a command that needs no preparing."""
 
 
 class Session:
@@ -58,28 +59,28 @@ class Session:
     def __init__(self, connection: psycopg.BaseConnection[Any], *, prepare: bool) -> None:
         self._adapter = Transformer(connection)
         self._prepare = prepare
-        self._names: dict[tuple[bytes, tuple[int, ...]], bytes] = {}
-        self._met: set[tuple[bytes, tuple[int, ...]]] = set()
+        self._names: dict[_Form, bytes] = {}
+        self._met: set[_Form] = set()
         self._count = 0
 
-    def talk(self, pgconn: PGconn, commands: Sequence[Command]) -> Generator[Any, Any, list[Rows]]:
-        """Send commands and receive their rows, as psycopg's connections carry it out (`wait`).
+    def talk(self, pgconn: PGconn, commands: list[Command]) -> Generator[Any, Any, list[Rows]]:
+        """Send commands and receive their rows, as psycopg's connections carry it out (`wait`); the list is emptied.
 
         Raises:
             psycopg.Error: A command has failed: the first one that has.
         """
         # Before anything is begun: a parameter that cannot be sent leaves the connection as it was.
         try:
-            messages = list(map(self._message, commands))
+            messages = self._messages(commands)
+            commands.clear()
         except OverflowError as error:
             raise psycopg.DataError("a number of more than 64 bits") from error
         except UnicodeError as error:
             raise psycopg.DataError("half of a character") from error
         pgconn.enter_pipeline_mode()
         try:
-            answers: list[bool] = []  # for each that there will be, whether it is a command's
-            for message in messages:
-                answers += self._put(pgconn, *message)
+            answers = self._put(pgconn, messages)
+            del messages
             pgconn.pipeline_sync()
             yield from send(pgconn)
             results: list[PGresult] = []
@@ -99,34 +100,43 @@ class Session:
             if is_command
         ]
 
-    def _message(self, command: Command) -> _Message:
-        """A command as libpq takes it."""
-        statement, values_of, formats = _positional(command.sql)
-        if values_of is None:
-            return statement, (), (), ()
-        adapter = self._adapter
-        values = adapter.dump_sequence(values_of(command.params or {}), formats)
-        return statement, values, tuple(adapter.types or ()), adapter.formats or ()
+    def _messages(self, commands: Sequence[Command]) -> list[_Message]:
+        """Commands as libpq takes them."""
+        adapter, messages = self._adapter, list[_Message]()
+        dump = adapter.dump_sequence
+        for sql, params, _ in commands:
+            statement, values_of, formats = _positional(sql)
+            if values_of is None:
+                messages.append(((statement, ()), (), ()))
+                continue
+            values = dump(values_of(params or {}), formats)
+            messages.append(((statement, tuple(adapter.types or ())), values, adapter.formats or ()))
+        return messages
 
-    def _put(
-        self, pgconn: PGconn, statement: bytes, values: Sequence[Any], types: tuple[int, ...], formats: Sequence[pq.Format]
-    ) -> tuple[bool, ...]:
-        """Put a command into the buffer; for each of the answers that there will be, whether it is the command's own."""
-        key = statement, types
-        name = self._names.get(key)
-        if name is not None:
-            pgconn.send_query_prepared(name, values, formats, _BINARY)
-            return _ONE
-        if not self._prepare or len(self._names) >= PREPARED or key not in self._met:
+    def _put(self, pgconn: PGconn, messages: Sequence[_Message]) -> list[bool]:
+        """Put messages into the buffer; for each of the answers that there will be, whether it is a command's."""
+        answers: list[bool] = []
+        name_of, send_prepared = self._names.get, pgconn.send_query_prepared
+        for form, values, formats in messages:
+            name = name_of(form) or self._prepared(pgconn, form, answers)
+            if name:
+                send_prepared(name, values, formats, _BINARY)
+            else:
+                pgconn.send_query_params(form[0], values, form[1], formats, _BINARY)
+            answers.append(True)
+        return answers
+
+    def _prepared(self, pgconn: PGconn, form: _Form, answers: list[bool]) -> bytes | None:
+        """The name of a statement that is prepared now; None for one that is not."""
+        if not self._prepare or len(self._names) >= PREPARED or form not in self._met:
             if len(self._met) < 4 * PREPARED:
-                self._met.add(key)
-            pgconn.send_query_params(statement, values, types, formats, _BINARY)
-            return _ONE
+                self._met.add(form)
+            return None
         self._count += 1
-        name = self._names[key] = b"langmem_%d" % self._count
-        pgconn.send_prepare(name, statement, types)
-        pgconn.send_query_prepared(name, values, formats, _BINARY)
-        return False, True
+        name = self._names[form] = b"langmem_%d" % self._count
+        pgconn.send_prepare(name, *form)
+        answers.append(False)
+        return name
 
     def _rows(self, result: PGresult) -> Rows:
         count = result.ntuples
@@ -152,27 +162,25 @@ def _session_of(connection: psycopg.BaseConnection[Any]) -> Session:
     return session
 
 
-class _Watch:
-    """A talk with a server that may be silent.
+class Talk:
+    """What was sent to a server that may be silent, and is not answered yet.
 
     Args:
-        talk: The talk.
+        talk: The rest of the talk.
     """
 
     def __init__(self, talk: Generator[Any, Any, list[Rows]]) -> None:
         self._talk = talk
-        self._awaited: Any = None
+        self._awaited = next(talk)
 
     def within(self, seconds: float) -> Generator[Any, Any, list[Rows]]:
-        """Go on with it.
+        """Wait for what is answered.
 
         Raises:
             NoAnswer: It takes longer; it can be gone on with.
         """
         until = monotonic() + seconds
         try:
-            if self._awaited is None:
-                self._awaited = next(self._talk)
             while True:
                 ready = yield self._awaited
                 if not ready and monotonic() >= until:
@@ -183,12 +191,32 @@ class _Watch:
             return rows
 
 
-def exchange(connection: psycopg.Connection[Any], commands: Sequence[Command], *, deadline: float) -> Sequence[Rows]:
-    """Send commands in one trip; the rows of each.
+Step: TypeAlias = Callable[[], list[Command]]
+"""Goes on with a `pipeline.Wire`, up to what it has to send next."""
+
+
+def begin(connection: psycopg.BaseConnection[Any], step: Step) -> Talk | None:
+    """Take a step, and send what comes of it; None where that is nothing. It waits for nothing.
+
+    What is sent is let go at once: a collection in the midst of it would look at all of it, free nothing, and take it for what lives long.
+
+    Raises:
+        psycopg.Error: A command cannot be sent, or the connection has ended. Also what the step raises.
+    """
+    return without_collector(_begin, connection, step)
+
+
+def _begin(connection: psycopg.BaseConnection[Any], step: Step) -> Talk | None:
+    commands = step()
+    return Talk(_session_of(connection).talk(connection.pgconn, commands)) if commands else None
+
+
+def answers(connection: psycopg.Connection[Any], talk: Talk | None, *, deadline: float) -> Sequence[Rows]:
+    """What comes of the commands that were sent: the rows of each.
 
     Args:
-        connection: Where to.
-        commands: What is sent.
+        connection: Where they were sent to.
+        talk: What `begin` has begun.
         deadline: How long an answer is waited for, in seconds. Then the server is asked to stop, and where it does not do that either, the
             connection is closed.
 
@@ -196,47 +224,56 @@ def exchange(connection: psycopg.Connection[Any], commands: Sequence[Command], *
         psycopg.Error: One has failed, and with it, where no transaction was begun, all. `QueryCanceled`: it took too long.
             `NoAnswer`: the server has been silent.
     """
-    if not commands:
+    if talk is None:
         return []
-    watch = _Watch(_session_of(connection).talk(connection.pgconn, commands))
     try:
-        return connection.wait(watch.within(deadline))
+        return connection.wait(talk.within(deadline))
     except NoAnswer:
         try:
             if capabilities.has_cancel_safe():
                 with suppress(psycopg.Error):
                     connection.cancel_safe(timeout=min(deadline, GRACE_S))
-                return connection.wait(watch.within(min(deadline, GRACE_S)))
+                return connection.wait(talk.within(min(deadline, GRACE_S)))
             raise
         except NoAnswer:
             connection.pgconn.finish()
             raise
 
 
-async def aexchange(connection: psycopg.AsyncConnection[Any], commands: Sequence[Command], *, deadline: float) -> Sequence[Rows]:
-    """Async twin of `exchange`; others get on where there is nothing to send."""
-    if not commands:
+async def aanswers(connection: psycopg.AsyncConnection[Any], talk: Talk | None, *, deadline: float) -> Sequence[Rows]:
+    """Async twin of `answers`; others get on where nothing was sent."""
+    if talk is None:
         await asyncio.sleep(0)
         return []
-    watch = _Watch(_session_of(connection).talk(connection.pgconn, commands))
     try:
-        return await connection.wait(watch.within(deadline))
+        return await connection.wait(talk.within(deadline))
     except NoAnswer:
         try:
             if capabilities.has_cancel_safe():
                 with suppress(psycopg.Error):
                     await connection.cancel_safe(timeout=min(deadline, GRACE_S))
-                return await connection.wait(watch.within(min(deadline, GRACE_S)))
+                return await connection.wait(talk.within(min(deadline, GRACE_S)))
             raise
         except NoAnswer:
             connection.pgconn.finish()
             raise
 
 
+def exchange(connection: psycopg.Connection[Any], commands: Iterable[Command], *, deadline: float) -> Sequence[Rows]:
+    """Send commands in one trip; the rows of each (`answers`)."""
+    return answers(connection, begin(connection, lambda: list(commands)), deadline=deadline)
+
+
+async def aexchange(connection: psycopg.AsyncConnection[Any], commands: Iterable[Command], *, deadline: float) -> Sequence[Rows]:
+    """Async twin of `exchange`."""
+    return await aanswers(connection, begin(connection, lambda: list(commands)), deadline=deadline)
+
+
 def probe(connection: psycopg.Connection[Any], *, deadline: float) -> None:
     """Close a connection that has ended, or whose server does not answer within so many seconds."""
     try:
-        connection.wait(_Watch(_session_of(connection).talk(connection.pgconn, [_NOTHING])).within(deadline))
+        if talk := begin(connection, lambda: [_NOTHING]):
+            connection.wait(talk.within(deadline))
     except psycopg.Error:
         connection.pgconn.finish()
 
@@ -244,7 +281,8 @@ def probe(connection: psycopg.Connection[Any], *, deadline: float) -> None:
 async def aprobe(connection: psycopg.AsyncConnection[Any], *, deadline: float) -> None:
     """Async twin of `probe`."""
     try:
-        await connection.wait(_Watch(_session_of(connection).talk(connection.pgconn, [_NOTHING])).within(deadline))
+        if talk := begin(connection, lambda: [_NOTHING]):
+            await connection.wait(talk.within(deadline))
     except psycopg.Error:
         connection.pgconn.finish()
 

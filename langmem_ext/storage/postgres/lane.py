@@ -6,12 +6,15 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from contextvars import Context
+from functools import partial
 from typing import Any, Final
 
 from langmem_ext.storage.group import Job, resolve
 from langmem_ext.storage.lineup import Busy, Lineup, wake_in
 from langmem_ext.storage.postgres.pool import AsyncPool
+from langmem_ext.storage.postgres.questions import Questions
 from langmem_ext.storage.postgres.server import Server, waited
+from langmem_ext.storage.postgres.trips import atrip
 
 _JOINING: Final = 3
 """How often a flusher gives way first, at most: what follows at once still joins."""
@@ -30,6 +33,7 @@ class Lane:
         lineup: The jobs that wait.
         writing: The threads that are being written on it.
         pool: Its connections.
+        questions: What its readers ask at the same time.
     """
 
     def __init__(
@@ -43,6 +47,7 @@ class Lane:
         self._flushers: set[asyncio.Task[None]] = set()
         self._joining = False
         self.pool = AsyncPool(server, loop)
+        self.questions = Questions(loop, partial(atrip, self.pool, deadline=server.answer_deadline))
         self._patience: asyncio.TimerHandle | None = None
         self._watchman: asyncio.Task[None] | None = None
 
@@ -131,8 +136,8 @@ class Lane:
 
     async def aclose(self) -> None:
         """Close its connections, once what is being written is written."""
-        while self._flushers:
-            await asyncio.wait(self._flushers)
+        while under_way := self._flushers | self.questions.trips:
+            await asyncio.wait(under_way)
         if self._patience is not None:
             self._patience.cancel()
         await self.pool.close()

@@ -163,14 +163,28 @@ class AsyncPool:
         if self._at_hand:
             connection = self._at_hand.pop()
         else:
-            self._asking += 1
-            try:
-                connection = await self._pool.getconn()
-            except (PoolTimeout, psycopg.Error) as error:
-                raise no_connection(error, self._server, lent=self.lent, size=self.size) from error
-            finally:
-                self._asking -= 1
+            connection = await self._get()
         self.lent += 1
+        return connection
+
+    async def _get(self) -> psycopg.AsyncConnection[Any]:
+        """A connection of psycopg's pool, which keeps a cancellation to itself where a connection comes at that moment.
+
+        It waits by `asyncio.wait_for`, which does that before Python 3.12: an event loop that ends would wait for its tasks for ever.
+        """
+        task = asyncio.current_task()
+        assert task is not None
+        before = task.cancelling()
+        self._asking += 1
+        try:
+            connection = await self._pool.getconn()
+        except (PoolTimeout, psycopg.Error) as error:
+            raise no_connection(error, self._server, lent=self.lent, size=self.size) from error
+        finally:
+            self._asking -= 1
+        if task.cancelling() > before:
+            await self._pool.putconn(connection)
+            raise asyncio.CancelledError
         return connection
 
     async def give_back(self, connection: psycopg.AsyncConnection[Any]) -> None:

@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 import psycopg
 from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict
-from psycopg_pool import PoolTimeout
+from psycopg_pool import PoolClosed, PoolTimeout
 
 from langmem_ext.errors import InvalidInput, LangmemExtError, NotADatabase, StorageError, StorageUnavailable
 from langmem_ext.storage.dialect import DEFAULT_SCHEMA, postgres
@@ -193,6 +193,8 @@ def storage_error(error: BaseException, server: Server) -> LangmemExtError:
 
 def no_connection(error: BaseException, server: Server, *, lent: int, size: int) -> StorageUnavailable:
     """Why there was no connection to be had from a pool of some size, of which so many are in use."""
+    if isinstance(error, PoolClosed):
+        return is_closed(server)
     if lent >= size:
         return waited(server, size)
     return _unreachable(server, f"no connection within {server.deadline:g} s" if isinstance(error, PoolTimeout) else told_of(error))

@@ -1,0 +1,60 @@
+"""Promise: where Python's garbage collector is paused, it goes on afterwards as it was, whatever happens meanwhile."""
+
+from __future__ import annotations
+
+import gc
+import signal
+from collections.abc import Iterator
+from random import Random
+from time import monotonic
+
+import pytest
+
+from langmem_ext.collector import without_collector
+
+
+@pytest.fixture(autouse=True)
+def running() -> Iterator[None]:
+    """The collector runs before a test, and after it."""
+    gc.enable()
+    yield
+    gc.enable()
+
+
+def test_it_rests_meanwhile_and_goes_on() -> None:
+    def inner() -> bool:
+        assert not without_collector(gc.isenabled)
+        return gc.isenabled()
+
+    assert not without_collector(inner)
+    assert gc.isenabled()
+
+
+def test_it_goes_on_after_an_error() -> None:
+    with pytest.raises(ZeroDivisionError):
+        without_collector(divmod, 1, 0)
+    assert gc.isenabled()
+
+
+def test_who_has_stopped_it_finds_it_stopped() -> None:
+    gc.disable()
+    assert not without_collector(gc.isenabled)
+    assert not gc.isenabled()
+
+
+def test_it_goes_on_wherever_a_signals_handler_raises() -> None:
+    random, until, raised = Random(0), monotonic() + 0.5, 0
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    try:
+        while monotonic() < until:
+            try:
+                signal.setitimer(signal.ITIMER_REAL, 1e-5 + 3e-4 * random.random())
+                while True:
+                    without_collector(int)
+            except KeyboardInterrupt:
+                raised += 1
+                assert gc.isenabled()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert raised > 100
