@@ -58,10 +58,21 @@ def carry_out(work: Coroutine[Any, Any, None], mode: Mode) -> None:
 
 
 def explore(
-    strategy: SearchStrategy[Any], work: Callable[..., Coroutine[Any, Any, None]], backend: Backend, mode: Mode, folder: Path
+    strategy: SearchStrategy[Any],
+    work: Callable[..., Coroutine[Any, Any, None]],
+    backend: Backend,
+    mode: Mode,
+    folder: Path,
+    *,
+    part: int = 1,
 ) -> None:
-    """Draw examples and compare each; each kind of database and mode draws its own, always the same unless soaking."""
+    """Draw examples and compare each; each kind of database and mode draws its own, always the same unless soaking.
 
+    With a `part` there are so many times fewer of them, unless soaking: where the same is drawn for other kinds of databases too, which
+    differ little in it.
+    """
+
+    @settings(max_examples=max(1, settings().max_examples // part) if settings().derandomize else settings().max_examples)
     @given(drawn=strategy)
     def compare_one(drawn: Any) -> None:
         carry_out(work(drawn, backend, mode, folder), mode)
