@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Generator, Iterator, Sequence
+from functools import partial
 from typing import Any, Final, Literal, TypeAlias
 
 from langchain_core.runnables import RunnableConfig
@@ -14,6 +15,7 @@ from langmem_ext.errors import DamagedRow
 from langmem_ext.forgetting import ForgettingSaver
 from langmem_ext.log import thread_key
 from langmem_ext.packing import config_of
+from langmem_ext.stepping import aperform, perform
 from langmem_ext.storage import transfer_ops, transit_ops
 from langmem_ext.storage.effects import Operation
 from langmem_ext.storage.listing_ops import ThreadFilter
@@ -128,25 +130,11 @@ class BulkSaver(ForgettingSaver):
         Raises:
             DamagedRow: A row is not as it was written.
         """
-        steps = self._outline(thread_ids)
-        try:
-            op = next(steps)
-            while True:
-                op = steps.send(self.log.run(op, write=False))
-        except StopIteration as done:
-            outline: Outline = done.value
-            return outline
+        return perform(self._outline(thread_ids), partial(self.log.run, write=False))
 
     async def aoutline(self, thread_ids: Sequence[Any] | None = None) -> Outline:
         """Async twin of `outline`."""
-        steps = self._outline(thread_ids)
-        try:
-            op = next(steps)
-            while True:
-                op = steps.send(await self.log.arun(op, write=False))
-        except StopIteration as done:
-            outline: Outline = done.value
-            return outline
+        return await aperform(self._outline(thread_ids), partial(self.log.arun, write=False))
 
     def _outline(self, thread_ids: Sequence[Any] | None) -> Generator[Operation[Any], Any, Outline]:
         names = [] if thread_ids is None else list(dict.fromkeys(map(thread_key, thread_ids)))

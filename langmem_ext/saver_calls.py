@@ -15,6 +15,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 
 from langmem_ext.errors import StorageUnavailable
+from langmem_ext.stepping import aperform, perform
 
 T = TypeVar("T")
 Saver: TypeAlias = BaseCheckpointSaver[Any]
@@ -91,38 +92,16 @@ Steps: TypeAlias = Generator[Request, Any, T]
 
 def carry_out(steps: Steps[T]) -> T:
     """Make all calls in the calling thread; what the work returned."""
-    try:
-        request = next(steps)
-        while True:
-            try:
-                answer = _make(request)
-            except Exception as error:
-                request = steps.throw(error)
-            else:
-                request = steps.send(answer)
-    except StopIteration as done:
-        result: T = done.value
-        return result
-    finally:
-        steps.close()
+    return perform(steps, _make)
 
 
 async def acarry_out(steps: Steps[T], *, sync: Collection[Saver]) -> T:
     """Async twin of `carry_out`; the savers that have no async methods (`sync`) are called in a worker thread."""
-    try:
-        request = next(steps)
-        while True:
-            try:
-                answer = await asyncio.to_thread(_make, request) if request.saver in sync else await _amake(request)
-            except Exception as error:
-                request = steps.throw(error)
-            else:
-                request = steps.send(answer)
-    except StopIteration as done:
-        result: T = done.value
-        return result
-    finally:
-        steps.close()
+
+    async def make(request: Request) -> Any:
+        return await (asyncio.to_thread(_make, request) if request.saver in sync else _amake(request))
+
+    return await aperform(steps, make)
 
 
 def _make(request: Request) -> Any:

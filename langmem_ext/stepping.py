@@ -1,13 +1,15 @@
-"""Work in steps: a generator that is carried out in the calling thread, or a step at a time in worker threads."""
+"""Work in steps, a generator: carried out in the calling thread, or a step at a time in worker threads. Some work asks at each step."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Generator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from typing import Any, Final, TypeVar
 
 S = TypeVar("S")
 T = TypeVar("T")
+R = TypeVar("R")
+A = TypeVar("A")
 
 _DONE: Final = object()
 
@@ -67,3 +69,44 @@ def _advance(steps: Generator[Any, None, Any]) -> tuple[Any, Any]:
         return next(steps), None
     except StopIteration as done:
         return _DONE, done.value
+
+
+def perform(steps: Generator[R, A, T], answer: Callable[[R], A]) -> T:
+    """Carry out work that asks for something at each step; what the last one returned.
+
+    Args:
+        steps: The work: it yields a request and receives the answer; what answering has raised is raised there. It is closed in the end.
+        answer: Answers a request.
+    """
+    try:
+        request = next(steps)
+        while True:
+            try:
+                answered = answer(request)
+            except Exception as error:
+                request = steps.throw(error)
+            else:
+                request = steps.send(answered)
+    except StopIteration as done:
+        result: T = done.value
+        return result
+    finally:
+        steps.close()
+
+
+async def aperform(steps: Generator[R, A, T], answer: Callable[[R], Awaitable[A]]) -> T:
+    """Async twin of `perform`; the steps themselves are carried out on the event loop."""
+    try:
+        request = next(steps)
+        while True:
+            try:
+                answered = await answer(request)
+            except Exception as error:
+                request = steps.throw(error)
+            else:
+                request = steps.send(answered)
+    except StopIteration as done:
+        result: T = done.value
+        return result
+    finally:
+        steps.close()

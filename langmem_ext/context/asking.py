@@ -1,7 +1,7 @@
 """Planning with a model behind it: who asks the model, and what stands there when it fails.
 
-The steps are one generator that yields what the model is to be asked and is sent its text, or has its failure thrown in; two short loops,
-one for each world, carry it out.
+The steps are one generator that yields what the model is to be asked and is sent its text, or has its failure thrown in
+(`stepping.perform`).
 """
 
 from __future__ import annotations
@@ -147,26 +147,8 @@ def summing_up(messages: Sequence[BaseMessage], previous: str, max_tokens: int, 
     return standing.text if standing.by == "model" else extract(messages, previous, max_tokens, sending.counter)
 
 
-def answered(steps: Asking[T], ask: Callable[[ModelRequest], str]) -> T:
-    """Carry the steps out in the calling thread."""
-    try:
-        request = next(steps)
-        while True:
-            try:
-                text = ask(request)
-            except Exception as error:
-                request = steps.throw(error)
-            else:
-                request = steps.send(text)
-    except StopIteration as done:
-        result: T = done.value
-        return result
-    finally:
-        steps.close()
-
-
 async def aanswered(steps: Asking[T], ask: Callable[[ModelRequest], Awaitable[str]], *, large: bool) -> T:
-    """Async twin of `answered`.
+    """Async twin of `stepping.perform`, for steps that may take their time.
 
     Args:
         steps: The steps.

@@ -18,6 +18,7 @@ from langmem_ext.context.standing import LeftOut, Standing, marker
 from langmem_ext.context.view import ThreadView
 from langmem_ext.messages.memo import Memo
 from langmem_ext.messages.tokens import TokenCounter
+from langmem_ext.stepping import perform
 
 
 def govern(
@@ -59,13 +60,7 @@ def govern(
     fixed = fixed_costs(system, tools, counter)
     limit = request_tokens(budget) - sum(fixed.values())
     governing = planning(thread, limit, events, params=params, fixed=fixed)
-    try:
-        left = next(governing)
-        while True:
-            left = governing.send(written(left, thread))
-    except StopIteration as done:
-        governed: Governed = done.value
-        return governed
+    return perform(governing, lambda left: written(left, thread))
 
 
 def fixed_costs(system: str | SystemMessage | None, tools: Sequence[Any], counter: TokenCounter) -> dict[str, int]:

@@ -18,7 +18,7 @@ from langgraph.pregel import Pregel
 from langgraph.types import StateSnapshot
 from typing_extensions import TypedDict
 
-from langmem_ext.context.asking import LARGE, Sending, aanswered, answered, asking, summing_up
+from langmem_ext.context.asking import LARGE, Sending, aanswered, asking, summing_up
 from langmem_ext.context.budget import Budget, request_tokens
 from langmem_ext.context.calling import aask, ask
 from langmem_ext.context.configuration import model_named, summary_prompt
@@ -34,6 +34,7 @@ from langmem_ext.context.summary import ModelRequest
 from langmem_ext.errors import ConversationError, InvalidInput
 from langmem_ext.messages.memo import Memo
 from langmem_ext.messages.tokens import TokenCounter
+from langmem_ext.stepping import perform
 
 if TYPE_CHECKING:
     from langmem_ext.settings.model import Settings
@@ -173,7 +174,7 @@ class ContextGovernor(Runnable[Mapping[str, Any], dict[str, Any]]):
             SummaryFailed: The model wrote no summary, and the policy says to raise; or what the model itself raised.
         """
         sending = self._sending(pins, params, forced)
-        return answered(asking(messages, events, sending), self._ask)
+        return perform(asking(messages, events, sending), self._ask)
 
     async def agovern(
         self,
@@ -213,7 +214,7 @@ class ContextGovernor(Runnable[Mapping[str, Any], dict[str, Any]]):
         Raises:
             SummaryFailed: It is forced, and the model wrote no summary; or what the model itself raised.
         """
-        return answered(summing_up(messages, previous, max_tokens, self._sending((), None, forced)), self._ask)
+        return perform(summing_up(messages, previous, max_tokens, self._sending((), None, forced)), self._ask)
 
     async def asum_up(
         self, messages: Sequence[BaseMessage], previous: str = "", *, max_tokens: int = SUMMARY_TOKENS, forced: bool = False

@@ -12,7 +12,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AnyMessage
 from langgraph.types import Command
 
-from langmem_ext.context.asking import LARGE, Asking, Sending, aanswered, answered, asking
+from langmem_ext.context.asking import LARGE, Asking, Sending, aanswered, asking
 from langmem_ext.context.budget import WINDOW, Budget, request_tokens
 from langmem_ext.context.calling import aask, ask
 from langmem_ext.context.configuration import model_named, summary_prompt
@@ -30,6 +30,7 @@ from langmem_ext.errors import ContextOverflow, MissingExtra
 from langmem_ext.messages.calibration import calibrated
 from langmem_ext.messages.memo import Memo
 from langmem_ext.messages.tokens import TokenCounter
+from langmem_ext.stepping import perform
 
 if TYPE_CHECKING:
     from langmem_ext.settings.model import Settings
@@ -143,7 +144,7 @@ class ContextMiddleware(AgentMiddleware[AgentContextState, Any, Any]):
         call = _Call(self, request)
         while True:
             try:
-                governed = answered(call.steps(), partial(ask, call.summarises))
+                governed = perform(call.steps(), partial(ask, call.summarises))
             except ContextOverflow as overflow:
                 raise overflow from call.size.refused
             if governed.plan.stop is not None:

@@ -20,6 +20,7 @@ from langgraph.errors import GraphBubbleUp
 from langgraph.graph import END
 from langgraph.types import interrupt
 
+from langmem_ext.stepping import aperform, perform
 from langmem_ext.waiting.call import Call, failed, plan_call, plan_outcome, returned
 from langmem_ext.waiting.classify import Classification, Classifier, ClassifyRequest
 from langmem_ext.waiting.heard import Heard, candidates
@@ -67,25 +68,11 @@ class Nodes:
 
     def classify(self, state: SessionState, config: RunnableConfig) -> dict[str, Any]:
         """Decide what the latest message means and what happens next."""
-        deciding = self._decide(state, config)
-        try:
-            request = next(deciding)
-            while True:
-                request = deciding.send(self.classifier.classify(request))
-        except StopIteration as done:
-            update: dict[str, Any] = done.value
-            return update
+        return perform(self._decide(state, config), self.classifier.classify)
 
     async def aclassify(self, state: SessionState, config: RunnableConfig) -> dict[str, Any]:
         """Async twin of `classify`."""
-        deciding = self._decide(state, config)
-        try:
-            request = next(deciding)
-            while True:
-                request = deciding.send(await self.classifier.aclassify(request))
-        except StopIteration as done:
-            update: dict[str, Any] = done.value
-            return update
+        return await aperform(self._decide(state, config), self.classifier.aclassify)
 
     def _decide(self, state: SessionState, config: RunnableConfig) -> Generator[ClassifyRequest, Classification, dict[str, Any]]:
         heard = self._heard(state)

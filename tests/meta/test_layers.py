@@ -51,7 +51,6 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "json_value",
         "line_fields",
         "places",
-        "stepping",
         "codec",
         "ahead",
         "labels",
@@ -79,7 +78,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ),
     ("storage",),
     ("messages",),
-    ("errors", "interruption", "collector", "types", "names", "yaml_file", "settings", "telemetry", "opentelemetry_sink"),
+    ("errors", "interruption", "collector", "stepping", "types", "names", "yaml_file", "settings", "telemetry", "opentelemetry_sink"),
 )
 """From the top. A module of a layer may import its own layer, without cycles, and those below."""
 

@@ -11,13 +11,14 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from talks import outputs, talks, texts
 
-from langmem_ext.context.asking import Sending, answered, asking
+from langmem_ext.context.asking import Sending, asking
 from langmem_ext.context.decisions import RESTORE, ContextEvent
 from langmem_ext.context.planning import Governed
 from langmem_ext.context.policy import ContextPolicy
 from langmem_ext.context.remembered import RequestMemory
 from langmem_ext.errors import ContextOverflow
 from langmem_ext.messages.tokens import ApproximateCounter
+from langmem_ext.stepping import perform
 
 COUNTER = ApproximateCounter()
 POLICIES = [
@@ -36,7 +37,7 @@ def sent_of(
     """What is sent, or that it does not fit."""
     sending = Sending(**{"budget": budget, "counter": COUNTER, "policy": POLICIES[0], **given}, memory=memory)
     try:
-        return answered(asking(messages, events, sending), str)
+        return perform(asking(messages, events, sending), str)
     except ContextOverflow as overflow:
         return str(overflow)
 

@@ -1,4 +1,4 @@
-"""Promises of work in steps: it gives what its last step returns, and who is cancelled waits for the step that runs and closes the rest."""
+"""Promises of work in steps: it gives what its last step returns, is told what it asks for, and is closed whatever happens."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Generator
 
 import pytest
 
-from langmem_ext.stepping import aeach, afinish, finish
+from langmem_ext.stepping import aeach, afinish, aperform, finish, perform
 
 
 class Work:
@@ -69,3 +69,63 @@ async def test_an_error_of_a_step_is_its_callers() -> None:
         await afinish(failing())
     with pytest.raises(ValueError, match="no"):
         [step async for step in aeach(failing())]
+
+
+def double_all(asked: list[int], closed: list[bool]) -> Generator[int, int, list[object]]:
+    """Asks for what each is when it is doubled; takes a refusal as it comes."""
+    answers: list[object] = []
+    try:
+        for number in asked:
+            try:
+                answers.append((yield number))
+            except ValueError as error:
+                answers.append(str(error))
+        return answers
+    finally:
+        closed.append(True)
+
+
+def doubled(number: int) -> int:
+    if number < 0:
+        raise ValueError(f"{number} is negative")
+    if number > 100:
+        raise KeyboardInterrupt
+    return 2 * number
+
+
+async def adoubled(number: int) -> int:
+    await asyncio.sleep(0)
+    return doubled(number)
+
+
+async def test_work_that_asks_is_told_what_answering_has_raised() -> None:
+    for asked, answers in (([], []), ([1, 2], [2, 4]), ([1, -2, 3], [2, "-2 is negative", 6])):
+        closed: list[bool] = []
+        assert perform(double_all(asked, closed), doubled) == answers
+        assert await aperform(double_all(asked, closed), adoubled) == answers
+        assert closed == [True, True]
+
+
+def test_work_that_is_interrupted_while_it_asks_is_closed() -> None:
+    closed: list[bool] = []
+    work = double_all([1, 101, 2], closed)
+    with pytest.raises(KeyboardInterrupt):
+        perform(work, doubled)
+    assert closed == [True]
+
+
+async def test_work_that_is_cancelled_while_it_asks_is_closed() -> None:
+    closed: list[bool] = []
+    asked = asyncio.Event()
+
+    async def silent(number: int) -> int:
+        asked.set()
+        await asyncio.Event().wait()
+        return number
+
+    task = asyncio.create_task(aperform(double_all([1], closed), silent))
+    await asked.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert closed == [True]

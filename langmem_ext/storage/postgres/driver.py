@@ -20,6 +20,7 @@ from psycopg import errors
 from psycopg_pool import PoolTimeout
 
 from langmem_ext.errors import StorageUnavailable
+from langmem_ext.stepping import aperform, perform
 from langmem_ext.storage.dialect import postgres
 from langmem_ext.storage.driver import Sizing
 from langmem_ext.storage.effects import Operation
@@ -209,18 +210,7 @@ class PostgresDriver:
             self._busy.give_back(jobs)
 
     def _follow(self, plan: Plan[T]) -> T:
-        try:
-            wire = next(plan)
-            while True:
-                try:
-                    result = self._play(wire)
-                except BaseException as error:
-                    wire = plan.throw(error)
-                else:
-                    wire = plan.send(result)
-        except StopIteration as done:
-            value: T = done.value
-            return value
+        return perform(plan, self._play)
 
     def _play(self, wire: Wire[T]) -> T:
         """Carry out a wire: where threads live on several servers, this is what differs."""
@@ -247,18 +237,13 @@ class PostgresDriver:
         return await asyncio.to_thread(function)
 
     async def _afollow(self, lane: Lane, plan: Plan[T], questions: Questions | None = None) -> T:
-        try:
-            wire = next(plan)
-            while True:
-                try:
-                    result = await aplay(lane.pool, wire, deadline=self.server.answer_deadline, questions=questions)
-                except BaseException as error:
-                    wire, questions = plan.throw(error), None  # who has failed asks alone
-                else:
-                    wire = plan.send(result)
-        except StopIteration as done:
-            value: T = done.value
-            return value
+        along = iter((questions,))
+
+        async def play(wire: Wire[Any]) -> Any:
+            # Who has failed asks alone.
+            return await aplay(lane.pool, wire, deadline=self.server.answer_deadline, questions=next(along, None))
+
+        return await aperform(plan, play)
 
     async def _open_lane(self) -> Lane:
         loop = asyncio.get_running_loop()
