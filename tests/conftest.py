@@ -10,6 +10,7 @@ from typing import cast
 
 import pytest
 from blocking import no_blocking_calls
+from clock import Clock
 from hypothesis import HealthCheck, Phase, settings
 from postgres.server import SHARED, Database
 from savers import BACKENDS, MODES, Backend, Mode
@@ -23,6 +24,12 @@ COMMON = {"max_examples": EXAMPLES, "deadline": None, "database": None, "suppres
 settings.register_profile("default", settings(derandomize=True, **COMMON))  # type: ignore[arg-type]
 settings.register_profile("soak", settings(derandomize=False, print_blob=True, **COMMON))  # type: ignore[arg-type]
 settings.load_profile("soak" if SOAK else "default")
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """What time the package takes it to be, until it is moved."""
+    return Clock(monkeypatch)
 
 
 @pytest.fixture(params=BACKENDS, ids=lambda backend: backend.name, scope="session")

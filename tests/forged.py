@@ -3,12 +3,60 @@
 from __future__ import annotations
 
 import sqlite3
+import tracemalloc
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
 
-from langmem_ext import DeltaSaver
+import pytest
+from langchain_core.messages import HumanMessage
+
+from langmem_ext import DamagedRow, DeltaSaver, Report
 from langmem_ext.storage import checks
 from langmem_ext.storage.dialect import AT, KEY, NUMBER, OF_THREAD, SQLITE
 from langmem_ext.storage.effects import Op, execute, fetch, operation
 from langmem_ext.storage.statements import CHECKPOINT_COLUMNS, ITEM_COLUMNS, WRITE_COLUMNS
+
+T = TypeVar("T")
+
+ID: Final = "1ffe6000-0000-6000-8000-000000000001"
+"""The checkpoint of the thread "forged" that says what it should not."""
+
+REFERENCES: Final[dict[str, list[Any]]] = {
+    "messages that are not there": [None, 0, 500],
+    "numbers beyond all messages": [None, 1 << 32, (1 << 32) + 3],
+    "negative": [None, -3, 2],
+    "backwards": [None, 3, 1],
+    "more than memory": [None, 0, 1 << 40],
+    "all that can be": [None, 0, 1 << 32],
+    "as many as can be": [None, 0, 1 << 24],
+    "many times all that can be": [None, *[0, 1 << 24] * 50],
+    "odd": [None, 1],
+    "no numbers": [None, "a", "b"],
+    "ids that are not there": [None, 0, 3, [0, 1 << 40]],
+    "a value that is not there": [77],
+    "a negative value": [-1],
+    "a value beyond all numbers": [1 << 32],
+    "changes that are not there": [[0, 1, 2]],
+    "no value at all": [[]],
+}
+"""What a header may say of a list of messages, and there is nothing of it. In a file, numbers beyond all are another thread's."""
+
+
+def assert_named(subject: T, read: Callable[[T, str], Any], look: Callable[[T], Report]) -> None:
+    """Reading the forged thread is a clear error, the doctor names its checkpoint, and the other thread is as it was."""
+    tracemalloc.start()
+    try:
+        with pytest.raises(DamagedRow):
+            read(subject, "forged")
+        report = look(subject)
+        assert tracemalloc.get_traced_memory()[1] < 20_000_000
+    finally:
+        tracemalloc.stop()
+    damaged = [finding for finding in report.findings if finding.severity == "damaged"]
+    assert damaged
+    assert {finding.thread for finding in damaged} == {"forged"}
+    assert {name for finding in damaged for name in finding.checkpoints} == {ID}
+    assert read(subject, "whole")["messages"][4] == HumanMessage("whole 4", id="whole4")
 
 
 def reseal(connection: sqlite3.Connection) -> None:

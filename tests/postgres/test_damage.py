@@ -6,7 +6,6 @@ Frames of compressed rows: tests/storage/test_compression.py; what the doctor sa
 
 from __future__ import annotations
 
-import tracemalloc
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import Any
 
 import ormsgpack
 import pytest
-from forged import reseal_rows
+from forged import ID, REFERENCES, assert_named, reseal_rows
 from forgotten import rows
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from savers import empty_tables
@@ -23,7 +22,6 @@ from langmem_ext import DamagedRow, DeltaSaver, LangmemExtError, ThreadChatMessa
 from langmem_ext.storage.effects import Op, execute, operation
 from langmem_ext.storage.ids import thread_number
 
-ID = "1ffe6000-0000-6000-8000-000000000001"
 OPTIONS = ormsgpack.OPT_NON_STR_KEYS
 FORGED, WHOLE = thread_number("forged"), thread_number("whole")
 
@@ -218,43 +216,6 @@ def forged(saver: DeltaSaver) -> DeltaSaver:
     return saver
 
 
-def assert_named(saver: DeltaSaver) -> None:
-    """Reading the forged thread is a clear error, the doctor names its checkpoint, and the other thread is as it was."""
-    tracemalloc.start()
-    try:
-        with pytest.raises(DamagedRow):
-            read(saver, "forged")
-        report = examine(saver)
-        assert tracemalloc.get_traced_memory()[1] < 20_000_000
-    finally:
-        tracemalloc.stop()
-    damaged = [finding for finding in report.findings if finding.severity == "damaged"]
-    assert damaged
-    assert {finding.thread for finding in damaged} == {"forged"}
-    assert {name for finding in damaged for name in finding.checkpoints} == {ID}
-    assert read(saver, "whole")["messages"][4] == HumanMessage("whole 4", id="whole4")
-
-
-REFERENCES = {
-    "numbers beyond all messages": [None, 1 << 32, (1 << 32) + 3],
-    "messages that are not there": [None, 0, 500],
-    "negative": [None, -3, 2],
-    "backwards": [None, 3, 1],
-    "more than memory": [None, 0, 1 << 40],
-    "all that can be": [None, 0, 1 << 32],
-    "as many as can be": [None, 0, 1 << 24],
-    "many times all that can be": [None, *[0, 1 << 24] * 50],
-    "odd": [None, 1],
-    "no numbers": [None, "a", "b"],
-    "ids that are not there": [None, 0, 3, [0, 1 << 40]],
-    "a value that is not there": [77],
-    "a negative value": [-1],
-    "a value beyond all numbers": [1 << 32],
-    "changes that are not there": [[0, 1, 2]],
-    "no value at all": [[]],
-}
-
-
 def forge_header(saver: DeltaSaver, fields: list[Any]) -> None:
     body = ormsgpack.packb(fields)
     change(saver, "UPDATE checkpoint SET body = :body WHERE thread = :thread", sealed=True, body=body, thread=FORGED)
@@ -271,12 +232,12 @@ def test_a_forged_reference_is_an_error_that_names_its_checkpoint(reference: str
     fields = header_of(forged)
     fields[2][0] = REFERENCES[reference]
     forge_header(forged, fields)
-    assert_named(forged)
+    assert_named(forged, read, examine)
 
 
 def test_a_header_of_a_newer_release_is_an_error(forged: DeltaSaver) -> None:
     forge_header(forged, [*header_of(forged)[:3], None, None, "news"])
-    assert_named(forged)
+    assert_named(forged, read, examine)
 
 
 ONE = "thread = :thread AND number = 1"
@@ -306,7 +267,7 @@ ROWS: dict[str, tuple[str, dict[str, Any]]] = {
 def test_a_forged_row_is_an_error_that_names_its_checkpoint(row: str, sealed: bool, forged: DeltaSaver) -> None:
     statement, params = ROWS[row]
     change(forged, statement, sealed=sealed, thread=FORGED, **params)
-    assert_named(forged)
+    assert_named(forged, read, examine)
 
 
 @pytest.mark.parametrize("sealed", [True, False], ids=["forged", "damaged"])
@@ -314,7 +275,7 @@ def test_forged_pending_writes_are_an_error_that_names_their_checkpoint(sealed: 
     forged.put_writes(at("forged", ID), [("messages", [HumanMessage("more")]), ("big", ["y"] * 50)], "task")
     for body in (b"", b"\xc1", ormsgpack.packb([[1]]), ormsgpack.packb(7)):
         change(forged, "UPDATE pending_write SET body = :body WHERE thread = :thread", sealed=sealed, body=body, thread=FORGED)
-        assert_named(forged)
+        assert_named(forged, read, examine)
 
 
 def test_a_row_that_comes_to_stand_in_another_thread_is_no_row_of_it(forged: DeltaSaver) -> None:

@@ -7,11 +7,12 @@ import logging
 import threading
 from collections.abc import Iterator
 from contextlib import closing
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from decimal import Decimal
 from typing import Annotated, Any
 
 import pytest
+from clock import Clock
 from forgotten import assert_sound, change, rows
 from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, SystemMessage, ToolMessage
 from langchain_core.tools import tool as langchain_tool
@@ -39,24 +40,6 @@ from langmem_ext import (
 )
 
 USED = {"input_tokens": 100, "output_tokens": 20}
-
-
-class Clock:
-    """The package's clock, moved by hand."""
-
-    def __init__(self) -> None:
-        self.now = datetime(2026, 3, 1, 12, tzinfo=UTC)
-
-    def __call__(self) -> int:
-        return round(self.now.timestamp() * 1000)
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    clock = Clock()
-    for module in ("checkpoint", "lifecycle", "log", "turns"):
-        monkeypatch.setattr(f"langmem_ext.{module}.now_ms", clock)
-    return clock
 
 
 @pytest.fixture

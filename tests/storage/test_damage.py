@@ -9,7 +9,6 @@ import os
 import random
 import shutil
 import sqlite3
-import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from pathlib import Path
@@ -18,7 +17,7 @@ from uuid import uuid4
 
 import ormsgpack
 import pytest
-from forged import reseal
+from forged import ID, REFERENCES, assert_named, reseal
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
 from langgraph.graph import START, StateGraph, add_messages
 from langgraph.types import Command, interrupt
@@ -27,6 +26,7 @@ from langmem_ext import (
     DamagedRow,
     DeltaSaver,
     LangmemExtError,
+    Report,
     StorageError,
     StorageUnavailable,
     ThreadChatMessageHistory,
@@ -34,7 +34,6 @@ from langmem_ext import (
 )
 from langmem_ext.log import existing
 
-SOAK = os.environ.get("LANGMEM_EXT_SOAK") == "1"
 OPTIONS = ormsgpack.OPT_NON_STR_KEYS
 SOAK = os.environ.get("LANGMEM_EXT_SOAK") == "1"
 THREADS = ("alpha", "beta", "gamma")
@@ -273,9 +272,6 @@ def write_everywhere(path: Path) -> None:
                     write()  # type: ignore[no-untyped-call]  # a lambda
 
 
-ID = "1ffe6000-0000-6000-8000-000000000001"
-
-
 def at(thread: str, checkpoint_id: str | None) -> Any:
     return {"configurable": {"thread_id": thread, "checkpoint_ns": "", "checkpoint_id": checkpoint_id}}
 
@@ -430,6 +426,10 @@ def read(path: Path, thread: str) -> Any:
         return None if found is None else found.checkpoint["channel_values"]
 
 
+def examined(path: Path) -> Report:
+    return examine(str(path))
+
+
 def forge_header(path: Path, channel: int, entry: Any) -> None:
     """Put another reference where one of the forged thread's checkpoint stands."""
     with closing(sqlite3.connect(path)) as connection:
@@ -439,47 +439,10 @@ def forge_header(path: Path, channel: int, entry: Any) -> None:
     change(path, "UPDATE checkpoint SET body = ? WHERE thread = 1", ormsgpack.packb(fields))
 
 
-def assert_named(path: Path) -> None:
-    """Reading the forged thread is a clear error, the doctor names its checkpoint, and the other thread is as it was."""
-    tracemalloc.start()
-    try:
-        with pytest.raises(DamagedRow):
-            read(path, "forged")
-        report = examine(str(path))
-        assert tracemalloc.get_traced_memory()[1] < 20_000_000
-    finally:
-        tracemalloc.stop()
-    damaged = [finding for finding in report.findings if finding.severity == "damaged"]
-    assert damaged
-    assert {finding.thread for finding in damaged} == {"forged"}
-    assert {name for finding in damaged for name in finding.checkpoints} == {ID}
-    assert read(path, "whole")["messages"][4] == HumanMessage("whole 4", id="whole4")
-
-
-REFERENCES = {
-    "another thread's messages": [None, 1 << 32, (1 << 32) + 3],
-    "messages that are not there": [None, 0, 500],
-    "negative": [None, -3, 2],
-    "backwards": [None, 3, 1],
-    "more than memory": [None, 0, 1 << 40],
-    "all that can be": [None, 0, 1 << 32],
-    "as many as can be": [None, 0, 1 << 24],
-    "many times all that can be": [None, *[0, 1 << 24] * 50],
-    "odd": [None, 1],
-    "no numbers": [None, "a", "b"],
-    "ids that are not there": [None, 0, 3, [0, 1 << 40]],
-    "a value that is not there": [77],
-    "a negative value": [-1],
-    "another thread's value": [1 << 32],
-    "changes that are not there": [[0, 1, 2]],
-    "no value at all": [[]],
-}
-
-
 @pytest.mark.parametrize("reference", REFERENCES)
 def test_a_forged_reference_is_an_error_that_names_its_checkpoint(reference: str, forged: Path) -> None:
     forge_header(forged, 0, REFERENCES[reference])
-    assert_named(forged)
+    assert_named(forged, read, examined)
 
 
 ROWS = {
@@ -505,7 +468,7 @@ ROWS = {
 @pytest.mark.parametrize("row", ROWS)
 def test_a_forged_row_is_an_error_that_names_its_checkpoint(row: str, sealed: bool, forged: Path) -> None:
     change(forged, *ROWS[row], sealed=sealed)
-    assert_named(forged)
+    assert_named(forged, read, examined)
 
 
 def test_a_header_of_a_newer_release_is_an_error(forged: Path) -> None:
@@ -513,7 +476,7 @@ def test_a_header_of_a_newer_release_is_an_error(forged: Path) -> None:
         [(body,)] = connection.execute("SELECT body FROM checkpoint WHERE thread = 1").fetchall()
     fields = ormsgpack.unpackb(body)
     change(forged, "UPDATE checkpoint SET body = ? WHERE thread = 1", ormsgpack.packb([*fields[:3], None, None, "news"]))
-    assert_named(forged)
+    assert_named(forged, read, examined)
 
 
 @pytest.mark.parametrize("column", ["next_item", "next_value", "next_word", "next_namespace", "generation"])

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from clock import Clock
 from forgotten import assert_clean, assert_sound, change
 from hypothesis import given
 from hypothesis import strategies as st
@@ -38,24 +39,6 @@ from langmem_ext.sweeper import THREAD_NAME
 
 HOUR = timedelta(hours=1)
 MS = timedelta(milliseconds=1)
-
-
-class Clock:
-    """The package's clock, moved by hand."""
-
-    def __init__(self) -> None:
-        self.now = datetime(2026, 3, 1, 12, tzinfo=UTC)
-
-    def __call__(self) -> int:
-        return round(self.now.timestamp() * 1000)
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    clock = Clock()
-    for module in ("checkpoint", "forgetting", "lifecycle", "log", "turns"):
-        monkeypatch.setattr(f"langmem_ext.{module}.now_ms", clock)
-    return clock
 
 
 @pytest.fixture

@@ -7,12 +7,13 @@ import io
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any
 
 import pytest
 from asked import plan_of, watch
+from clock import EARLY, Clock
 from forgotten import assert_sound, rows
 from hypothesis import given
 from hypothesis import strategies as st
@@ -39,8 +40,6 @@ from langmem_ext import (
 from langmem_ext.messages.annotations import HIDDEN, TITLE_LENGTH, shown_text, title_of
 from langmem_ext.messages.tokens import approximate_tokens
 
-EARLY = datetime(2026, 3, 1, 12, tzinfo=UTC)
-
 
 @pytest.fixture
 def saver(url: str) -> Iterator[DeltaSaver]:
@@ -51,23 +50,6 @@ def saver(url: str) -> Iterator[DeltaSaver]:
 @pytest.fixture
 def calls(mode: Mode) -> Calls:
     return Calls(mode)
-
-
-class Clock:
-    """The time that the package's clock tells; it stands still unless it is moved."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.now = EARLY
-        for module in ("checkpoint", "lifecycle", "log", "threads", "turns"):
-            monkeypatch.setattr(f"langmem_ext.{module}.now_ms", lambda: round(self.now.timestamp() * 1000))
-
-    def wait(self, **apart: float) -> None:
-        self.now += timedelta(**apart)
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    return Clock(monkeypatch)
 
 
 def config(thread: str) -> Any:
