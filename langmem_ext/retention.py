@@ -6,6 +6,7 @@ A step is one transaction and prunes or deletes at most one thread. A thread tha
 from __future__ import annotations
 
 import logging
+import math
 import threading
 from collections import OrderedDict, deque
 from collections.abc import Callable, Generator, Iterator
@@ -19,7 +20,7 @@ from langmem_ext.log import MessageLog
 from langmem_ext.storage import retention_ops as ops
 from langmem_ext.storage.clock import unix_ms
 from langmem_ext.storage.effects import Operation
-from langmem_ext.storage.retention_ops import EVER, NO_MOMENT, Candidate, Cutoff, Position, Surroundings
+from langmem_ext.storage.retention_ops import BEGINNING, EVER, NO_MOMENT, Candidate, Cutoff, Position, Surroundings
 from langmem_ext.telemetry import Emitter, Event
 from langmem_ext.types import Pruned, ThreadKey
 
@@ -31,6 +32,9 @@ PAGE: Final = 64
 
 FEW: Final = 8
 """Threads that a step looks at, at most, to find one that has something to forget."""
+
+ROUNDS: Final = 40
+"""How often a sweep looks whether all fits, at most; others may write meanwhile."""
 
 THREADS: Final = 4096
 """Threads whose puts a saver counts."""
@@ -160,14 +164,14 @@ class Keeper:
         self._due: OrderedDict[str, int] = OrderedDict()
         self._next_look = 0
         self._counting = threading.Lock()
-        self._expiring = Position()
+        self._expiring = BEGINNING
         # Threads that were found lately and not looked at yet, and where the next are looked for: finding them costs a look at all.
         self._expired: deque[Candidate] = deque()
         self._pressed: deque[Candidate] = deque()
         # A round goes through the threads that were there when it began: those that are written meanwhile would come again and again. What
         # is thin stays so until it is written, and is then behind all others: the next round goes on where the last one stopped.
         self._until: Cutoff | None = None
-        self._thinned = self._dropped = Position()
+        self._thinned = self._dropped = BEGINNING
         self._how = "thin"
         self._fruitful = False
 
@@ -222,13 +226,13 @@ class Keeper:
             if not self._expired:
                 # Those that wait stay in front for ever: go on behind them, and some time begin again.
                 self._expired.extend((yield ops.next_threads(self._expiring, PAGE, self._around, before=before), False))
-                self._expiring = self._expired[-1].at if self._expired else Position()
+                self._expiring = self._expired[-1].at if self._expired else BEGINNING
             for candidate in _first(self._expired, FEW):
                 if (yield ops.expire(candidate, self._around, before=before), True).threads:
                     return True
         limit = self._retention.max_bytes
         if limit is None or (yield from self._log.driver.used_bytes(limit, now, wholly=False)) <= limit:
-            self._how, self._until, self._dropped = "thin", None, Position()
+            self._how, self._until, self._dropped = "thin", None, BEGINNING
             self._pressed.clear()
             return False
         return (yield from self._relieve(thread_id, now))
@@ -242,7 +246,7 @@ class Keeper:
             self._pressed.extend((yield ops.next_threads(reached, PAGE, self._around, before=self._until), False))
         if not self._pressed:
             ended, self._how = self._how, "drop" if self._how == "thin" else "thin"
-            self._until, self._dropped = None, Position()
+            self._until, self._dropped = None, BEGINNING
             # After a round that found nothing, all that is left waits: there is time.
             fruitful, self._fruitful = self._fruitful, ended == "thin" and self._fruitful
             return ended == "thin" or fruitful
@@ -297,34 +301,53 @@ class _Sweep:
 
     def steps(self, now: int) -> Steps:
         """The whole sweep."""
-        limit = self._retention.max_bytes
-        used = 0 if limit is None else (yield from self._log.driver.used_bytes(limit, now, wholly=True))
         before, last = self._retention.cutoff(now), self._retention.keep_last
         if before is not None:
             yield from self._each(lambda candidate: ops.expire(candidate, self._around, before=before), before=before)
         if last is not None:
             yield from self._each(lambda candidate: ops.thin(candidate.key, last, 0, self._around))
-        if limit is not None:
-            over = used - limit
-            yield from self._each(lambda candidate: ops.thin(candidate.key, 1, 0, self._around), over=over)
-            yield from self._each(lambda one: ops.expire(one, self._around, before=Cutoff.at(one.at.updated_at + 1)), over=over)
+        if self._retention.max_bytes is not None:
+            yield from self._fit(self._retention.max_bytes, now)
         return self.pruned()
+
+    def _fit(self, limit: int, now: int) -> Walk:
+        """Forget until what is left fits. What was freed is known about, so half of what is too much goes, and it is looked again."""
+        thinned = dropped = BEGINNING
+        for _ in range(ROUNDS):
+            over = (yield from self._log.driver.used_bytes(limit, now, wholly=True)) - limit
+            enough = self._freed + max(over // 2, 1) if self._write else over
+            if over <= 0 or self._freed >= enough:
+                return
+            thinned = yield from self._each(lambda one: ops.thin(one.key, 1, 0, self._around), after=thinned, enough=enough)
+            if self._freed < enough:
+                dropped = yield from self._each(
+                    lambda one: ops.expire(one, self._around, before=Cutoff.at(one.at.updated_at + 1)), after=dropped, enough=enough
+                )
+            if self._freed < enough:  # all that is left waits for an answer
+                return
 
     def pruned(self) -> Pruned:
         """What it has deleted so far, or would have."""
         return sum(self._pruned.values(), Pruned())
 
-    def _each(self, forget: Callable[[Candidate], Operation[Any]], *, before: Cutoff = EVER, over: int | None = None) -> Walk:
-        """Forget something of each thread in turn; with `over`, until so many bytes are freed."""
-        after = Position()
+    def _each(
+        self,
+        forget: Callable[[Candidate], Operation[Any]],
+        *,
+        before: Cutoff = EVER,
+        after: Position = BEGINNING,
+        enough: float = math.inf,
+    ) -> Generator[tuple[Operation[Any], bool], Any, Position]:
+        """Forget something of each thread in turn, from behind a position on, until so many bytes are freed in all; how far it came."""
         while page := (yield ops.next_threads(after, PAGE, self._around, before=before), False):
             for candidate in page:
+                if self._freed >= enough:
+                    return after
                 after = candidate.at
-                if over is not None and self._freed >= over:
-                    return
                 gone = self._pruned.get(candidate.key.id)
                 if gone is None or not gone.threads:
                     yield from self._forget(candidate, forget(candidate))
+        return after
 
     def _forget(self, candidate: Candidate, op: Operation[Any]) -> Walk:
         try:

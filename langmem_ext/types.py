@@ -331,7 +331,7 @@ class Pruned:
         writes: Rows of pending writes deleted: one per task and checkpoint.
         items: Messages deleted, and texts that had not become one.
         values: Value rows deleted.
-        bytes: What the deleted rows held; on PostgreSQL, what they took. The file gets smaller by `compact`.
+        bytes: What the deleted rows took, about, with their entries in indexes but that of a search. The file gets smaller by `compact`.
     """
 
     threads: int = 0

@@ -126,12 +126,13 @@ def bytes_of(column: str) -> str:
     return f"[bytes:{column}]"
 
 
+THREAD_SIZE: Final = "[thread size]"
 ITEM_SIZE: Final = "[item size]"
 VALUE_SIZE: Final = "[value size]"
 WORD_SIZE: Final = "[word size]"
 CHECKPOINT_SIZE: Final = "[checkpoint size]"
 WRITE_SIZE: Final = "[write size]"
-"""How many bytes are free when a row is deleted: on SQLite what it holds, on PostgreSQL what it takes with its entries in indexes."""
+"""How many bytes are free when a row is deleted: what it takes with its entries in indexes, about, without those of a search."""
 
 MEASURED_AGAIN: Final = "[measured again]"
 """Has PostgreSQL measure `:thread`, of which something was deleted, if it was measured before."""
@@ -191,6 +192,15 @@ class Dialect:
         return self._fragments[marker[1]].replace("?", marker[2] or "")
 
 
+def _lengths(*columns: str) -> str:
+    return " + ".join(f"coalesce(length(CAST({column} AS BLOB)), 0)" for column in columns)
+
+
+def _held(more: int, *columns: str) -> str:
+    """What a row takes in SQLite that holds these, and so much more."""
+    return f"({more} + ({_lengths(*columns)}) * 34 / 33)"
+
+
 SQLITE: Final = Dialect(
     "sqlite",
     {
@@ -228,14 +238,14 @@ SQLITE: Final = Dialect(
         "label": "json_extract(CAST(word.body AS TEXT), '$.\"' || :name? || '\"')",
         "scalar": "json_extract(:value?, '$')",
         "bytes": "length(CAST(? AS BLOB))",
-        "item size": (
-            "coalesce(length(message_id), 0) + coalesce(length(name), 0) + coalesce(length(CAST(text AS BLOB)), 0)"
-            " + coalesce(length(tool_call_id), 0) + coalesce(length(rest), 0)"
-        ),
-        "value size": "length(body)",
-        "word size": "length(body)",
-        "checkpoint size": "length(id) + length(body)",
-        "write size": "length(task) + length(body)",
+        # Told by `dbstat` from conversations of 40 to 20,000 characters a message: what a row takes beyond its texts and blobs, and what
+        # pages leave empty. A title may go before its thread does.
+        "thread size": f"170 + 2 * {_lengths('id')} + {_lengths('metadata')}",
+        "item size": _held(32, "message_id", "name", "text", "tool_call_id", "rest"),
+        "value size": _held(20, "body"),
+        "word size": _held(23, "body"),
+        "checkpoint size": _held(37, "id", "body"),
+        "write size": _held(46, "task", "body"),
         "measured again": "SELECT :thread WHERE FALSE",
         "integrity": "PRAGMA integrity_check(100)",
         "pages": (
@@ -318,6 +328,7 @@ _POSTGRES: Final = {
     "bytes": "octet_length(?)",
     # The header of a row, its columns of a fixed length, its entry in the key's index; and the columns as they are stored, compressed
     # or not. All together it is what the tables take when they have just been written anew, give or take a few per cent.
+    "thread size": "600 + pg_column_size(id) + coalesce(pg_column_size(title), 0) + coalesce(pg_column_size(metadata), 0)",
     "item size": f"(112{_stored('message_id', 'name', 'text', 'tool_call_id', 'rest')})",
     "value size": f"(90{_stored('body')})",
     "word size": f"(90{_stored('body')})",

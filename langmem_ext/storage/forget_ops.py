@@ -177,12 +177,12 @@ def drop_thread(key: ThreadKey, *, indexes: Indexes, dry_run: bool) -> Op[Pruned
     [(writes, write_bytes)] = yield from fetch(sql.MEASURE_WRITES, thread=number)
     [(items, _, _, item_bytes)] = yield from fetch(sql.MEASURE_ALL_ITEMS, thread=number)
     [(values, value_bytes)] = yield from fetch(sql.MEASURE_ALL_VALUES, thread=number)
-    [(_, word_bytes)] = yield from fetch(sql.MEASURE_WORDS, thread=number)
+    [(thread_bytes,)] = yield from fetch(sql.MEASURE_THREAD, thread=number)
     if not dry_run:
         for statement in DELETE_THREAD:
             yield from fetch(statement, thread=number)
         indexes.drop_thread(number, key.id)
-    size = checkpoint_bytes + write_bytes + item_bytes + value_bytes + word_bytes
+    size = checkpoint_bytes + write_bytes + item_bytes + value_bytes + thread_bytes
     return Pruned(threads=1, checkpoints=checkpoints, writes=writes, items=items, values=values, bytes=size)
 
 

@@ -15,6 +15,7 @@ from langmem_ext.storage.dialect import (
     OF_THREAD,
     PLACE,
     RUN,
+    THREAD_SIZE,
     VALUE_SIZE,
     WITHIN,
     WORD_SIZE,
@@ -43,7 +44,9 @@ MEASURE_ALL_ITEMS = _MEASURE_ITEMS + OF_THREAD
 MEASURE_ALL_VALUES = _MEASURE_VALUES + OF_THREAD
 MEASURE_CHECKPOINTS = f"SELECT count(*), coalesce(sum({CHECKPOINT_SIZE}), 0) FROM checkpoint WHERE thread = :thread"
 MEASURE_WRITES = f"SELECT count(*), coalesce(sum({WRITE_SIZE}), 0) FROM pending_write WHERE thread = :thread"
-MEASURE_WORDS = f"SELECT count(*), coalesce(sum({WORD_SIZE}), 0) FROM word WHERE thread = :thread"
+MEASURE_THREAD = (
+    f"SELECT (SELECT {THREAD_SIZE} FROM thread WHERE number = :thread) + coalesce(sum({WORD_SIZE}), 0) FROM word WHERE thread = :thread"
+)
 
 # -- deletion ----------------------------------------------------------------------------------------------------------------------------
 

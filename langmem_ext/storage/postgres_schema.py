@@ -15,6 +15,7 @@ from langmem_ext.storage.dialect import (
     ITEM_SIZE,
     RUN,
     SCHEMA,
+    THREAD_SIZE,
     THREAD_STORAGE,
     VALUE_SIZE,
     WORD_SIZE,
@@ -89,7 +90,7 @@ _SIZES: Final = (
         BEGIN
             FOR one IN
                 SELECT number, updated_at, xmin AS version,
-                    600 + pg_column_size(id) + coalesce(pg_column_size(title), 0) + coalesce(pg_column_size(metadata), 0) AS own
+                    {THREAD_SIZE} AS own
                 FROM thread WHERE number = ANY (numbers) ORDER BY number FOR KEY SHARE SKIP LOCKED
             LOOP
                 INSERT INTO thread_size AS known (thread, bytes, written_at, version) VALUES (

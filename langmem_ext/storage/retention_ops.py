@@ -57,6 +57,10 @@ class Position:
     number: int = -1
 
 
+BEGINNING: Final = Position()
+"""Before all threads."""
+
+
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """A thread that may be forgotten."""

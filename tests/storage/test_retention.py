@@ -29,6 +29,7 @@ from langmem_ext import (
     ThreadChatMessageHistory,
     Threads,
 )
+from langmem_ext.log import is_server
 from langmem_ext.retention import STEP, run_steps
 from langmem_ext.storage.effects import Operation, execute, operation
 
@@ -313,14 +314,33 @@ def test_a_dry_run_tells_what_the_sweep_then_does(path: str, clock: Clock, limit
         told = sweeping.sweep(dry_run=True)
         assert everything(saver) == before
         assert told.checkpoints > 10
-        assert sweeping.sweep() == told
-        assert len(everything(saver)) == len(before) - told.checkpoints
+        swept = sweeping.sweep()
+        if "max_bytes" in limits and not is_server(path):  # which pages of a file will be free is told about
+            assert told.threads == pytest.approx(swept.threads, abs=2)
+        else:
+            assert swept == told
+        assert len(everything(saver)) == len(before) - swept.checkpoints
         assert_clean(saver)
         kept = counts(saver)
         assert list(kept) == [f"{number:02}" for number in range(12 - len(kept), 12)]
         if limits == {"keep_last": 2}:
             assert sweeping.sweep() == Pruned()
             assert set(kept.values()) == {2}
+
+
+@pytest.mark.parametrize(("count", "size"), [(300, 20), (150, 400), (40, 20_000)])
+def test_a_sweep_for_a_size_forgets_what_it_must_and_no_more(path: str, clock: Clock, count: int, size: int) -> None:
+    with DeltaSaver.open(path, synchronous="normal") as saver:
+        for number in range(count):
+            clock.now += 1000
+            put(saver, f"{number:03}", files=files(f"{number}", size))
+        limit = used_bytes(saver, clock) * 2 // 3
+        sweeping = DeltaSaver(saver.log, retention=Retention(max_bytes=limit))
+        told, swept = sweeping.sweep(dry_run=True), sweeping.sweep()
+        left = used_bytes(saver, clock)
+        assert limit - swept.bytes / swept.threads - 4 * 4096 <= left <= limit, "pages are free when all that was in them is gone"
+        assert told.threads == pytest.approx(swept.threads, rel=0.35)
+        assert sweeping.sweep() == Pruned()
 
 
 def test_an_owners_sweep_forgets_its_own_threads_alone(path: str, clock: Clock) -> None:
