@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Generator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeVar
+from urllib.parse import quote, urlencode
 from uuid import UUID
 
 from langgraph.checkpoint.base import LATEST_VERSION
@@ -15,6 +16,7 @@ from langgraph.checkpoint.base.id import uuid6
 
 from langmem_ext.errors import InvalidInput, InvalidThreadId, MissingExtra, StorageUnavailable
 from langmem_ext.storage import compression
+from langmem_ext.storage.address import parts_of, require_path
 from langmem_ext.storage.clock import now_ms
 from langmem_ext.storage.driver import Driver
 from langmem_ext.storage.edit_ops import Edit
@@ -193,7 +195,9 @@ def existing(url: str, *, read_only: bool) -> str:
         StorageUnavailable: There is no such file.
     """
     if is_server(url):
-        return f"{url}{'&' if '?' in url else '?'}mode={'ro' if read_only else 'rw'}"
+        address, options = parts_of(url)
+        mode = "ro" if read_only or options.get("mode") == "ro" else "rw"
+        return f"postgresql://{address}?{urlencode(options | {'mode': mode}, quote_via=quote)}"
     path, asked = sqlite_path(url)
     if path == ":memory:" or not os.path.exists(path):
         raise StorageUnavailable(f"there is no database {path}: give the path of one")
@@ -210,6 +214,7 @@ def sqlite_path(url: str) -> tuple[str, bool]:
     if not isinstance(url, str) or not url or "\0" in url:
         raise InvalidInput("a database is named by a path, ':memory:' or a URL like 'sqlite:///memory.db'; got nothing usable")
     if url == ":memory:" or "://" not in url:
+        require_path(url)
         return url, False
     scheme, _, rest = url.partition("://")
     if scheme != "sqlite":

@@ -257,6 +257,14 @@ def test_what_would_write_a_database_that_can_only_be_read_says_what_is_in_the_w
     assert (asked.returncode, "open it without mode=ro" in asked.stderr) == (1, True)
 
 
+def test_what_is_opened_for_reading_by_its_url_is_not_written(db: str) -> None:
+    url = f"{db}{'&' if '?' in db else '?'}mode=ro" if "://" in db else f"sqlite:///{db}?mode=ro"
+    before = data(db, "list")
+    for words in (["rename", "aaa-order", "another"], ["delete", "aaa-order", "--yes"]):
+        assert "read" in run(url, *words, code=1).stderr
+    assert data(url, "list") == data(db, "list") == before
+
+
 def test_a_database_that_is_not_there_is_not_made(tmp_path: Path) -> None:
     for words in (["list"], ["show", "x"], ["rename", "x", "y"], ["delete", "x", "--yes"]):
         assert "no database" in run(tmp_path / "none.db", *words, code=1).stderr

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Self
-from urllib.parse import parse_qsl, quote, urlencode, urlsplit
+from urllib.parse import quote, urlencode
 
 import psycopg
 from psycopg import errors
@@ -14,6 +15,7 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg_pool import PoolClosed, PoolTimeout
 
 from langmem_ext.errors import InvalidInput, LangmemExtError, NotADatabase, StorageError, StorageUnavailable
+from langmem_ext.storage.address import parts_of
 from langmem_ext.storage.dialect import DEFAULT_SCHEMA, postgres
 
 CONNECT_TIMEOUT_S: Final = 10
@@ -35,6 +37,7 @@ PARTITIONS: Final = 1024
 """So many a table has at most."""
 
 _LONGEST_S: Final = 86_400
+_QUOTED: Final = re.compile(r'"([^"]*)"')
 _OWN: Final = ("schema", "pool_size", "prepare", "direct", "mode", "partitions", "deadline", "answer_deadline")
 
 
@@ -71,20 +74,17 @@ class Server:
         Raises:
             InvalidInput: It is no URL of one.
         """
-        address = urlsplit(url)
-        # As libpq reads it: a plus sign is one, and no space.
-        options = dict(parse_qsl(address.query.replace("+", "%2B"), keep_blank_values=True))
+        address, options = parts_of(url)
         own: dict[str, str] = {name: options.pop(name) for name in _OWN if name in options}
-        # Not by `urlunsplit`: it takes the slashes away where there is no host, as with a socket's folder behind the question mark.
-        conninfo = f"postgresql://{address.netloc}{address.path}" + (f"?{urlencode(options, quote_via=quote)}" if options else "")
+        conninfo = f"postgresql://{address}" + (f"?{urlencode(options, quote_via=quote)}" if options else "")
         direct = own.get("direct", conninfo)
         try:
             conninfo_to_dict(conninfo)
             conninfo_to_dict(direct)
         except psycopg.ProgrammingError as error:
-            raise InvalidInput(
-                f"the URL of the PostgreSQL database cannot be used ({told_of(error)}): write postgresql://user@host/name"
-            ) from error
+            # What it quotes may be of a password, unless it is an option's name.
+            told = _QUOTED.sub(lambda quoted: quoted[0] if quoted[1] in options else '"…"', told_of(error))
+            raise InvalidInput(f"the URL of the PostgreSQL database cannot be used ({told}): write postgresql://user@host/name") from None
         schema = own.get("schema", DEFAULT_SCHEMA)
         postgres(schema)  # refuses a name that is none
         return cls(

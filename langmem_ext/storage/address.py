@@ -1,0 +1,52 @@
+"""What names a database: a path, or a server's URL, whose parts are told as libpq reads them. What may hold a password is never quoted."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+from urllib.parse import parse_qsl
+
+from langmem_ext.errors import InvalidInput
+
+_WRITE: Final = "write postgresql://user@host/name, with %40, %2F and %25 for @, / and % in a password"
+
+_CREDENTIALS: Final = re.compile(r"[^@/]*@")
+
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]+:/")
+"""Two letters at least: one is a drive."""
+
+_CONNINFO: Final = re.compile(
+    r"\s*(host|hostaddr|port|dbname|user|password|passfile|service|servicefile|options|application_name|client_encoding|connect_timeout"
+    r"|target_session_attrs|load_balance_hosts|require_auth|channel_binding|gssencmode|krbsrvname|requirepeer|ssl\w+|keepalives\w*"
+    r"|tcp_user_timeout)\s*="
+)
+
+
+def parts_of(url: str) -> tuple[str, dict[str, str]]:
+    """A server's URL up to its question mark, without the scheme, and what stands behind that, by name.
+
+    A user's password may hold question marks, brackets and the like as they are, but `urllib` would take them for its own.
+
+    Raises:
+        InvalidInput: There is an @ or a slash too many.
+    """
+    rest = url.partition("://")[2]
+    found = _CREDENTIALS.match(rest)
+    credentials = found[0] if found else ""
+    address, _, query = rest[len(credentials) :].partition("?")
+    if "@" in address or "\0" in url:
+        raise InvalidInput(f"the URL of the PostgreSQL database cannot be used: {_WRITE}")
+    # As libpq reads it: a plus sign is one, and no space.
+    return credentials + address, dict(parse_qsl(query.replace("+", "%2B"), keep_blank_values=True))
+
+
+def require_path(name: str) -> None:
+    """See that what is to be opened as a file is no server's address, which would make a file of that name.
+
+    Raises:
+        InvalidInput: It looks like one.
+    """
+    if _CONNINFO.match(name):
+        raise InvalidInput(f"a database on a server is named by a URL, and no file by {name.split('=')[0].strip()}=…: {_WRITE}")
+    if _SCHEME.match(name):
+        raise InvalidInput(f"{name.split(':')[0]}:… is neither a path nor a URL that can be used: for a database on a server, {_WRITE}")
