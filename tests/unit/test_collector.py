@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import gc
+import os
 import signal
+import threading
+import warnings
 from collections.abc import Iterator
 from random import Random
 from time import monotonic
@@ -58,3 +61,26 @@ def test_it_goes_on_wherever_a_signals_handler_raises() -> None:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
     assert raised > 100
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_it_runs_in_a_process_that_is_forked_meanwhile() -> None:
+    resting, enough = threading.Event(), threading.Event()
+
+    def rest() -> None:
+        resting.set()
+        enough.wait(30)
+
+    other = threading.Thread(target=without_collector, args=[rest])
+    other.start()
+    resting.wait(30)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # that there are threads is what this is about
+        child = os.fork()
+    if child == 0:
+        os._exit(0 if gc.isenabled() else 1)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert not gc.isenabled()
+    enough.set()
+    other.join()
+    assert (status, gc.isenabled()) == (0, True)

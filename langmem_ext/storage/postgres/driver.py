@@ -183,6 +183,7 @@ class PostgresDriver:
             return self._follow(self._reading(op))
         self._require_writable()
         self._require_progress(op)
+        self._let_go_of_closed_loops()
         job = Job(op)
         # The main thread carries out its own operation alone: a signal's handler may raise in it, wherever it is.
         only = job if threading.current_thread() is threading.main_thread() else None
@@ -247,18 +248,24 @@ class PostgresDriver:
 
     async def _open_lane(self) -> Lane:
         loop = asyncio.get_running_loop()
-        lane = self._lanes.get(loop)
-        if lane is None or lane.is_over:
+        self._let_go_of_closed_loops()
+        with self._opening:
             if self._closed:
                 raise is_closed(self.server)
-            with self._opening:
-                for other in [one for one in self._lanes if one.is_closed()]:
-                    self._lanes.pop(other).abandon()
+            lane = self._lanes.get(loop)
+            if lane is None or lane.is_over:
                 lane = self._lanes[loop] = Lane(self.server, loop, self._busy, self._astore)
         await lane.open()
-        if self._lanes.get(loop) is lane:  # it may be about to be closed
-            self._latest = lane
+        with self._opening:
+            if not self._closed and self._lanes.get(loop) is lane:
+                self._latest = lane
         return lane
+
+    def _let_go_of_closed_loops(self) -> None:
+        """What an event loop was writing when it was closed keeps nobody else from these threads."""
+        for loop in [one for one in list(self._lanes) if one.is_closed()]:
+            if lane := self._lanes.pop(loop, None):
+                lane.abandon()
 
     async def _astore(self, lane: Lane, jobs: Sequence[Job[Any]]) -> None:
         threads = {job.thread for job in jobs}
@@ -287,7 +294,8 @@ class PostgresDriver:
             lane = self._lanes.get(asyncio.get_running_loop())
         except RuntimeError:
             return
-        if lane is not None and op.thread is not None and op.thread in lane.writing:
+        # What writes many threads (None) may be about to write this one.
+        if lane is not None and op.thread is not None and not lane.writing.isdisjoint({op.thread, None}):
             raise StorageUnavailable(
                 f"thread {op.thread!r} is being written by a task of this event loop, which a sync call would keep from going on: await the"
                 " async method, or call this one in a thread; nothing was changed"
@@ -317,18 +325,21 @@ class PostgresDriver:
         with self._opening:
             self._closed = True
             self._latest = None
-        self._pool.close()
-        for loop in list(self._lanes):
-            lane = self._lanes.pop(loop)
-            if loop.is_closed() or not loop.is_running():
+            lanes = [self._lanes.pop(loop) for loop in list(self._lanes)]
+        for lane in lanes:
+            if lane.loop.is_closed() or not lane.loop.is_running():
                 lane.abandon()
             else:
-                asyncio.run_coroutine_threadsafe(lane.aclose(), loop)
+                asyncio.run_coroutine_threadsafe(lane.aclose(), lane.loop)
+        self._pool.close()
 
     async def aclose(self) -> None:
-        """Async twin of `close`."""
-        lane = self._lanes.pop(asyncio.get_running_loop(), None)
-        self._latest = None
-        if lane is not None:
+        """Async twin of `close`; cancelled, it can be called again."""
+        with self._opening:
+            self._closed = True
+            self._latest = None
+        loop = asyncio.get_running_loop()
+        if lane := self._lanes.get(loop):
             await lane.aclose()
+            self._lanes.pop(loop, None)
         await asyncio.to_thread(self.close)

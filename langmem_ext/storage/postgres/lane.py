@@ -43,9 +43,12 @@ class Lane:
         self.lineup = Lineup(busy)
         self.writing: set[str | None] = set()
         self._server = server
+        self._busy = busy
         self._store = store
         self._flushers: set[asyncio.Task[None]] = set()
-        self._joining = False
+        self._joining: asyncio.Task[None] | None = None
+        self._at_work: dict[int, Sequence[Job[Any]]] = {}
+        self._closing: asyncio.Task[None] | None = None
         self.pool = AsyncPool(server, loop)
         self.questions = Questions(loop, partial(atrip, self.pool, deadline=server.answer_deadline))
         self._patience: asyncio.TimerHandle | None = None
@@ -59,7 +62,7 @@ class Lane:
     @property
     def is_open(self) -> bool:
         """Whether it can be used as it is."""
-        return self._watchman is not None and not self.pool.is_closed
+        return self._watchman is not None and self._closing is None and not self.pool.is_closed
 
     async def open(self) -> None:
         """Let connections be made when they are needed; idempotent."""
@@ -77,8 +80,9 @@ class Lane:
         try:
             await self.loop.create_future()
         finally:
-            with suppress(asyncio.CancelledError):  # those that have heard of it
-                await self.pool.close()
+            if not self.loop.is_closed():
+                with suppress(asyncio.CancelledError):  # those that have heard of it
+                    await self.pool.close()
             self.abandon()
 
     def add(self, job: Job[Any]) -> None:
@@ -100,26 +104,29 @@ class Lane:
 
     def kick(self) -> None:
         """See to it that what waits is carried out."""
-        if not self._joining and len(self.lineup) and len(self._flushers) < self.pool.size:
-            self._joining = True
+        if self._joining is None and len(self.lineup) and len(self._flushers) < self.pool.size:
             # In a context of its own: what a caller's holds is not the other callers'.
-            flusher = self.loop.create_task(self._flush(), context=Context())
+            self._joining = flusher = self.loop.create_task(self._flush(), context=Context())
             self._flushers.add(flusher)
             flusher.add_done_callback(self._end)
 
     async def _flush(self) -> None:
         while True:
-            self._joining = True
+            self._joining = asyncio.current_task()
             for _ in range(_JOINING):
                 if self.pool.lent == 0 and self.lineup.is_complete:
                     break
                 await asyncio.sleep(0)
-            self._joining = False
+            self._joining = None
             jobs = self.lineup.take_or_call(wake_in(self.loop, self.kick))
             if not jobs:
                 break
             self.kick()  # others may go to another connection meanwhile
-            await self._store(self, jobs)
+            self._at_work[id(jobs)] = jobs
+            try:
+                await self._store(self, jobs)
+            finally:
+                del self._at_work[id(jobs)]
             if not len(self.lineup):
                 break
         # Here and not in `_end`, which comes later: who is told of an answer may bring the next job before that.
@@ -130,12 +137,20 @@ class Lane:
         if flusher not in self._flushers:
             return
         self._flushers.discard(flusher)
-        self._joining = self._joining and not flusher.cancelled()
+        if not flusher.cancelled():
+            flusher.exception()  # an interrupt, which whoever runs the event loop has got
+        if self._joining is flusher:
+            self._joining = None
         if self.lineup.is_wanted:
             self.kick()
 
     async def aclose(self) -> None:
-        """Close its connections, once what is being written is written."""
+        """Close its connections, once what is being written is written; it goes on where its caller is cancelled."""
+        if self._closing is None:
+            self._closing = self.loop.create_task(self._close(), context=Context())
+        await asyncio.shield(self._closing)
+
+    async def _close(self) -> None:
         while under_way := self._flushers | self.questions.trips:
             await asyncio.wait(under_way)
         if self._patience is not None:
@@ -146,5 +161,8 @@ class Lane:
             await asyncio.wait([self._watchman])
 
     def abandon(self) -> None:
-        """Close the connections of an event loop that is closed, or ends."""
+        """Close the connections of an event loop that is closed, or ends; what a closed one was writing is nobody's any more."""
         self.pool.abandon()
+        if self.loop.is_closed():
+            for jobs in list(self._at_work.values()):
+                self._busy.give_back(jobs)
