@@ -11,7 +11,7 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from langmem_ext.codec import EXT_BYTEARRAY, codec_of
 from langmem_ext.errors import DamagedRow
 from langmem_ext.lifting import EXT_MESSAGE, EXT_TEXT
-from langmem_ext.messages.identity import is_text, opaque, unpack
+from langmem_ext.messages.identity import is_foreign, is_text, opaque, unpack
 from langmem_ext.messages.text import WHOLE, column_name
 from langmem_ext.serde import DataSerializer, RestoreHook, RestorePolicy
 from langmem_ext.storage.effects import Row
@@ -180,11 +180,3 @@ def _position(value: object) -> int:
     if not isinstance(value, int) or value < 0:
         raise ValueError("a message's position is no number")
     return value
-
-
-def is_foreign(packed: bytes) -> bool:
-    """Whether bytes are what a serializer of the application's own makes of a value: its kind, and its bytes."""
-    if packed[:1] != b"\x92":
-        return False
-    value = unpack(packed, opaque)
-    return isinstance(value, list) and [type(part) for part in value] == [str, bytes]

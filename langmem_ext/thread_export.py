@@ -15,11 +15,10 @@ from typing import Any, Final, Literal, TypeAlias
 
 from langmem_ext import thread_markdown
 from langmem_ext.codec import ForeignCodec, MessageCodec
-from langmem_ext.contents import is_foreign
 from langmem_ext.errors import ThreadNotFound
 from langmem_ext.line_fields import dumps
 from langmem_ext.log import MessageLog
-from langmem_ext.messages.identity import fields_of
+from langmem_ext.messages.identity import fields_of, is_foreign
 from langmem_ext.messages.manifest import ranges_of
 from langmem_ext.places import Place, written
 from langmem_ext.serde import RestorePolicy

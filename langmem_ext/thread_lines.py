@@ -24,11 +24,10 @@ from typing import Any, Final
 
 from langmem_ext import line_fields as fields
 from langmem_ext.codec import MessageCodec
-from langmem_ext.contents import is_foreign
 from langmem_ext.errors import DamagedRow, MissingExtra, cause, told
 from langmem_ext.interruption import pass_on
 from langmem_ext.line_fields import Line, bytes_field, dumps, id_field, may, second_field, short, shown, take, time_field
-from langmem_ext.messages.identity import CLASSES, fields_of, is_text
+from langmem_ext.messages.identity import CLASSES, fields_of, is_foreign, is_text
 from langmem_ext.messages.tokens import implied_tokens
 from langmem_ext.serde import RestorePolicy
 from langmem_ext.storage import checks

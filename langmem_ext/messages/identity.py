@@ -264,3 +264,11 @@ def array_count(packed: bytes) -> int:
 def map_head(count: int) -> bytes:
     """What stands before the keys and values of a packed dict."""
     return bytes([0x80 | count]) if count < 16 else b"\xde" + count.to_bytes(2) if count < 1 << 16 else b"\xdf" + count.to_bytes(4)
+
+
+def is_foreign(packed: bytes) -> bool:
+    """Whether bytes are what a serializer of the application's own makes of a value: its kind, and its bytes."""
+    if packed[:1] != b"\x92":
+        return False
+    value = unpack(packed, opaque)
+    return isinstance(value, list) and [type(part) for part in value] == [str, bytes]

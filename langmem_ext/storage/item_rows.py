@@ -6,6 +6,7 @@ from typing import Final
 
 from langmem_ext.errors import DamagedRow, LangmemExtError, cause, told
 from langmem_ext.interruption import pass_on
+from langmem_ext.messages.identity import is_foreign
 from langmem_ext.messages.skeleton import join_keys
 from langmem_ext.storage import checks
 from langmem_ext.storage.compression import MARK, expand, expand_text
@@ -49,7 +50,7 @@ def decode_item(thread: int, row: Row, keys: bytes | None, codec: Codec) -> tupl
         raise
     except Exception as error:
         pass_on(error)
-        raise damaged_item(thread, row, error) from cause(error)
+        raise (_unreadable_item(thread, row) or damaged_item(thread, row, error)) from cause(error)
 
 
 def damaged_item(thread: int, row: Row, why: object) -> DamagedRow:
@@ -57,6 +58,21 @@ def damaged_item(thread: int, row: Row, why: object) -> DamagedRow:
     return DamagedRow(
         f"message {row[0] & NUMBER} of thread number {thread} is damaged ({told(why)}): other threads stay readable;"
         " restore this one from a copy, or delete it"
+    )
+
+
+def _unreadable_item(thread: int, row: Row) -> DamagedRow | None:
+    """The error that an item is as it was written, but not by the serializer that reads it; None for one of which that is not known."""
+    rest = row[7]
+    try:
+        if row[2] is not None or type(rest) is not bytes or not is_foreign(expand(rest) if MARK in rest[:2] else rest):
+            return None
+    except Exception as error:
+        pass_on(error)
+        return None
+    return DamagedRow(
+        f"message {row[0] & NUMBER} of thread number {thread} is as a serializer of the application's own wrote it:"
+        " open the database with that one (serde=…), and with the key that it had then"
     )
 
 

@@ -169,6 +169,24 @@ class _Reverse:
         return ciphertext[::-1]
 
 
+class _OtherKey(_Reverse):
+    """The same with another key."""
+
+    def decrypt(self, ciphername: str, ciphertext: bytes) -> bytes:
+        raise ValueError("MAC check failed")
+
+
+def test_what_another_serializer_wrote_is_not_called_damaged(url: str) -> None:
+    message = HumanMessage("a very secret message", id="one")
+    with DeltaSaver(url, serde=EncryptedSerializer(_Reverse())) as saver:
+        saver.put(CONFIG, _checkpoint([message]), {"source": "loop", "step": 1}, {"messages": "1"})
+    for wrong in ({}, {"serde": EncryptedSerializer(_OtherKey())}):
+        with DeltaSaver(url, **wrong) as plain:
+            with pytest.raises(DamagedRow, match=r"as a serializer .* wrote it: open the database with that one") as raised:
+                plain.get_tuple(CONFIG)
+            assert "delete" not in str(raised.value)
+
+
 def test_with_an_encrypting_serializer_no_text_is_readable_in_the_database(url: str) -> None:
     serde = EncryptedSerializer(_Reverse())
     with DeltaSaver(url, serde=serde) as saver:
@@ -185,8 +203,10 @@ def test_with_an_encrypting_serializer_no_text_is_readable_in_the_database(url: 
             assert b"secret" not in b" ".join(value for value in stored if isinstance(value, bytes))
     if "://" not in url:
         assert b"secret" not in Path(url).read_bytes()
-    with DeltaSaver(url) as plain, pytest.raises(DamagedRow):
-        plain.get_tuple(CONFIG)
+    for wrong in ({}, {"serde": EncryptedSerializer(_OtherKey())}):
+        told = "open (it|the database) with (that one|the serializer that wrote it)"
+        with DeltaSaver(url, **wrong) as plain, pytest.raises(DamagedRow, match=told):
+            plain.get_tuple(CONFIG)
 
 
 def test_two_serializers_on_one_log_do_not_share_what_they_read(url: str) -> None:
