@@ -212,7 +212,11 @@ def sqlite_path(url: str) -> tuple[str, bool]:
         StorageUnavailable: It names a kind of database that this release does not have.
     """
     if not isinstance(url, str) or not url or "\0" in url:
-        raise InvalidInput("a database is named by a path, ':memory:' or a URL like 'sqlite:///memory.db'; got nothing usable")
+        got = "nothing usable" if isinstance(url, str) else f"a {type(url).__name__}"
+        raise InvalidInput(
+            "a database is named by a path, ':memory:' or a URL, as a str: 'memory.db', 'sqlite:///memory.db', 'postgresql://user@host/name';"
+            f" got {got}"
+        )
     if url == ":memory:" or "://" not in url:
         require_path(url)
         return url, False

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Generator, Sequence
+from collections.abc import Callable, Collection, Coroutine, Generator, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
-from typing import Generic, Protocol, TypedDict, TypeVar
+from typing import Any, Generic, Protocol, TypedDict, TypeVar
 
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
@@ -67,9 +67,20 @@ class Opening(AbstractContextManager[T], AbstractAsyncContextManager[T], Generic
             await self._opened.aclose()
 
 
-class Done(Awaitable[None]):
-    """Something that is done already, for callers that await it and for those that do not."""
+class Done(Coroutine[None, None, None]):
+    """Something that is done already, for callers that await it, or make it a task, and for those that do neither."""
 
     def __await__(self) -> Generator[None, None, None]:
         return
         yield
+
+    def send(self, value: object) -> None:
+        """It is at its end."""
+        raise StopIteration
+
+    def throw(self, *error: Any) -> None:
+        """The error, as there is nothing that could take it."""
+        raise error[1] if len(error) > 1 and error[1] is not None else error[0]
+
+    def close(self) -> None:
+        """Nothing is left to be closed."""

@@ -120,6 +120,7 @@ async def _say_async(saver: DeltaSaver) -> list[Any]:
 async def test_a_saver_opens_by_async_with_and_its_setup_may_be_awaited(backend: Backend, tmp_path: Path) -> None:
     async with DeltaSaver.from_conn_string(backend.new_url(tmp_path)) as saver:
         await saver.setup()
+        await asyncio.gather(saver.setup(), asyncio.create_task(saver.setup()), asyncio.wait_for(saver.setup(), 5))
         assert len(await _say_async(saver)) == 2
     with pytest.raises(StorageUnavailable, match="closed"):
         await _say_async(saver)
@@ -129,6 +130,7 @@ def test_one_saver_serves_sync_calls_and_several_event_loops(backend: Backend, t
     with DeltaSaver.from_conn_string(backend.new_url(tmp_path)) as saver:
         saver.setup()
         say(saver)
+        asyncio.run(saver.setup())
         asyncio.run(_say_async(saver))
         say(saver)
         assert len(asyncio.run(_say_async(saver))) == 8
