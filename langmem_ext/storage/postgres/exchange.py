@@ -47,6 +47,9 @@ _NOTHING: Final = Command("SELECT 1")
 _FAILED: Final = frozenset({pq.ExecStatus.FATAL_ERROR, pq.ExecStatus.PIPELINE_ABORTED})
 _TUPLES: Final = pq.ExecStatus.TUPLES_OK
 
+_UNFIT: Final = (errors.FeatureNotSupported, errors.InvalidSqlStatementName, errors.DuplicatePreparedStatement)
+"""What is prepared is of no use: a table is another one now, or a pooler has changed the connection to the server."""
+
 
 class Session:
     """What a connection has prepared.
@@ -92,12 +95,13 @@ class Session:
                 pgconn.exit_pipeline_mode()
         statuses = [result.status for result in results]
         if not _FAILED.isdisjoint(statuses):
-            self._names.clear()  # what was prepared behind the one that failed was not
-            raise errors.error_from_result(next(result for result in results if result.status in _FAILED))
+            refusal = errors.error_from_result(next(result for result in results if result.status in _FAILED))
+            self._forget([form for form, status in zip(answers, statuses, strict=True) if form and status in _FAILED], refusal)
+            raise refusal
         return [
             self._rows(result) if status == _TUPLES else ()
-            for result, status, is_command in zip(results, statuses, answers, strict=True)
-            if is_command
+            for result, status, prepared in zip(results, statuses, answers, strict=True)
+            if prepared is None
         ]
 
     def _messages(self, commands: Sequence[Command]) -> list[_Message]:
@@ -113,9 +117,9 @@ class Session:
             messages.append(((statement, tuple(adapter.types or ())), values, adapter.formats or ()))
         return messages
 
-    def _put(self, pgconn: PGconn, messages: Sequence[_Message]) -> list[bool]:
-        """Put messages into the buffer; for each of the answers that there will be, whether it is a command's."""
-        answers: list[bool] = []
+    def _put(self, pgconn: PGconn, messages: Sequence[_Message]) -> list[_Form | None]:
+        """Put messages into the buffer; for each of the answers that there will be, what is prepared by it; None: it is a command's."""
+        answers: list[_Form | None] = []
         name_of, send_prepared = self._names.get, pgconn.send_query_prepared
         for form, values, formats in messages:
             name = name_of(form) or self._prepared(pgconn, form, answers)
@@ -123,10 +127,10 @@ class Session:
                 send_prepared(name, values, formats, _BINARY)
             else:
                 pgconn.send_query_params(form[0], values, form[1], formats, _BINARY)
-            answers.append(True)
+            answers.append(None)
         return answers
 
-    def _prepared(self, pgconn: PGconn, form: _Form, answers: list[bool]) -> bytes | None:
+    def _prepared(self, pgconn: PGconn, form: _Form, answers: list[_Form | None]) -> bytes | None:
         """The name of a statement that is prepared now; None for one that is not."""
         if not self._prepare or len(self._names) >= PREPARED or form not in self._met:
             if len(self._met) < 4 * PREPARED:
@@ -135,8 +139,16 @@ class Session:
         self._count += 1
         name = self._names[form] = b"langmem_%d" % self._count
         pgconn.send_prepare(name, *form)
-        answers.append(False)
+        answers.append(form)
         return name
+
+    def _forget(self, unprepared: Iterable[_Form], error: psycopg.Error) -> None:
+        """What was to be prepared behind the command that failed was not; all else still is, on the server."""
+        for form in unprepared:
+            self._names.pop(form, None)
+        if isinstance(error, _UNFIT):
+            self._names.clear()
+            self._prepare = False
 
     def _rows(self, result: PGresult) -> Rows:
         count = result.ntuples
