@@ -16,6 +16,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final, TypeAlias
 
 from langmem_ext.errors import DamagedRow, InvalidInput
+from langmem_ext.forking import renew_in_child
 from langmem_ext.log import MessageLog
 from langmem_ext.storage import retention_ops as ops
 from langmem_ext.storage.clock import unix_ms
@@ -163,7 +164,8 @@ class Keeper:
         self._around = around
         self._due: OrderedDict[str, int] = OrderedDict()
         self._next_look = 0
-        self._counting = threading.Lock()
+        self.start_anew()
+        renew_in_child(self)
         self._expiring = BEGINNING
         # Threads that were found lately and not looked at yet, and where the next are looked for: finding them costs a look at all.
         self._expired: deque[Candidate] = deque()
@@ -174,6 +176,10 @@ class Keeper:
         self._thinned = self._dropped = BEGINNING
         self._how = "thin"
         self._fruitful = False
+
+    def start_anew(self) -> None:
+        """Go on in a forked child: another thread may have been counting."""
+        self._counting = threading.Lock()
 
     # -- as the saver writes -------------------------------------------------------------------------------------------------------------
 

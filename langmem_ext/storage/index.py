@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
+from langmem_ext.forking import renew_in_child
 from langmem_ext.messages.identity import is_text
 from langmem_ext.messages.manifest import Runs, begins_with, length_of, numbers_of
 from langmem_ext.storage.claims import Claims
@@ -276,12 +277,17 @@ class Indexes:
     def __init__(self, max_bytes: int, *, compress: bool = False, compress_texts: bool = False, speculates: bool = False) -> None:
         self._max_bytes = max_bytes
         self.compress, self.compress_texts, self.speculates = compress, compress_texts, speculates
+        self._on_drop: list[Callable[[str], None]] = []
+        self.start_anew()
+        renew_in_child(self)
+
+    def start_anew(self) -> None:
+        """Know nothing. In a forked child: what was being learnt was learnt by half, and is claimed by who is not there."""
         self._indexes: OrderedDict[tuple[int, str], ThreadIndex] = OrderedDict()
         self._expected: OrderedDict[int, Expectations] = OrderedDict()
         self._numbers: dict[str, int] = {}
         self.missing = MissingThreads()  # what is expected of those that there are not yet
         self.size = 0
-        self._on_drop: list[Callable[[str], None]] = []
         self._claims = Claims()
 
     def on_drop(self, forget: Callable[[str], None]) -> None:

@@ -78,7 +78,19 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ),
     ("storage",),
     ("messages",),
-    ("errors", "interruption", "collector", "stepping", "types", "names", "yaml_file", "settings", "telemetry", "opentelemetry_sink"),
+    (
+        "errors",
+        "interruption",
+        "collector",
+        "forking",
+        "stepping",
+        "types",
+        "names",
+        "yaml_file",
+        "settings",
+        "telemetry",
+        "opentelemetry_sink",
+    ),
 )
 """From the top. A module of a layer may import its own layer, without cycles, and those below."""
 

@@ -5,6 +5,7 @@ Invariants:
 - A thread is written by one connection of this process at a time.
 - Whatever has failed is forgotten before anything else uses what is known of its threads.
 - An operation whose connection broke is run once more: each can be run again, also where the first run was stored after all.
+- A forked child has connections of its own, and nothing of what was under way in its parent.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from psycopg import errors
 from psycopg_pool import PoolTimeout
 
 from langmem_ext.errors import StorageUnavailable
+from langmem_ext.forking import renew_in_child
 from langmem_ext.stepping import aperform, perform
 from langmem_ext.storage.dialect import postgres
 from langmem_ext.storage.driver import Sizing
@@ -29,6 +31,7 @@ from langmem_ext.storage.index import Indexes
 from langmem_ext.storage.lineup import Busy, Lineup
 from langmem_ext.storage.pipeline import ExchangeFailed, ExpectationFailed, ForesightFailed, Read, Transaction, Wire, Write
 from langmem_ext.storage.postgres import space
+from langmem_ext.storage.postgres.inherited import leave
 from langmem_ext.storage.postgres.lane import Lane
 from langmem_ext.storage.postgres.lease import AdvisoryLeases
 from langmem_ext.storage.postgres.migration import migrate
@@ -72,16 +75,27 @@ class PostgresDriver:
         self.server = Server.of(url)
         self._dialect = postgres(self.server.schema)
         self._indexes = Indexes(0)
+        self._begin_with_nothing()
+        self._closed = False
+        self._leases = AdvisoryLeases(self.server)
+        self._sizes = Sizes()
+        migrate(self.server)
+        renew_in_child(self)
+
+    def _begin_with_nothing(self) -> None:
         self._busy = Busy()
         self._lineup = Lineup(self._busy)
         self._opening = threading.Lock()
         self._pool = SyncPool(self.server)
         self._lanes: WeakKeyDictionary[asyncio.AbstractEventLoop, Lane] = WeakKeyDictionary()
         self._latest: Lane | None = None  # the last that was asked for
-        self._closed = False
-        self._leases = AdvisoryLeases(self.server)
-        self._sizes = Sizes()
-        migrate(self.server)
+
+    def start_anew(self) -> None:
+        """Go on in a forked child, on connections of its own; what its parent has under way is its parent's."""
+        leave(self._pool, *self._lanes.values())
+        self._begin_with_nothing()
+        if self._closed:
+            self._pool.close()
 
     def share(self, indexes: Indexes) -> None:
         """Have operations share what these know of threads."""

@@ -26,6 +26,7 @@ from langmem_ext.collector import without_collector
 from langmem_ext.storage.commands import Command
 from langmem_ext.storage.effects import Rows
 from langmem_ext.storage.pipeline import ExchangeFailed
+from langmem_ext.storage.postgres.inherited import keep_from_children
 from langmem_ext.storage.postgres.server import NoAnswer
 
 GRACE_S: Final = 5.0
@@ -167,6 +168,7 @@ def begin_session(connection: psycopg.BaseConnection[Any], *, prepare: bool) -> 
     connection.adapters.register_dumper(int, Int8Dumper)
     connection.adapters.register_dumper(int, Int8BinaryDumper)
     vars(connection)[_SESSION] = Session(connection, prepare=prepare)
+    keep_from_children(connection)
 
 
 def _session_of(connection: psycopg.BaseConnection[Any]) -> Session:

@@ -1,17 +1,14 @@
 """The right to drive a thread, among all processes that use one PostgreSQL database: a session's advisory lock.
 
-It is held on a connection of its own, and ends with that: a killed process holds nothing. A forked child shares the connection, and leaves
-it alone.
+It is held on a connection of its own, and ends with that: a killed process holds nothing. A forked child does not have it (`inherited`).
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from hashlib import blake2b
-from typing import Any
 
 import psycopg
 from psycopg import errors
@@ -51,8 +48,7 @@ class AdvisoryLeases:
                 self._require(rows, thread_id, wait)
             except psycopg.Error as error:
                 raise self._refusal(error, thread_id, wait) from error
-            with _kept_from_children(connection):
-                yield
+            yield
 
     @asynccontextmanager
     async def alease(self, thread_id: str, *, wait: float) -> AsyncIterator[None]:
@@ -71,8 +67,7 @@ class AdvisoryLeases:
                 self._require(rows, thread_id, wait)
             except psycopg.Error as error:
                 raise self._refusal(error, thread_id, wait) from error
-            with _kept_from_children(connection):
-                yield
+            yield
 
     def _commands(self, thread_id: str, wait: float) -> list[Command]:
         name = f"{self._server.schema}/{thread_id}".encode("utf-8", "surrogatepass")
@@ -87,18 +82,6 @@ class AdvisoryLeases:
 
     def _refusal(self, error: psycopg.Error, thread_id: str, wait: float) -> Exception:
         return thread_busy(thread_id, wait) if isinstance(error, errors.LockNotAvailable) else storage_error(error, self._server)
-
-
-@contextmanager
-def _kept_from_children(connection: psycopg.BaseConnection[Any]) -> Iterator[None]:
-    """Have a forked child that leaves this close nothing of its parent's: what it says to the server would end the session of both."""
-    holder = os.getpid()
-    try:
-        yield
-    finally:
-        if os.getpid() != holder and not connection.closed:
-            with open(os.devnull, "r+b") as nowhere:
-                os.dup2(nowhere.fileno(), connection.pgconn.socket, inheritable=False)
 
 
 def _cancellations() -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -28,6 +29,18 @@ _AT_HAND_S: Final = 1.0
 """How long a connection that has been used is kept for the next one on the same event loop, at most, before its pool has it back."""
 
 
+class _Pool(ConnectionPool[psycopg.Connection[Any]]):
+    """A pool that in a forked child, which has none of its workers, tells these nothing as it goes."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        self._made_in = os.getpid()
+        super().__init__(*args, **options)
+
+    def __del__(self) -> None:
+        if self._made_in == os.getpid():
+            super().__del__()
+
+
 class SyncPool:
     """What the sync callers of all threads need.
 
@@ -39,7 +52,7 @@ class SyncPool:
         self.size = server.pool_size or SYNC_POOL
         self._server = server
         self._lock = threading.Lock()
-        self._pool: ConnectionPool[psycopg.Connection[Any]] | None = None
+        self._pool: _Pool | None = None
         self._lent = 0
         self._closed = False
 
@@ -86,12 +99,12 @@ class SyncPool:
         if pool is not None:
             pool.close()
 
-    def _open(self) -> ConnectionPool[psycopg.Connection[Any]]:
+    def _open(self) -> _Pool:
         with self._lock:
             if self._closed:
                 raise is_closed(self._server)
             if self._pool is None:
-                self._pool = ConnectionPool(
+                self._pool = _Pool(
                     self._server.conninfo,
                     kwargs=self._server.options(),
                     min_size=0,

@@ -1,0 +1,42 @@
+"""What a forked child inherits of its parent's connections: it says nothing on them, reads nothing, and does not keep them open.
+
+Both hold the same sockets. A word of the child's would be one of its parent's session, an answer that it reads would be missed there, and a
+killed parent's session, with its locks, would last for as long as the child.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from typing import Any, Final
+from weakref import WeakSet
+
+import psycopg
+
+_begun: Final[WeakSet[psycopg.BaseConnection[Any]]] = WeakSet()
+_left: Final[list[object]] = []
+
+
+def keep_from_children(connection: psycopg.BaseConnection[Any]) -> None:
+    """Have children find nothing where a connection's socket was, whatever still refers to it there."""
+    _begun.add(connection)
+
+
+def leave(*things: object) -> None:
+    """Keep what a child has inherited and does not use: tasks of its parent's would do what is to be done at their end, and tell of it."""
+    _left.extend(things)
+
+
+def _detach() -> None:
+    nowhere = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        for connection in list(_begun):
+            with suppress(psycopg.Error, OSError):  # one that has ended has no socket
+                os.dup2(nowhere, connection.pgconn.socket, inheritable=False)
+    finally:
+        os.close(nowhere)
+    _begun.clear()
+
+
+if hasattr(os, "register_at_fork"):  # else there is no fork
+    os.register_at_fork(after_in_child=_detach)
