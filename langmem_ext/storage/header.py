@@ -88,6 +88,15 @@ class Header:
     details: bytes | None = None
 
 
+HEADER_BYTES: Final = 2000
+"""What a header costs in memory, about."""
+
+
+def size_of(header: Header) -> int:
+    """Bytes that a header holds in memory, about. Most of a long fragmented list's are its runs."""
+    return HEADER_BYTES + 8 * sum([len(ref.runs) for ref in header.values.values()])
+
+
 def require_plain(header: Header) -> None:
     """See that a header says what LangGraph could have said.
 

@@ -19,7 +19,7 @@ from langmem_ext.storage.claims import Claims
 from langmem_ext.storage.compounds import Compound
 from langmem_ext.storage.effects import Row
 from langmem_ext.storage.expectations import Expectations, MissingThreads
-from langmem_ext.storage.header import Header
+from langmem_ext.storage.header import Header, size_of
 from langmem_ext.types import Codec, Snapshot
 
 T = TypeVar("T")
@@ -38,9 +38,6 @@ BODIES_BYTES: Final = 4 * 1024 * 1024
 
 LISTS: Final = 64
 """How many lists of messages, and how many large values, of a thread are remembered: its channels, and those of its subgraphs."""
-
-HEADER_BYTES: Final = 2000
-"""What a header costs in memory, about."""
 
 THREADS: Final = 1024
 """How many threads are remembered."""
@@ -202,11 +199,11 @@ class ThreadIndex:
     def learn_header(self, namespace: int, checkpoint: bytes, header: Header) -> None:
         """Remember a header; the least lately used one goes."""
         before = self.headers.get((namespace, checkpoint))
-        self.size += _size_of(header) - (_size_of(before) if before is not None else 0)
+        self.size += size_of(header) - (size_of(before) if before is not None else 0)
         self.headers[namespace, checkpoint] = header
         self.headers.move_to_end((namespace, checkpoint))
         if len(self.headers) > HEADERS:
-            self.size -= _size_of(self.headers.popitem(last=False)[1])
+            self.size -= size_of(self.headers.popitem(last=False)[1])
 
     def learn_list(self, place: tuple[int, str], packed: Sequence[Snapshot], runs: Runs, nameless: tuple[int, ...]) -> list[Snapshot]:
         """Remember a list of messages; its bytes, held once with the items'."""
@@ -256,11 +253,6 @@ class ThreadIndex:
         """Remember a namespace."""
         self.namespaces[name] = number
         self.size += len(name) + ENTRY_BYTES
-
-
-def _size_of(header: Header) -> int:
-    """Bytes that a header holds, about. Most of a long fragmented list's are its runs."""
-    return HEADER_BYTES + POINTER_BYTES * sum([len(ref.runs) for ref in header.values.values()])
 
 
 class Indexes:

@@ -112,7 +112,7 @@ async def test_of_operations_that_meet_no_server_together_each_one_is_refused(da
         begun = time.monotonic()
         ends = await asyncio.gather(*(saver.aput_writes(config, [("a", 1)], "task") for config in configs), return_exceptions=True)
         assert [type(end) for end in ends] == [StorageUnavailable] * 5
-        assert "cannot be reached (no connection within 0.5 s)" in str(ends[0])
+        assert "cannot be reached (no connection within 0.5 s" in str(ends[0])
         assert time.monotonic() - begun < 2
     await saver.aclose()
 
@@ -195,7 +195,7 @@ def test_where_a_connection_breaks_and_the_others_are_silent_nobody_waits_for_th
         await asyncio.sleep(0.2) if mode == "async" else time.sleep(0.2)
         proxy.set_delay(SILENCE)
         begun = time.monotonic()
-        with pytest.raises(StorageUnavailable, match=r"cannot be reached \(no connection within 0\.5 s\)"):
+        with pytest.raises(StorageUnavailable, match=r"cannot be reached \(no connection within 0\.5 s"):
             await calls.call(saver, "get_tuple", config)
         assert time.monotonic() - begun < 3
         proxy.set_delay(0)

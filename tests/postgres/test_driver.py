@@ -278,7 +278,7 @@ def test_an_option_of_the_url_that_cannot_be_used_is_named(option: str, told: st
 
 
 def test_a_database_that_a_server_does_not_have_is_told_with_what_to_look_at(database: Database) -> None:
-    with pytest.raises(StorageUnavailable, match="none_of_this_name.*see that its URL is right"):
+    with pytest.raises(StorageUnavailable, match="none_of_this_name.*make the database first, or name another"):
         DeltaSaver.open(with_database(database.url, "none_of_this_name"))
 
 

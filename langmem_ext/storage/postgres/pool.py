@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from contextvars import Context
 from functools import partial
 from time import monotonic
-from typing import Any, Final
+from typing import Any, Final, Self
 from weakref import WeakSet
 
 import psycopg
@@ -18,7 +18,7 @@ from psycopg import pq
 from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolTimeout
 
 from langmem_ext.storage.postgres.exchange import GRACE_S, aprobe, begin_session, probe
-from langmem_ext.storage.postgres.server import ASYNC_POOL, SYNC_POOL, Server, is_closed, no_connection
+from langmem_ext.storage.postgres.server import ASYNC_POOL, SYNC_POOL, Server, is_closed, no_connection, told_of
 
 _AT_ONCE_S: Final = 0.01
 """How long a connection is waited for that is there unless another caller has just taken it."""
@@ -27,6 +27,43 @@ _IDLE: Final = pq.TransactionStatus.IDLE
 
 _AT_HAND_S: Final = 1.0
 """How long a connection that has been used is kept for the next one on the same event loop, at most, before its pool has it back."""
+
+
+class _Attempts:
+    """What came of the last attempt to connect: psycopg's pool tells nobody.
+
+    Attributes:
+        reason: Why it failed; None where it has not.
+    """
+
+    def __init__(self) -> None:
+        self.reason: str | None = None
+
+    @contextmanager
+    def heeded(self) -> Iterator[None]:
+        """Note how an attempt ends."""
+        try:
+            yield
+        except psycopg.Error as error:
+            self.reason = told_of(error)
+            raise
+        self.reason = None
+
+
+class _Connection(psycopg.Connection[Any]):
+    @classmethod
+    def connect(cls, conninfo: str = "", *, attempts: _Attempts, **options: Any) -> Self:  # type: ignore[override]
+        """Connect, and have it noted what came of it."""
+        with attempts.heeded():
+            return super().connect(conninfo, **options)
+
+
+class _AsyncConnection(psycopg.AsyncConnection[Any]):
+    @classmethod
+    async def connect(cls, conninfo: str = "", *, attempts: _Attempts, **options: Any) -> Self:  # type: ignore[override]
+        """Async twin of `_Connection.connect`."""
+        with attempts.heeded():
+            return await super().connect(conninfo, **options)
 
 
 class _Pool(ConnectionPool[psycopg.Connection[Any]]):
@@ -53,6 +90,7 @@ class SyncPool:
         self._server = server
         self._lock = threading.Lock()
         self._pool: _Pool | None = None
+        self._attempts = _Attempts()
         self._lent = 0
         self._closed = False
 
@@ -67,7 +105,7 @@ class SyncPool:
         try:
             connection = pool.getconn()
         except (PoolTimeout, psycopg.Error) as error:
-            raise no_connection(error, self._server, lent=self._lent, size=self.size) from error
+            raise no_connection(error, self._server, lent=self._lent, size=self.size, reason=self._attempts.reason) from error
         with self._lock:
             self._lent += 1
         try:
@@ -106,7 +144,8 @@ class SyncPool:
             if self._pool is None:
                 self._pool = _Pool(
                     self._server.conninfo,
-                    kwargs=self._server.options(),
+                    connection_class=_Connection,
+                    kwargs={**self._server.options(), "attempts": self._attempts},
                     min_size=0,
                     max_size=self.size,
                     configure=partial(begin_session, prepare=self._server.prepare),
@@ -143,9 +182,11 @@ class AsyncPool:
         self._keeps = True
         self._timer: asyncio.TimerHandle | None = None
         self._returning: asyncio.Task[None] | None = None  # an event loop does not hold its tasks
+        self._attempts = _Attempts()
         self._pool: AsyncConnectionPool[psycopg.AsyncConnection[Any]] = AsyncConnectionPool(
             server.conninfo,
-            kwargs=server.options(),
+            connection_class=_AsyncConnection,
+            kwargs={**server.options(), "attempts": self._attempts},
             min_size=0,
             max_size=self.size,
             open=False,
@@ -192,7 +233,7 @@ class AsyncPool:
         try:
             connection = await self._pool.getconn()
         except (PoolTimeout, psycopg.Error) as error:
-            raise no_connection(error, self._server, lent=self.lent, size=self.size) from error
+            raise no_connection(error, self._server, lent=self.lent, size=self.size, reason=self._attempts.reason) from error
         finally:
             self._asking -= 1
         if task.cancelling() > before:

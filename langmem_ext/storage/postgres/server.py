@@ -148,18 +148,34 @@ def told_of(error: BaseException) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
+_TOO_MANY: Final = "lessen pool_size, use a pooler, or raise the server's max_connections"
+_LOGIN: Final = "check user and password"
+_NO_DATABASE: Final = "make the database first, or name another"
+
 _ADVICE: Final[Mapping[type[psycopg.Error], str]] = {
     errors.InsufficientPrivilege: "have `langmem-ext roles grant` give its role what it needs, see docs/postgres.md; who makes, changes or"
     " vacuums tables must own them",
     errors.ReadOnlySqlTransaction: "it is a standby or read-only: write to the primary",
     errors.DiskFull: "free some space on the server",
-    errors.TooManyConnections: "lessen pool_size, or use a pooler",
+    errors.TooManyConnections: _TOO_MANY,
     errors.QueryCanceled: "it took longer than answer_deadline in the URL, or the server's statement_timeout, allows; nothing was changed",
     errors.LockNotAvailable: "another transaction has held a row for longer than the server's lock_timeout: try again",
-    errors.InvalidPassword: "check user and password",
-    errors.InvalidCatalogName: "make the database first, or name another",
+    errors.InvalidAuthorizationSpecification: _LOGIN,
+    errors.InvalidCatalogName: _NO_DATABASE,
 }
 
+_REASONS: Final = (
+    (r"too many (clients|connections)|connection slots are reserved|no more connections allowed", _TOO_MANY),
+    (r"starting up|shutting down|recovery mode|not (currently|yet) accepting", "it is about to be there, or to go: try again in a while"),
+    (r'database "" does not exist|no such database', _NO_DATABASE),
+    (r"pg_hba\.conf", "have the server's pg_hba.conf let this host and user in, with or without TLS (sslmode in its URL)"),
+    (r'password|authentication failed|role "" (does not exist|is not permitted)|no such user', _LOGIN),
+    (r"certificate|does not support SSL|SSL was required", "see that sslmode in its URL, and the certificates, are right"),
+    (r"resolve host|translate host", "see that the host in its URL is right"),
+)
+"""What servers, PgBouncer and libpq say where there is no connection, and what to do then: libpq has no codes for it."""
+
+_NAME: Final = re.compile(r'"[^"]*"')
 
 _ROW_REFUSED: Final = "ExecWithCheckOptions"
 """Where PostgreSQL says that a policy does not let a row be written: its words are in the server's language."""
@@ -191,13 +207,23 @@ def storage_error(error: BaseException, server: Server) -> LangmemExtError:
     return StorageError(f"the {server.place} refused an operation ({text}); nothing was changed")
 
 
-def no_connection(error: BaseException, server: Server, *, lent: int, size: int) -> StorageUnavailable:
-    """Why there was no connection to be had from a pool of some size, of which so many are in use."""
+def no_connection(error: BaseException, server: Server, *, lent: int, size: int, reason: str | None) -> StorageUnavailable:
+    """Why there was no connection to be had from a pool of some size, of which so many are in use.
+
+    Args:
+        error: What the pool has raised.
+        server: Where to.
+        lent: How many connections are in use.
+        size: How many there may be.
+        reason: Why none could be made when that was last tried; None where one could.
+    """
     if isinstance(error, PoolClosed):
         return is_closed(server)
     if lent >= size:
         return waited(server, size)
-    return _unreachable(server, f"no connection within {server.deadline:g} s" if isinstance(error, PoolTimeout) else told_of(error))
+    if not isinstance(error, PoolTimeout):
+        return _unreachable(server, told_of(error))
+    return _unreachable(server, f"no connection within {server.deadline:g} s" + (f"; at last: {reason}" if reason else ""))
 
 
 def waited(server: Server, size: int) -> StorageUnavailable:
@@ -214,7 +240,9 @@ def is_closed(server: Server) -> StorageUnavailable:
 
 
 def _unreachable(server: Server, text: str) -> StorageUnavailable:
-    advice = "see that its URL is right" if "FATAL:" in text else "see that the server runs, and try again"
+    plain = _NAME.sub('""', text)  # a database may be called anything
+    usual = "see that the server runs and that its URL is right (host, port, user, password, database), and try again"
+    advice = next((advice for said, advice in _REASONS if re.search(said, plain, re.IGNORECASE)), usual)
     return StorageUnavailable(f"the {server.place} cannot be reached ({text}): {advice}")
 
 
