@@ -69,7 +69,7 @@ def test_a_table_that_has_become_another_is_read_on_the_same_connection(connecti
         assert send(connection, read, ONE) == [[(1, None)], [(2,)]]
 
 
-def test_where_a_pooler_has_changed_the_connection_nothing_more_is_prepared(connection: psycopg.Connection) -> None:
+def test_where_what_was_prepared_is_not_there_it_is_prepared_again(connection: psycopg.Connection) -> None:
     for _ in range(3):
         send(connection, ONE)
     connection.execute("DEALLOCATE ALL")
@@ -77,4 +77,4 @@ def test_where_a_pooler_has_changed_the_connection_nothing_more_is_prepared(conn
         send(connection, ONE)
     for _ in range(3):
         assert send(connection, ONE, OTHER) == [[(2,)], [(3,)]]
-    assert prepared(connection) == 0
+    assert prepared(connection) == 2

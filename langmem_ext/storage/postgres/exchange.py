@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
+from hashlib import blake2b
 from operator import itemgetter
 from time import monotonic
 from typing import Any, Final, TypeAlias
@@ -46,10 +47,10 @@ _NOTHING: Final = Command("SELECT 1")
 """Asked for to see whether there is an answer."""
 
 _FAILED: Final = frozenset({pq.ExecStatus.FATAL_ERROR, pq.ExecStatus.PIPELINE_ABORTED})
-_TUPLES: Final = pq.ExecStatus.TUPLES_OK
+_OUTDATED: Final = (errors.FeatureNotSupported, errors.InvalidSqlStatementName)
+"""What was prepared is of no use: a table has got other columns, or it is not there."""
 
-_UNFIT: Final = (errors.FeatureNotSupported, errors.InvalidSqlStatementName, errors.DuplicatePreparedStatement)
-"""What is prepared is of no use: a table is another one now, or a pooler has changed the connection to the server."""
+_TUPLES: Final = pq.ExecStatus.TUPLES_OK
 
 
 class Session:
@@ -65,7 +66,7 @@ class Session:
         self._prepare = prepare
         self._names: dict[_Form, bytes] = {}
         self._met: set[_Form] = set()
-        self._count = 0
+        self._outdated = 0  # how often what was prepared has become so
 
     def talk(self, pgconn: PGconn, commands: list[Command]) -> Generator[Any, Any, list[Rows]]:
         """Send commands and receive their rows, as psycopg's connections carry it out (`wait`); the list is emptied.
@@ -96,9 +97,9 @@ class Session:
                 pgconn.exit_pipeline_mode()
         statuses = [result.status for result in results]
         if not _FAILED.isdisjoint(statuses):
-            refusal = errors.error_from_result(next(result for result in results if result.status in _FAILED))
-            self._forget([form for form, status in zip(answers, statuses, strict=True) if form and status in _FAILED], refusal)
-            raise refusal
+            failed = errors.error_from_result(next(result for result in results if result.status in _FAILED))
+            self._forget(failed, [form for form, status in zip(answers, statuses, strict=False) if form is not None and status in _FAILED])
+            raise failed
         return [
             self._rows(result) if status == _TUPLES else ()
             for result, status, prepared in zip(results, statuses, answers, strict=True)
@@ -119,11 +120,11 @@ class Session:
         return messages
 
     def _put(self, pgconn: PGconn, messages: Sequence[_Message]) -> list[_Form | None]:
-        """Put messages into the buffer; for each of the answers that there will be, what is prepared by it; None: it is a command's."""
+        """Put messages into the buffer; for each of the answers that there will be, what was prepared; None where it is a command's."""
         answers: list[_Form | None] = []
-        name_of, send_prepared = self._names.get, pgconn.send_query_prepared
+        known_as, send_prepared = self._names.get, pgconn.send_query_prepared
         for form, values, formats in messages:
-            name = name_of(form) or self._prepared(pgconn, form, answers)
+            name = known_as(form) or self._prepared(pgconn, form, answers)
             if name:
                 send_prepared(name, values, formats, _BINARY)
             else:
@@ -137,19 +138,18 @@ class Session:
             if len(self._met) < 4 * PREPARED:
                 self._met.add(form)
             return None
-        self._count += 1
-        name = self._names[form] = b"langmem_%d" % self._count
+        name = self._names[form] = _name_of(form, self._outdated)
         pgconn.send_prepare(name, *form)
         answers.append(form)
         return name
 
-    def _forget(self, unprepared: Iterable[_Form], error: psycopg.Error) -> None:
-        """What was to be prepared behind the command that failed was not; all else still is, on the server."""
-        for form in unprepared:
-            self._names.pop(form, None)
-        if isinstance(error, _UNFIT):
+    def _forget(self, error: psycopg.Error, refused: Sequence[_Form]) -> None:
+        """Know no more than is prepared: what was in front of what failed is, and has its name."""
+        if isinstance(error, _OUTDATED):
             self._names.clear()
-            self._prepare = False
+            self._outdated += 1
+        for form in refused:
+            self._names.pop(form, None)
 
     def _rows(self, result: PGresult) -> Rows:
         count = result.ntuples
@@ -157,6 +157,17 @@ class Session:
             return ()
         self._adapter.set_pgresult(result, format=_BINARY)
         return self._adapter.load_rows(0, count, tuple)
+
+
+def _name_of(form: _Form, time: int) -> bytes:
+    """What a statement is called where it is prepared: by what it is, so that behind a pooler nobody has another one by its name.
+
+    Args:
+        form: The statement.
+        time: How often it was prepared by other names, which are not free again.
+    """
+    statement, types = form
+    return f"langmem_{blake2b(repr(types).encode() + statement, digest_size=12).hexdigest()}{f'_{time}' * (time > 0)}".encode()
 
 
 _SESSION: Final = "langmem_ext_session"

@@ -177,8 +177,22 @@ _REASONS: Final = (
 
 _NAME: Final = re.compile(r'"[^"]*"')
 
+_MISSED: Final = (errors.DuplicatePreparedStatement, errors.InvalidSqlStatementName)
+_BINDS: Final = "exec_bind_message"
+"""Where PostgreSQL says that another statement than ours has a name, which takes other parameters: in the server's language."""
+
 _ROW_REFUSED: Final = "ExecWithCheckOptions"
 """Where PostgreSQL says that a policy does not let a row be written: its words are in the server's language."""
+
+
+def _advice(error: BaseException, server: Server) -> str | None:
+    """What to do about what a server has refused, where there is something."""
+    if isinstance(error, errors.InsufficientPrivilege) and error.diag.source_function == _ROW_REFUSED:
+        return "its role may write its own owner's threads, and no others"
+    missed = isinstance(error, _MISSED) or (isinstance(error, errors.ProtocolViolation) and error.diag.source_function == _BINDS)
+    if missed and server.prepare:
+        return "a pooler in transaction mode stands before it, so add prepare=off to its URL; nothing was changed"
+    return next((advice for kind, advice in _ADVICE.items() if isinstance(error, kind)), None)
 
 
 def storage_error(error: BaseException, server: Server) -> LangmemExtError:
@@ -189,11 +203,8 @@ def storage_error(error: BaseException, server: Server) -> LangmemExtError:
             f"the {server.place} has not answered within {server.answer_deadline:g} s: see that the server is well; what was to be written"
             " may have been stored or not"
         )
-    if isinstance(error, errors.InsufficientPrivilege) and error.diag.source_function == _ROW_REFUSED:
-        return StorageUnavailable(f"the {server.place} refused ({text}): its role may write its own owner's threads, and no others")
-    for kind, advice in _ADVICE.items():
-        if isinstance(error, kind):
-            return StorageUnavailable(f"the {server.place} refused ({text}): {advice}")
+    if advice := _advice(error, server):
+        return StorageUnavailable(f"the {server.place} refused ({text}): {advice}")
     if isinstance(error, errors.ProgramLimitExceeded):
         return InvalidInput(f"the {server.place} takes no value that is so long ({text}): shorten the owner, run id, task id or tag")
     if isinstance(error, psycopg.DataError) and error.sqlstate is None:  # it was never sent
