@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import Any
 
+import anyio
 import psycopg
 import pytest
 from langchain_core.runnables import RunnableConfig
@@ -184,7 +185,7 @@ def test_an_event_loop_that_ends_with_a_connection_at_hand_leaves_nothing_open(d
 
 
 async def test_who_is_cancelled_as_a_connection_comes_is_cancelled(saver: DeltaSaver, monkeypatch: pytest.MonkeyPatch) -> None:
-    """psycopg's pool may keep that to itself, as `asyncio.wait_for` does before Python 3.12."""
+    """psycopg's pool may keep that to itself, as `asyncio.wait_for` does before Python 3.12. What it was told tells whose it is."""
     await saver.aput(config("t"), empty_checkpoint(), {}, {})
     await asyncio.sleep(2 * MOMENT_S)  # the pool has it back
     pool = pool_of(saver)._pool
@@ -200,8 +201,104 @@ async def test_who_is_cancelled_as_a_connection_comes_is_cancelled(saver: DeltaS
         patch.setattr(pool, "getconn", deaf)
         reading = asyncio.create_task(saver.aget_tuple(config("t")))
         await asyncio.sleep(0.1)
-        reading.cancel()
-        with pytest.raises(asyncio.CancelledError):
+        reading.cancel("by so and so")
+        with pytest.raises(asyncio.CancelledError, match="by so and so"):
             await reading
     assert pool_of(saver).lent == 0
     assert await saver.aget_tuple(config("t")) is not None
+
+
+async def listed(saver: DeltaSaver) -> int:
+    """Reads on a connection of its own."""
+    return len([one async for one in saver.alist(config("t"))])
+
+
+@pytest.mark.parametrize("turns", range(5))
+async def test_a_scope_of_anyio_that_is_cancelled_as_a_connection_comes_catches_that(saver: DeltaSaver, turns: int) -> None:
+    await saver.aput(config("t"), empty_checkpoint(), {}, {})
+    pool, scope = pool_of(saver), anyio.CancelScope()
+
+    async def read() -> None:
+        with scope:
+            await listed(saver)
+
+    held = await pool.lend()
+    reading = asyncio.create_task(read())
+    await asyncio.sleep(0.05)
+    await pool.give_back(held)
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    scope.cancel()
+    await reading
+    assert scope.cancelled_caught
+    assert await listed(saver) == 1
+
+
+async def test_a_reader_that_is_cancelled_as_it_gives_its_connection_back_loses_none(saver: DeltaSaver) -> None:
+    await saver.aput(config("t"), empty_checkpoint(), {}, {})
+    pool = pool_of(saver)
+    first, second = asyncio.create_task(listed(saver)), asyncio.create_task(listed(saver))  # who waits is given it by psycopg's pool
+    await asyncio.sleep(0)
+    async with pool._pool._lock:  # as the pool has it itself while it serves others
+        while pool.lent:
+            await asyncio.sleep(0.001)
+        first.cancel()
+        await asyncio.wait([first])
+        assert first.cancelled()
+    assert await second == 1
+    assert pool.lent == 0
+
+
+@pytest.mark.parametrize("how", ["at rest", "looked at"])
+async def test_connections_that_are_going_back_arrive_whoever_is_cancelled(
+    database: Database, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    async with DeltaSaver.from_conn_string(f"{database.url}?schema={SHARED.new_schema()}&pool_size=3&deadline=5") as saver:
+        await saver.aput(config("t"), empty_checkpoint(), {}, {})
+        pool = pool_of(saver)
+        lent = [await pool.lend() for _ in range(3)]
+        for connection in lent:
+            await pool.give_back(connection)
+        looked = asyncio.Event()
+        aprobe = pools.aprobe
+
+        async def look(connection: psycopg.AsyncConnection[Any], *, deadline: float) -> None:
+            await aprobe(connection, deadline=deadline)
+            if available(pool) == 0:
+                looked.set()
+
+        monkeypatch.setattr(pools, "aprobe", look)
+        going = asyncio.create_task(pool._return() if how == "at rest" else pool.check())
+        if how == "looked at":
+            await looked.wait()
+        async with pool._pool._lock:
+            await asyncio.sleep(0.1)
+            going.cancel()
+            await asyncio.wait([going])
+            assert going.cancelled()
+            assert available(pool) == 0
+        again = [await pool.lend() for _ in range(3)]
+        assert {*again} == {*lent}
+        for connection in again:
+            await pool.give_back(connection)
+
+
+async def test_a_saver_that_is_closed_waits_for_connections_that_are_going_back(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    saver = DeltaSaver.open(f"{database.url}?schema={SHARED.new_schema()}")
+    await saver.aput(config("t"), empty_checkpoint(), {}, {})
+    pool, ended = pool_of(saver), list[bool]()
+    putconn = pool._pool.putconn
+
+    async def late(connection: Any) -> None:
+        await asyncio.sleep(0.2)
+        await putconn(connection)
+        ended.append(connection.closed)
+
+    monkeypatch.setattr(pool._pool, "putconn", late)
+    going = asyncio.create_task(pool._return())
+    await asyncio.sleep(0)
+    going.cancel()
+    await saver.aclose()
+    assert ended == [True]

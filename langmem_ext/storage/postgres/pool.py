@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import Context
 from functools import partial
@@ -19,6 +19,7 @@ from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolTimeout
 
 from langmem_ext.storage.postgres.exchange import GRACE_S, aprobe, begin_session, probe
 from langmem_ext.storage.postgres.server import ASYNC_POOL, SYNC_POOL, Server, is_closed, no_connection, told_of
+from langmem_ext.storage.postgres.tasks import obtain, start_held
 
 _AT_ONCE_S: Final = 0.01
 """How long a connection is waited for that is there unless another caller has just taken it."""
@@ -181,7 +182,7 @@ class AsyncPool:
         self._asking = 0
         self._keeps = True
         self._timer: asyncio.TimerHandle | None = None
-        self._returning: asyncio.Task[None] | None = None  # an event loop does not hold its tasks
+        self._returning: set[asyncio.Task[Any]] = set()  # what gives connections back to psycopg's pool
         self._attempts = _Attempts()
         self._pool: AsyncConnectionPool[psycopg.AsyncConnection[Any]] = AsyncConnectionPool(
             server.conninfo,
@@ -222,30 +223,20 @@ class AsyncPool:
         return connection
 
     async def _get(self) -> psycopg.AsyncConnection[Any]:
-        """A connection of psycopg's pool, which keeps a cancellation to itself where a connection comes at that moment.
-
-        It waits by `asyncio.wait_for`, which does that before Python 3.12: an event loop that ends would wait for its tasks for ever.
-        """
-        task = asyncio.current_task()
-        assert task is not None
-        before = task.cancelling()
+        """A connection of psycopg's pool; one that comes as its caller is cancelled goes back."""
         self._asking += 1
         try:
-            connection = await self._pool.getconn()
+            return await obtain(self._pool.getconn(), self._pool.putconn, self._returning)
         except (PoolTimeout, psycopg.Error) as error:
             raise no_connection(error, self._server, lent=self.lent, size=self.size, reason=self._attempts.reason) from error
         finally:
             self._asking -= 1
-        if task.cancelling() > before:
-            await self._pool.putconn(connection)
-            raise asyncio.CancelledError
-        return connection
 
     async def give_back(self, connection: psycopg.AsyncConnection[Any]) -> None:
         """Let others have a connection."""
         self.lent -= 1
         if self._asking or not self._keeps or connection.pgconn.transaction_status != _IDLE:
-            await self._pool.putconn(connection)  # which gives it to whoever asks, and makes another in place of one that has ended
+            await self._put([connection])  # the pool gives it to whoever asks, and makes another in place of one that has ended
             return
         self._at_hand.append(connection)
         if self._timer is None:
@@ -254,12 +245,21 @@ class AsyncPool:
 
     def _return_now(self) -> None:
         self._timer = None
-        self._returning = self._loop.create_task(self._return())
+        start_held(self._loop, self._return(), self._returning)
 
     async def _return(self) -> None:
         """Give the pool back what is at hand: it closes what is old, or has not been needed for long."""
-        while self._at_hand:
-            await self._pool.putconn(self._at_hand.pop())
+        connections, self._at_hand = self._at_hand, []
+        await self._put(connections)
+
+    async def _put(self, connections: Sequence[psycopg.AsyncConnection[Any]]) -> None:
+        """Let psycopg's pool have connections, whatever becomes of the caller: one that the pool has not got yet when it waits is lost."""
+        if connections:
+            await asyncio.shield(start_held(self._loop, self._put_all(connections), self._returning))
+
+    async def _put_all(self, connections: Sequence[psycopg.AsyncConnection[Any]]) -> None:
+        for connection in connections:
+            await self._pool.putconn(connection)
 
     async def check(self) -> None:
         """Leave out connections that have ended, and those whose server does not say anything within the deadline."""
@@ -268,17 +268,18 @@ class AsyncPool:
         try:
             with suppress(PoolTimeout):
                 for _ in range(self._pool.get_stats().get("pool_available", 0)):
-                    idle.append(await self._pool.getconn(timeout=_AT_ONCE_S))
+                    idle.append(await obtain(self._pool.getconn(timeout=_AT_ONCE_S), self._pool.putconn, self._returning))
             await asyncio.gather(*(aprobe(connection, deadline=min(self._server.deadline, GRACE_S)) for connection in idle))
         finally:
-            for connection in idle:
-                await self._pool.putconn(connection)  # which makes another in place of one that is closed
+            await self._put(idle)  # which makes another in place of one that is closed
 
     async def close(self) -> None:
         """Close all; idempotent."""
         self._keep_nothing()
         await self._return()
         await self._pool.close()
+        while self._returning:  # to a pool that is closed, which closes them
+            await asyncio.wait(self._returning)
 
     def abandon(self) -> None:
         """Close the connections of an event loop that is closed, or ends."""

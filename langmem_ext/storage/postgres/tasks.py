@@ -1,0 +1,59 @@
+"""Tasks that an event loop's connections need: they go on, or let go what they have come by, whatever becomes of whoever began them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from contextvars import Context
+from functools import partial
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+def start(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+    """Have work done from a later turn of the event loop on; whoever starts it holds the task, for an event loop does not.
+
+    Not by `create_task`: where the event loop's task factory is an eager one, that carries out the first steps itself, before anybody has
+    noted the task, or what it is to work on. In a context of its own: what a caller's holds is not the others', and is not to be kept.
+    """
+    return asyncio.Task(work, loop=loop, context=Context())
+
+
+def start_held(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, T], held: set[asyncio.Task[Any]]) -> asyncio.Task[T]:
+    """`start`, where the task is among those that are held until it ends."""
+    task = start(loop, work)
+    held.add(task)
+    task.add_done_callback(held.discard)
+    return task
+
+
+async def obtain(work: Coroutine[Any, Any, T], let_go: Callable[[T], Coroutine[Any, Any, object]], held: set[asyncio.Task[Any]]) -> T:
+    """What work comes by. Who is cancelled meanwhile does not wait for it: it is stopped, and what it came by nevertheless is let go.
+
+    psycopg waits by `asyncio.wait_for` in places. Before Python 3.12 that keeps a cancellation to itself where what is waited for comes at
+    that moment. To raise another one in its place would not do: anyio knows its own by what they say.
+
+    Args:
+        work: What is waited for.
+        let_go: Disposes of what nobody waits for any more.
+        held: Holds the tasks that do that, until they have.
+    """
+    loop = asyncio.get_running_loop()
+    task = start(loop, work)
+    try:
+        await asyncio.wait([task])
+    except asyncio.CancelledError:
+        task.cancel()
+        held.add(task)
+        task.add_done_callback(partial(_dispose, loop, let_go, held))
+        raise
+    return task.result()
+
+
+def _dispose(
+    loop: asyncio.AbstractEventLoop, let_go: Callable[[T], Coroutine[Any, Any, object]], held: set[asyncio.Task[Any]], task: asyncio.Task[T]
+) -> None:
+    held.discard(task)
+    if not task.cancelled() and task.exception() is None:
+        start_held(loop, let_go(task.result()), held)
