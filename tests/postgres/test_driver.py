@@ -6,6 +6,7 @@ import asyncio
 import gc
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 from urllib.parse import urlencode
 
@@ -210,6 +211,31 @@ def test_a_thread_is_driven_by_one_holder_at_a_time(url: str) -> None:
             with other.lease("u", wait=0):
                 pass
         with other.lease("t", wait=0):
+            pass
+
+
+async def test_who_is_cancelled_as_a_lease_connects_is_cancelled_and_leaves_nothing_open(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Older releases of psycopg keep that to themselves. What a task was told tells whose the cancellation is."""
+    connect, made = psycopg.AsyncConnection.connect, list[Any]()
+
+    async def deaf(*args: Any, **options: Any) -> Any:
+        made.append(await connect(*args, **options))
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(5)
+        return made[0]
+
+    async with DeltaSaver.from_conn_string(url) as saver, asyncio.timeout(5):
+        with monkeypatch.context() as patch:
+            patch.setattr(psycopg.AsyncConnection, "connect", deaf)
+            holding = asyncio.create_task(saver.alease("t").__aenter__())
+            while not made:
+                await asyncio.sleep(0.01)
+            holding.cancel("by so and so")
+            with pytest.raises(asyncio.CancelledError, match="by so and so"):
+                await holding
+            while not made[0].closed:
+                await asyncio.sleep(0.01)
+        async with saver.alease("t", wait=0):
             pass
 
 

@@ -18,6 +18,7 @@ from langmem_ext.storage.effects import Rows
 from langmem_ext.storage.lease import thread_busy
 from langmem_ext.storage.postgres.exchange import aexchange, begin_session, exchange
 from langmem_ext.storage.postgres.server import Server, storage_error
+from langmem_ext.storage.postgres.tasks import obtain
 
 _WAIT = "SELECT set_config('lock_timeout', %(wait)s, false)"
 _LOCK = "SELECT pg_advisory_lock(%(key)s)"
@@ -33,6 +34,7 @@ class AdvisoryLeases:
 
     def __init__(self, server: Server) -> None:
         self._server = server
+        self._unwanted: set[asyncio.Task[Any]] = set()  # connections that came when nobody waited for them any more
 
     @contextmanager
     def lease(self, thread_id: str, *, wait: float) -> Iterator[None]:
@@ -53,14 +55,12 @@ class AdvisoryLeases:
     @asynccontextmanager
     async def alease(self, thread_id: str, *, wait: float) -> AsyncIterator[None]:
         """Async twin of `lease`."""
-        cancelled = _cancellations()
+        connecting = psycopg.AsyncConnection.connect(self._server.direct, **self._server.options())
         try:
-            connection = await psycopg.AsyncConnection.connect(self._server.direct, **self._server.options())
+            connection = await obtain(connecting, psycopg.AsyncConnection.close, self._unwanted)
         except psycopg.Error as error:
             raise storage_error(error, self._server) from error
         async with connection:
-            if _cancellations() > cancelled:
-                raise asyncio.CancelledError  # older releases of psycopg keep one to themselves that comes while they connect
             begin_session(connection, prepare=False)
             try:
                 rows = await aexchange(connection, self._commands(thread_id, wait), deadline=wait + self._server.answer_deadline)
@@ -82,9 +82,3 @@ class AdvisoryLeases:
 
     def _refusal(self, error: psycopg.Error, thread_id: str, wait: float) -> Exception:
         return thread_busy(thread_id, wait) if isinstance(error, errors.LockNotAvailable) else storage_error(error, self._server)
-
-
-def _cancellations() -> int:
-    """How often the task that runs was asked to end."""
-    task = asyncio.current_task()
-    return 0 if task is None else task.cancelling()
