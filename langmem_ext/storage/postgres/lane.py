@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from contextvars import Context
 from functools import partial
 from typing import Any, Final
 
@@ -14,6 +13,7 @@ from langmem_ext.storage.lineup import Busy, Lineup, wake_in
 from langmem_ext.storage.postgres.pool import AsyncPool
 from langmem_ext.storage.postgres.questions import Questions
 from langmem_ext.storage.postgres.server import Server, waited
+from langmem_ext.storage.postgres.tasks import start
 from langmem_ext.storage.postgres.trips import atrip
 
 _JOINING: Final = 3
@@ -70,7 +70,7 @@ class Lane:
             return
         await self.pool.open()
         if self._watchman is None:  # another task may have been here meanwhile
-            self._watchman = self.loop.create_task(self._watch(), context=Context())
+            self._watchman = start(self.loop, self._watch())
 
     async def _watch(self) -> None:
         """Close the connections when an event loop ends that nobody has closed them on: it cancels all tasks, and waits for them.
@@ -105,8 +105,7 @@ class Lane:
     def kick(self) -> None:
         """See to it that what waits is carried out."""
         if self._joining is None and len(self.lineup) and len(self._flushers) < self.pool.size:
-            # In a context of its own: what a caller's holds is not the other callers'.
-            self._joining = flusher = self.loop.create_task(self._flush(), context=Context())
+            self._joining = flusher = start(self.loop, self._flush())
             self._flushers.add(flusher)
             flusher.add_done_callback(self._end)
 
@@ -147,7 +146,7 @@ class Lane:
     async def aclose(self) -> None:
         """Close its connections, once what is being written is written; it goes on where its caller is cancelled."""
         if self._closing is None:
-            self._closing = self.loop.create_task(self._close(), context=Context())
+            self._closing = start(self.loop, self._close())
         await asyncio.shield(self._closing)
 
     async def _close(self) -> None:

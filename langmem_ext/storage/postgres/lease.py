@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from hashlib import blake2b
+from typing import Any
 
 import psycopg
 from psycopg import errors

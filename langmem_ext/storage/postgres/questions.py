@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from contextvars import Context
 from itertools import chain, islice
 from typing import Final, TypeAlias
 
 from langmem_ext.errors import StorageUnavailable
 from langmem_ext.storage.commands import Command, one_snapshot
 from langmem_ext.storage.effects import Rows
+from langmem_ext.storage.postgres.tasks import start_held
 
 TOGETHER: Final = 32
 """Readers that share a trip, at most."""
@@ -47,16 +47,13 @@ class Questions:
         answer: _Answer = self._loop.create_future()
         if not 0 < len(self._gathering) < TOGETHER:
             asked = self._gathering = []
-            # In a context of its own: what a caller's holds is not the other callers'.
-            trip = self._loop.create_task(self._go(asked), context=Context())
-            self.trips.add(trip)
-            trip.add_done_callback(lambda trip: self._end(trip, asked))
+            trip = start_held(self._loop, self._go(asked), self.trips)
+            trip.add_done_callback(lambda _: self._end(asked))
         self._gathering.append((commands, answer))
         return await answer
 
-    def _end(self, trip: asyncio.Task[None], asked: _Asked) -> None:
+    def _end(self, asked: _Asked) -> None:
         """A trip that was cancelled may not even have begun: nobody is to wait for it, or to join it."""
-        self.trips.discard(trip)
         self._close(asked)
         for _, answer in asked:
             if not answer.done():
