@@ -122,6 +122,50 @@ async def test_one_reader_that_is_cancelled_takes_nothing_from_the_others(saver:
     assert [said(one) for one in await read_all(saver)] == [f"I am {name}" for name in NAMES]
 
 
+async def test_a_trip_that_nobody_waits_for_any_more_is_stopped_on_the_server(saver: DeltaSaver, database: Database, schema: str) -> None:
+    with psycopg.connect(database.url, autocommit=True) as other, psycopg.connect(database.url) as holder:
+        holder.execute(f"LOCK {schema}.checkpoint IN ACCESS EXCLUSIVE MODE".encode())
+        first, *sharing = [asyncio.create_task(saver.aget_tuple(config(name))) for name in NAMES]
+        await until_waiting(other, 2)
+        for reader in sharing[:-1]:
+            reader.cancel()
+        await asyncio.wait(sharing[:-1])
+        await asyncio.sleep(0.2)
+        assert waiting(other) == 2  # the last one is still to be answered
+        sharing[-1].cancel()
+        async with asyncio.timeout(5):
+            while waiting(other) > 1:
+                await asyncio.sleep(0.02)
+        again = asyncio.create_task(saver.aget_tuple(config("t1")))
+        await until_waiting(other, 2)
+        holder.rollback()
+        assert [said(await reader) for reader in (first, again)] == ["I am t0", "I am t1"]
+    assert {reader.cancelled() for reader in sharing} == {True}
+    assert [said(one) for one in await read_all(saver)] == [f"I am {name}" for name in NAMES]
+
+
+async def test_whoever_still_waits_for_a_trip_is_answered(saver: DeltaSaver, database: Database, schema: str) -> None:
+    with psycopg.connect(database.url, autocommit=True) as other, psycopg.connect(database.url) as holder:
+        holder.execute(f"LOCK {schema}.checkpoint IN ACCESS EXCLUSIVE MODE".encode())
+        readers = {name: asyncio.create_task(saver.aget_tuple(config(name))) for name in NAMES}
+        await until_waiting(other, 2)
+        for name in NAMES[1:-1]:
+            readers[name].cancel()
+        await asyncio.sleep(0.1)
+        holder.rollback()
+        assert [said(await readers[name]) for name in ("t0", "t19")] == ["I am t0", "I am t19"]
+
+
+async def test_who_joins_a_trip_that_all_others_have_left_before_it_began_is_answered(saver: DeltaSaver) -> None:
+    first, second = (asyncio.create_task(saver.aget_tuple(config(name))) for name in ("t0", "t1"))
+    await asyncio.sleep(0)
+    second.cancel()  # it has planned a trip, which begins in the turn that comes
+    third = asyncio.create_task(saver.aget_tuple(config("t2")))
+    async with asyncio.timeout(5):
+        assert [said(await reader) for reader in (first, third)] == ["I am t0", "I am t2"]
+    assert second.cancelled()
+
+
 async def test_who_comes_after_a_trip_that_was_cancelled_before_it_began_goes_with_another(
     saver: DeltaSaver, database: Database, schema: str
 ) -> None:
@@ -177,9 +221,12 @@ async def test_a_saver_that_is_closed_lets_those_finish_who_share_a_trip(databas
 async def until_waiting(connection: psycopg.Connection[Any], count: int) -> None:
     """Wait until so many connections wait for a lock."""
     async with asyncio.timeout(5):
-        while True:
-            sql = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
-            [waiting] = connection.execute(sql).fetchone() or (0,)
-            if waiting >= count:
-                return
+        while waiting(connection) < count:
             await asyncio.sleep(0.02)
+
+
+def waiting(connection: psycopg.Connection[Any]) -> int:
+    """How many connections wait for a lock."""
+    sql = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+    [found] = connection.execute(sql).fetchone() or (0,)
+    return int(found)

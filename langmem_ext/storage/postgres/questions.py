@@ -16,13 +16,29 @@ TOGETHER: Final = 32
 """Readers that share a trip, at most."""
 
 _Answer: TypeAlias = "asyncio.Future[Sequence[Rows]]"
-_Asked: TypeAlias = list[tuple[Sequence[Command], _Answer]]
+
+
+class _Trip:
+    """What goes together: what was asked, by whom, and the task that carries it."""
+
+    __slots__ = ("asked", "task")
+
+    task: asyncio.Task[None]
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[Sequence[Command], _Answer]] = []
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether anybody waits for it; not those whose tasks were cancelled."""
+        return not all(answer.cancelled() for _, answer in self.asked)
 
 
 class Questions:
     """What readers ask for in a transaction of their own, and what needs no other: they see one snapshot, and it may be the same.
 
-    Where a trip fails, it does for all that share it, and nobody knows whose fault it was: each is to ask again by itself.
+    Where a trip fails, it does for all that share it, and nobody knows whose fault it was: each is to ask again by itself. One that nobody
+    waits for any more is stopped.
 
     Args:
         loop: The event loop.
@@ -35,7 +51,7 @@ class Questions:
     def __init__(self, loop: asyncio.AbstractEventLoop, exchange: Callable[[list[Command]], Awaitable[Sequence[Rows]]]) -> None:
         self._loop = loop
         self._exchange = exchange
-        self._gathering: _Asked = []  # what the trip takes along that was planned last, until it begins
+        self._planned: _Trip | None = None  # that which was planned last, until it begins
         self.trips: set[asyncio.Task[None]] = set()
 
     async def ask(self, commands: Sequence[Command]) -> Sequence[Rows]:
@@ -45,28 +61,41 @@ class Questions:
             Exception: What the trip has raised.
         """
         answer: _Answer = self._loop.create_future()
-        if not 0 < len(self._gathering) < TOGETHER:
-            asked = self._gathering = []
-            trip = start_held(self._loop, self._go(asked), self.trips)
-            trip.add_done_callback(lambda _: self._end(asked))
-        self._gathering.append((commands, answer))
-        return await answer
+        trip = self._planned
+        if trip is None or len(trip.asked) >= TOGETHER:
+            trip = self._planned = self._plan()
+        trip.asked.append((commands, answer))
+        try:
+            return await answer
+        except asyncio.CancelledError:
+            # It has begun, so nobody joins it any more: its turn comes before this. One that is being stopped has to tell the server yet.
+            if not trip.is_wanted and not trip.task.cancelling():
+                trip.task.cancel()
+            raise
 
-    def _end(self, asked: _Asked) -> None:
+    def _plan(self) -> _Trip:
+        trip = _Trip()
+        trip.task = start_held(self._loop, self._go(trip), self.trips)
+        trip.task.add_done_callback(lambda _: self._end(trip))
+        return trip
+
+    def _end(self, trip: _Trip) -> None:
         """A trip that was cancelled may not even have begun: nobody is to wait for it, or to join it."""
-        self._close(asked)
-        for _, answer in asked:
+        self._close(trip)
+        for _, answer in trip.asked:
             if not answer.done():
                 answer.set_exception(StorageUnavailable("the reading was interrupted before there was an answer: try again"))
 
-    def _close(self, asked: _Asked) -> None:
+    def _close(self, trip: _Trip) -> None:
         """Who comes from here on goes with another trip."""
-        if self._gathering is asked:
-            self._gathering = []
+        if self._planned is trip:
+            self._planned = None
 
-    async def _go(self, asked: _Asked) -> None:
-        self._close(asked)
-        asked[:] = [(commands, answer) for commands, answer in asked if not answer.done()]  # the others' tasks were cancelled
+    async def _go(self, trip: _Trip) -> None:
+        self._close(trip)
+        asked = trip.asked = [
+            (commands, answer) for commands, answer in trip.asked if not answer.done()
+        ]  # the others' tasks were cancelled
         if not asked:
             return
         try:
