@@ -44,7 +44,13 @@ class ForesightFailed(ExpectationFailed):
 
 
 class ExchangeFailed(Exception):
-    """What was sent has failed, and nothing of it is stored; its cause says why."""
+    """What was sent has failed, and nothing of it is stored; its cause says why.
+
+    Attributes:
+        shared: Whether it was sent together with what others asked: it may have been their fault.
+    """
+
+    shared = False
 
 
 Wire: TypeAlias = Generator[list[Command], Sequence[Rows], T]

@@ -14,6 +14,7 @@ from langgraph.checkpoint.base import empty_checkpoint
 from benchmarks.proxy import Proxy
 from langmem_ext import DeltaSaver, StorageUnavailable
 from langmem_ext.storage.postgres import questions
+from langmem_ext.storage.postgres.server import NoAnswer
 from postgres.hot_path import desk
 from postgres.server import SHARED, Database
 
@@ -199,6 +200,57 @@ async def test_readers_of_a_silent_server_are_refused_in_time(database: Database
                 ends = await asyncio.gather(*(saver.aget_tuple(config(name)) for name in NAMES), return_exceptions=True)
         assert {type(end) for end in ends} == {StorageUnavailable}
         assert [said(one) for one in await read_all(saver)] == [f"I am {name}" for name in NAMES]
+
+
+@pytest.mark.parametrize("option", ["answer_deadline=1", "options=-c%20statement_timeout%3D1000"])
+async def test_a_reader_that_takes_too_long_fails_nobody_else(database: Database, schema: str, option: str) -> None:
+    # Nothing is prepared: a plan for any thread would have to wait for a lock on one partition, whichever thread is read.
+    url = f"{database.url}?schema={schema}&partitions=4&prepare=off"
+    async with DeltaSaver.from_conn_string(url) as saver:
+        await say_to_all(saver)
+    with psycopg.connect(database.url) as holder:
+        sql = f"SELECT t.id, c.tableoid::regclass::text FROM {schema}.checkpoint AS c JOIN {schema}.thread AS t ON t.number = c.thread"
+        places: dict[str, str] = dict(holder.execute(sql.encode()).fetchall())
+        slow = [name for name in NAMES if places[name] == places["t0"]]
+        async with DeltaSaver.from_conn_string(f"{url}&{option}") as saver:
+            await read_all(saver)
+            holder.execute(f"LOCK {places['t0']} IN ACCESS EXCLUSIVE MODE".encode())
+            ends = await beside_another(saver)
+            holder.rollback()
+            assert [said(one) for one in await read_all(saver)] == [f"I am {name}" for name in NAMES]
+    assert 0 < len(slow) < len(NAMES)
+    for name, end in ends.items():
+        if name in slow:
+            assert isinstance(end, StorageUnavailable)
+            assert "it took longer than" in str(end)
+        else:
+            assert said(end) == f"I am {name}"
+
+
+async def test_readers_whose_server_is_silent_do_not_ask_again(saver: DeltaSaver, proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def silent(commands: Any) -> Any:
+        raise NoAnswer
+
+    driver: Any = saver.log.driver
+    monkeypatch.setattr(driver._latest.questions, "_exchange", silent)
+    before = proxy.counts()
+    ends = await beside_another(saver)
+    assert {type(end) for end in ends.values()} == {StorageUnavailable}
+    assert "has not answered" in str(ends["t0"])
+    assert (proxy.counts() - before).trips == 0
+
+
+async def beside_another(saver: DeltaSaver) -> dict[str, Any]:
+    """What all readers come to that share a trip, as another caller uses a connection."""
+    driver: Any = saver.log.driver
+    pool = driver._latest.pool
+    connection = await pool.lend()
+    try:
+        return dict(
+            zip(NAMES, await asyncio.gather(*(saver.aget_tuple(config(name)) for name in NAMES), return_exceptions=True), strict=True)
+        )
+    finally:
+        await pool.give_back(connection)
 
 
 async def test_a_saver_that_is_closed_lets_those_finish_who_share_a_trip(database: Database, schema: str) -> None:

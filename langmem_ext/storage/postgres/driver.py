@@ -115,7 +115,9 @@ class PostgresDriver:
             result: T = yield transaction.carry_out(op)
         except (ExpectationFailed, ExchangeFailed) as failed:
             transaction.forget()
-            if isinstance(failed.__cause__, _FINAL):
+            # What others asked together with it may have been what took so long.
+            final = NoAnswer if isinstance(failed, ExchangeFailed) and failed.shared else _FINAL
+            if isinstance(failed.__cause__, final):
                 raise storage_error(failed.__cause__, self.server) from failed.__cause__
             return (yield from self._asking(op, Read, hasty=not isinstance(failed, ForesightFailed)))
         except BaseException:

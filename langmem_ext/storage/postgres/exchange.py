@@ -320,9 +320,10 @@ def is_left_open(connection: psycopg.BaseConnection[Any]) -> bool:
     return pgconn.status == pq.ConnStatus.OK and pgconn.transaction_status != pq.TransactionStatus.IDLE
 
 
-def failure(error: psycopg.Error) -> ExchangeFailed:
+def failure(error: psycopg.Error, *, shared: bool = False) -> ExchangeFailed:
     """What an operation's transaction is told of an error."""
     failed = ExchangeFailed()
+    failed.shared = shared
     failed.__cause__ = error
     return failed
 

@@ -7,9 +7,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from itertools import chain, islice
 from typing import Final, TypeAlias
 
+import psycopg
+
 from langmem_ext.errors import StorageUnavailable
 from langmem_ext.storage.commands import Command, one_snapshot
 from langmem_ext.storage.effects import Rows
+from langmem_ext.storage.postgres.exchange import failure
 from langmem_ext.storage.postgres.tasks import start_held
 
 TOGETHER: Final = 32
@@ -58,7 +61,8 @@ class Questions:
         """The rows of each command, which are sent with those that others bring in the same turn of the event loop.
 
         Raises:
-            Exception: What the trip has raised.
+            ExchangeFailed: The server has refused, or the connection has ended.
+            StorageUnavailable: There was no connection, or the trip was stopped.
         """
         answer: _Answer = self._loop.create_future()
         trip = self._planned
@@ -103,7 +107,7 @@ class Questions:
         except Exception as error:
             for _, answer in asked:
                 if not answer.done():
-                    answer.set_exception(error)
+                    answer.set_exception(failure(error, shared=len(asked) > 1) if isinstance(error, psycopg.Error) else error)
             return
         found = iter(rows[1:-1])
         for commands, answer in asked:

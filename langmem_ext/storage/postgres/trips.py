@@ -11,7 +11,7 @@ import psycopg
 
 from langmem_ext.storage.commands import Command, within
 from langmem_ext.storage.effects import Rows
-from langmem_ext.storage.pipeline import Wire
+from langmem_ext.storage.pipeline import ExchangeFailed, Wire
 from langmem_ext.storage.postgres.exchange import Step, aanswers, answers, begin, failure, is_left_open
 from langmem_ext.storage.postgres.pool import AsyncPool, SyncPool
 from langmem_ext.storage.postgres.questions import Questions
@@ -86,8 +86,8 @@ async def aplay(pool: AsyncPool, wire: Wire[T], *, deadline: float, questions: Q
 async def _ask_along(questions: Questions, wire: Wire[Any], asked: Sequence[Command]) -> Step:
     try:
         return partial(wire.send, [(), *await questions.ask(asked), ()])
-    except psycopg.Error as error:
-        return partial(wire.throw, failure(error))
+    except ExchangeFailed as failed:
+        return partial(wire.throw, failed)
 
 
 async def atrip(pool: AsyncPool, commands: list[Command], *, deadline: float) -> Sequence[Rows]:
