@@ -254,7 +254,10 @@ class AsyncPool:
 
     async def _put(self, connections: Sequence[psycopg.AsyncConnection[Any]]) -> None:
         """Let psycopg's pool have connections, whatever becomes of the caller: one that the pool has not got yet when it waits is lost."""
-        if connections:
+        if self._loop.is_closed():  # the caller is let go with it, and could wait for nothing
+            for connection in connections:
+                connection.pgconn.finish()
+        elif connections:
             await asyncio.shield(start_held(self._loop, self._put_all(connections), self._returning))
 
     async def _put_all(self, connections: Sequence[psycopg.AsyncConnection[Any]]) -> None:
