@@ -106,7 +106,8 @@ def copy_saver(source: Saver, target: Saver, *, threads: Sequence[Any] | None = 
             given up to 64 at a time, of whatever threads, and fewer where they are large; then it is called for each of them.
 
     Raises:
-        InvalidInput: Source and target are the same, or one of them is for async code (`AsyncSqliteSaver`): use `acopy_saver`.
+        InvalidInput: Source and target are the same, or `threads` is one text, or a saver is for async code (`AsyncSqliteSaver`): use
+            `acopy_saver`.
         ThreadNotFound: A thread that was asked for is not in the source.
     """
     for saver in (source, target):
@@ -140,6 +141,8 @@ class _Copying:
     def __init__(self, source: Saver, target: Saver, threads: Sequence[Any] | None, progress: Progress | None) -> None:
         if source is target:
             raise InvalidInput("source and target are the same saver: pass two")
+        if isinstance(threads, str):
+            raise InvalidInput("copy_saver takes a list of thread ids, not one text: pass threads=[thread_id]")
         self._source = source
         self._target = target
         self._threads = threads

@@ -240,6 +240,8 @@ class _Import:
         return dict(zip(threads, found, strict=True))
 
     def _chosen(self, file: SaverFile) -> list[str]:
+        if isinstance(self._threads, str):
+            raise InvalidInput("import_checkpoints takes a list of thread ids, not one text: pass threads=[thread_id]")
         chosen = list(file.threads) if self._threads is None else list(dict.fromkeys(self._threads))
         if missing := [thread for thread in chosen if thread not in file.threads]:
             raise ThreadNotFound(f"there is no thread {missing[0]!r} in {file.path}: it has {len(file.threads)}, and nothing was imported")

@@ -423,6 +423,17 @@ def test_thread_ids_that_are_no_text_are_copied_as_they_are(opened: Callable[[st
     assert copy_saver(old, new).checkpoints == 0
 
 
+def test_one_text_is_no_list_of_threads() -> None:
+    old, new = InMemorySaver(), InMemorySaver()
+    live(old)
+    for threads in ("a", "", "nobody"):
+        with pytest.raises(InvalidInput, match=r"takes a list of thread ids, not one text: pass threads=\[thread_id\]"):
+            copy_saver(old, new, threads=threads)
+        with pytest.raises(InvalidInput, match="not one text"):
+            asyncio.run(acopy_saver(old, new, threads=threads))
+    assert not new.storage
+
+
 def test_a_saver_is_not_copied_onto_itself() -> None:
     saver = InMemorySaver()
     with pytest.raises(InvalidInput, match="the same saver"):

@@ -246,6 +246,12 @@ def test_times_are_those_of_the_checkpoints(source: Path, target: str) -> None:
     assert moments["a"].startswith(datetime.fromtimestamp(first / 1000, UTC).strftime("%Y-%m-%dT%H:%M"))
 
 
+def test_one_text_is_no_list_of_threads(source: Path, target: str) -> None:
+    for threads in ("a", "", "nobody"):
+        with pytest.raises(InvalidInput, match=r"not one text: pass threads=\[thread_id\]"):
+            import_checkpoints(source, target, threads=threads)
+
+
 def test_what_is_imported_is_compressed_where_that_is_asked_for(source: Path, target: str) -> None:
     import_checkpoints(source, target, compress=True)
     assert any(content[:1] == MARK for (content,) in found(target, "SELECT body FROM value"))
