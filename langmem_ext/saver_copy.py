@@ -8,7 +8,7 @@ copying itself is a generator that asks for calls (`saver_calls`).
 from __future__ import annotations
 
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -76,7 +76,7 @@ class CopyReport:
     Attributes:
         threads: Threads that the source has, of those that were asked for.
         checkpoints: Checkpoints put.
-        writes: Pending writes put.
+        writes: Pending writes put that were not there.
         skipped: Checkpoints that were there already.
         seconds: How long it took.
     """
@@ -165,13 +165,13 @@ class _Copying:
         anything = yield from self._listed(self._target, None, limit=1)
         there = (yield from self._listed(self._target, list(threads.values()))) if anything else {}
         places = sorted(known, key=lambda place: (place[0], place[2], place[1]))
-        missing = {place for place in places if place not in there or there[place].writes != known[place].writes}
+        missing = {place for place in places if place not in there or _lacking(known[place].writes, there[place].writes)}
         reading = Reading(self._source, [known[place].config for place in places if place in missing])
         checkpoints = writes = 0
         try:
             for done, place in enumerate(places, start=1):
                 if place in missing:
-                    copied = yield from self._copy(reading, place, known[place].config, new=place not in there)
+                    copied = yield from self._copy(reading, place, known[place].config, there.get(place))
                     checkpoints, writes = checkpoints + copied[0], writes + copied[1]
                 self._untold.append(CopyProgress(place[0], done, len(known)))
                 if not self._puts or len(self._untold) >= BATCH or self._size >= BATCH_BYTES:
@@ -182,16 +182,17 @@ class _Copying:
         yield from self._flush()
         return CopyReport(len(threads), checkpoints, writes, len(known.keys() & there.keys()), time.monotonic() - began)
 
-    def _copy(self, reading: Reading, place: Place, config: RunnableConfig, *, new: bool) -> Steps[tuple[int, int]]:
+    def _copy(self, reading: Reading, place: Place, config: RunnableConfig, there: _Known | None) -> Steps[tuple[int, int]]:
         """Copy the next checkpoint that is missing, or its writes alone; how many checkpoints and writes that were."""
         found: CheckpointTuple | None = yield reading
         if found is None:
             return 0, 0
-        writes = yield from self._copy_writes(config, found.pending_writes or [])
-        if new:
+        writes = found.pending_writes or []
+        yield from self._copy_writes(config, writes)
+        if there is None:
             yield from self._copy_checkpoint(place, found)
         self._size += _size_of(found) if self._together else 0
-        return int(new), writes
+        return int(there is None), _lacking([write[:2] for write in writes], () if there is None else there.writes)
 
     def _put(self, method: str, *args: Any) -> Steps[None]:
         call = Call(self._target, method, args)
@@ -255,7 +256,7 @@ class _Copying:
         if len(self._parents) > PARENTS:
             self._parents.popitem(last=False)
 
-    def _copy_writes(self, config: RunnableConfig, writes: Sequence[PendingWrite]) -> Steps[int]:
+    def _copy_writes(self, config: RunnableConfig, writes: Sequence[PendingWrite]) -> Steps[None]:
         """Put pending writes so that they are read in the order in which they were read here: by path, then task, then index."""
         runs = [(place, [(channel, value) for _, channel, value in run]) for place, run in groupby(writes, key=_place_of)]
         places = [place for place, _ in runs]
@@ -266,13 +267,17 @@ class _Copying:
                 # With those of an earlier run in front, which stand and are not written again: a write's index is its place in the list.
                 run = before[task] = [*before.get(task, []), *run]
             yield from self._put("put_writes", config, run, task, "" if ordered else f"{number:08}")
-        return len(writes)
 
 
-def _place_of(write: PendingWrite) -> tuple[str, int]:
+def _place_of(write: PendingWrite | tuple[str, str]) -> tuple[str, int]:
     """A pending write's task and its index, where that is one of LangGraph's special ones, which come before all others of the task."""
-    task, channel, _ = write
+    task, channel = write[:2]
     return task, WRITES_IDX_MAP.get(channel, PLAIN)
+
+
+def _lacking(writes: Sequence[tuple[str, str]], there: Sequence[tuple[str, str]]) -> int:
+    """How many of a checkpoint's pending writes are not there. A thread that went on where it was copied to has more, and lacks none."""
+    return (Counter(map(_place_of, writes)) - Counter(map(_place_of, there))).total()
 
 
 def _new_versions(found: CheckpointTuple, parent: CheckpointTuple | None) -> dict[str, Any]:

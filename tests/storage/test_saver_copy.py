@@ -401,6 +401,22 @@ def test_writes_that_came_since_are_copied(target: str, opened: Callable[[str], 
     assert_moved(old, new)
 
 
+@pytest.mark.parametrize("target", KINDS)
+def test_a_thread_that_went_on_in_the_target_lacks_nothing(target: str, opened: Callable[[str], Saver]) -> None:
+    old, new = opened("memory"), opened(target)
+    live(old)
+    copy_saver(old, new)
+    build(new).invoke(Command(resume="here"), CONFIG)
+    expected = everything(new)
+    for _ in range(2):
+        report = copy_saver(old, new)
+        assert (report.checkpoints, report.writes) == (0, 0)
+        assert everything(new) == expected
+    asked = build(old).get_state(CONFIG).config
+    old.put_writes(asked, [("done", ["another"])], "another task")
+    assert [copy_saver(old, new).writes for _ in range(2)] == [1, 0]
+
+
 @pytest.mark.parametrize("target", OURS)
 def test_only_the_threads_asked_for_are_copied(target: str, opened: Callable[[str], Saver]) -> None:
     old, new = opened("sqlite"), opened(target)
