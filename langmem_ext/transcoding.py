@@ -16,7 +16,6 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import Any, Final, Protocol
 
 import ormsgpack
@@ -30,7 +29,7 @@ from langmem_ext.interruption import pass_on
 from langmem_ext.messages.identity import CLASSES, UNPACK_OPTIONS, opaque, unpack
 from langmem_ext.packing import INPUT_CHANNEL, WAITING_CHANNEL, config_of, pack_checkpoint, texts_of
 from langmem_ext.serde import DataSerializer, RestoreHook, RestorePolicy
-from langmem_ext.storage.clock import now_ms
+from langmem_ext.storage.clock import ms_of, now_ms
 from langmem_ext.storage.saver_file import SourceCheckpoint, SourceWrite
 from langmem_ext.types import PackedCheckpoint, PackedValue, PackedWrite
 from langmem_ext.unbuilt import Unbuilt
@@ -291,7 +290,5 @@ def _exact_label(label: bytes, metadata: Mapping[str, Any]) -> bytes:
 
 def moment(ts: str) -> int:
     """A checkpoint's time in Unix milliseconds; now, where it has none."""
-    try:
-        return int(datetime.fromisoformat(ts).timestamp() * 1000)
-    except (TypeError, ValueError):
-        return now_ms()
+    found = ms_of(ts)
+    return now_ms() if found is None else found

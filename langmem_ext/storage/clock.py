@@ -6,6 +6,8 @@ import time
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+from langmem_ext.messages.manifest import NUMBERS
+
 MINUTE_MS: Final = 60_000
 """A minute, in milliseconds."""
 
@@ -26,6 +28,26 @@ def unix_ms(moment: datetime) -> int:
 FIRST_MS: Final = unix_ms(datetime.min.replace(tzinfo=UTC))
 LAST_MS: Final = unix_ms(datetime.max.replace(tzinfo=UTC))
 """The first and the last moment that there is a name for, in Unix milliseconds."""
+
+
+def ms_of(text: object) -> int | None:
+    """The Unix milliseconds that an ISO 8601 text names; None where it names none, or has no time zone.
+
+    None, too, for what a thread's row cannot begin with: what was before 1970, or will be after 2105.
+    """
+    try:
+        moment = datetime.fromisoformat(text)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return None
+    if moment.tzinfo is None:
+        return None
+    found = unix_ms(moment)
+    return found if is_storable(found) else None
+
+
+def is_storable(milliseconds: object) -> bool:
+    """Whether a thread may begin then: its row counts the seconds from 1970."""
+    return isinstance(milliseconds, int) and 0 <= milliseconds < NUMBERS * 1000
 
 
 def moment_of(milliseconds: int) -> datetime:

@@ -14,7 +14,7 @@ import sys
 import types
 from collections.abc import Iterator
 from contextlib import closing
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TypedDict
 from uuid import uuid4
@@ -53,6 +53,7 @@ from langmem_ext import (
     StorageError,
     StorageUnavailable,
     ThreadNotFound,
+    Threads,
     aimport_checkpoints,
     examine,
     import_checkpoints,
@@ -244,6 +245,18 @@ def test_times_are_those_of_the_checkpoints(source: Path, target: str) -> None:
         moments = {found.config["configurable"]["thread_id"]: found.checkpoint["ts"] for found in old.list(config("a"))}
     [(first,)] = found(target, "SELECT min(created_at) FROM thread WHERE id = 'a'")
     assert moments["a"].startswith(datetime.fromtimestamp(first / 1000, UTC).strftime("%Y-%m-%dT%H:%M"))
+
+
+@pytest.mark.parametrize("ts", ["1969-12-31T00:00:00+00:00", "9999-12-31T23:59:59+00:00", "2024-05-17T09:30:15", "yesterday"])
+def test_a_thread_whose_times_make_no_sense_was_written_as_it_was_imported_and_goes_on(ts: str, tmp_path: Path, target: str) -> None:
+    source, place = tmp_path / "old.sqlite", {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
+    with sqlite_saver(source) as old:
+        stored = old.put(place, empty_checkpoint() | {"ts": ts}, {"step": 0}, {})  # type: ignore[arg-type]
+    began = datetime.now(UTC)
+    import_checkpoints(source, target)
+    with DeltaSaver.open(target) as new:
+        new.put(stored, empty_checkpoint(), {"step": 1}, {})
+        assert timedelta() <= Threads(new).get("t").created_at - began + timedelta(milliseconds=1) < timedelta(minutes=5)
 
 
 def test_one_text_is_no_list_of_threads(source: Path, target: str) -> None:
