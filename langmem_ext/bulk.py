@@ -17,6 +17,7 @@ from langmem_ext.log import thread_key
 from langmem_ext.packing import config_of
 from langmem_ext.stepping import aperform, perform
 from langmem_ext.storage import transfer_ops, transit_ops
+from langmem_ext.storage.clock import Times
 from langmem_ext.storage.effects import Operation
 from langmem_ext.storage.listing_ops import ThreadFilter
 from langmem_ext.storage.many_ops import Wanted
@@ -57,30 +58,33 @@ class BulkSaver(ForgettingSaver):
 
     # -- in ------------------------------------------------------------------------------------------------------------------------------
 
-    def put_all(self, puts: Sequence[Put]) -> None:
+    def put_all(self, puts: Sequence[Put], times: Sequence[Times] | None = None) -> None:
         """Store what these calls would, one after the other; all of it is stored when this returns, or nothing when it raises.
 
         Args:
             puts: Calls of `put` and `put_writes`, of one thread or of several. All that they hold is in memory at once.
+            times: For each of them, when what it stores was made; now, if not given.
 
         Raises:
             LangmemExtError: What any of them would raise.
         """
-        self.log.run(self._put_all(puts), write=True)
+        self.log.run(self._put_all(puts, times), write=True)
         for config in _checkpoints(puts):
             if (work := self._after_put(config)) is not None:
                 work()
 
-    async def aput_all(self, puts: Sequence[Put]) -> None:
+    async def aput_all(self, puts: Sequence[Put], times: Sequence[Times] | None = None) -> None:
         """Async twin of `put_all`."""
-        op = await self.log.driver.acall(lambda: self._put_all(puts))  # which may take a while, so not on the event loop
+        op = await self.log.driver.acall(lambda: self._put_all(puts, times))  # which may take a while, so not on the event loop
         await self.log.arun(op, write=True)
         for config in _checkpoints(puts):
             if (work := self._after_put(config)) is not None:
                 await self.log.driver.acall(work)
 
-    def _put_all(self, puts: Sequence[Put]) -> Operation[None]:
+    def _put_all(self, puts: Sequence[Put], times: Sequence[Times] | None) -> Operation[None]:
         ops = [self._put(*given)[0] if method == "put" else self._put_writes(*given) for method, given in puts]
+        if times is not None:
+            ops = [op.given(times=one) for op, one in zip(ops, times, strict=True)]
         # As the drivers sort what goes together: so two processes take the rows of two threads in the same order.
         ops.sort(key=lambda op: op.thread or "")
         threads = {op.thread for op in ops}
@@ -150,6 +154,21 @@ class BulkSaver(ForgettingSaver):
                 for place, writes in places.items():
                     outline.append((config_of(key.id, *place), [(task, write.channel) for task, write in writes]))
         return outline
+
+    def thread_times(self, thread_ids: Sequence[Any]) -> dict[str, tuple[int, int]]:
+        """When threads were first and last written, in Unix milliseconds, by id; without those that are not there."""
+        return perform(self._thread_times(thread_ids), partial(self.log.run, write=False))
+
+    async def athread_times(self, thread_ids: Sequence[Any]) -> dict[str, tuple[int, int]]:
+        """Async twin of `thread_times`."""
+        return await aperform(self._thread_times(thread_ids), partial(self.log.arun, write=False))
+
+    def _thread_times(self, thread_ids: Sequence[Any]) -> Generator[Operation[Any], Any, dict[str, tuple[int, int]]]:
+        keys = [ThreadKey(name, self.owner) for name in dict.fromkeys(map(thread_key, thread_ids))]
+        times: dict[str, tuple[int, int]] = {}
+        for start in range(0, len(keys), THREADS):
+            times |= yield transfer_ops.read_times(keys[start : start + THREADS])
+        return times
 
     def _named(self, configs: Sequence[RunnableConfig]) -> NamedCheckpoints:
         return NamedCheckpoints(configs, [self._wanted(config) for config in configs], indexes=self.log.indexes, codec=self.codec)

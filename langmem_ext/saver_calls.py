@@ -16,6 +16,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 
 from langmem_ext.errors import StorageUnavailable
 from langmem_ext.stepping import aperform, perform
+from langmem_ext.storage.clock import Times
 
 T = TypeVar("T")
 Saver: TypeAlias = BaseCheckpointSaver[Any]
@@ -42,17 +43,25 @@ class Scan:
 
 @dataclass(frozen=True, slots=True)
 class Puts:
-    """Calls of `put` and `put_writes`, of a saver that takes them as one transaction.
+    """Calls of `put` and `put_writes`, of a saver that takes them as one transaction, and when what each stores was made.
 
     Where that fails they are made one after the other: so what comes before the one that cannot be made is stored.
     """
 
     saver: Saver
     calls: Sequence[Call]
+    times: Sequence[Times]
 
     def together(self) -> Call:
         """The one call."""
-        return Call(self.saver, "put_all", ([(call.method, call.args) for call in self.calls],))
+        return self._call(slice(None))
+
+    def apart(self) -> list[Call]:
+        """A call for each of them."""
+        return [self._call(slice(at, at + 1)) for at in range(len(self.calls))]
+
+    def _call(self, some: slice) -> Call:
+        return Call(self.saver, "put_all", ([(call.method, call.args) for call in self.calls[some]], self.times[some]))
 
 
 @dataclass(slots=True)
@@ -117,7 +126,7 @@ def _make(request: Request) -> Any:
         except StorageUnavailable:
             raise  # the others would wait as long for the same
         except Exception:
-            for call in request.calls:
+            for call in request.apart():
                 _make(call)
             return None
     method = getattr(request.saver, request.method, None)
@@ -137,7 +146,7 @@ async def _amake(request: Request) -> Any:
         except StorageUnavailable:
             raise
         except Exception:
-            for call in request.calls:
+            for call in request.apart():
                 await _amake(call)
             return None
     method = getattr(request.saver, f"a{request.method}", None) or getattr(request.saver, request.method, None)
@@ -165,6 +174,11 @@ async def is_async(saver: Saver) -> bool:
 def takes_many(saver: Saver) -> bool:
     """Whether a saver takes many puts as one transaction."""
     return hasattr(saver, "put_all")
+
+
+def tells_times(saver: Saver) -> bool:
+    """Whether a saver tells when its threads were first and last written."""
+    return hasattr(saver, "thread_times")
 
 
 def outlines(saver: Saver) -> bool:

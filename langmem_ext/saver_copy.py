@@ -34,10 +34,15 @@ from langmem_ext.saver_calls import (
     must_be_awaited,
     outlines,
     takes_many,
+    tells_times,
 )
+from langmem_ext.storage.clock import Times, ms_of, now_ms
 
 Place: TypeAlias = tuple[str, str, str]
 """Thread id as text, namespace and checkpoint id."""
+
+Written: TypeAlias = dict[str, tuple[int, int]]
+"""When threads were first and last written, in Unix milliseconds, by id as text."""
 
 PARENTS: Final = 8
 """How many of the newest checkpoints are kept, to tell what the next one has changed."""
@@ -98,6 +103,9 @@ def copy_saver(source: Saver, target: Saver, *, threads: Sequence[Any] | None = 
     of LangGraph's interface for reading, so it is not copied; where the order of writes hangs on it, another path keeps that order.
     Repeated, it copies what is missing. The source is only read.
 
+    In a `DeltaSaver` a thread that is new there has the times that it has in another, else those of its first and last checkpoint by their
+    `ts`. The time of the copy counts where none is told. One that is there already was last written at the later of both times.
+
     Args:
         source: Where from.
         target: Where to; its `setup()` is called if it has one.
@@ -129,10 +137,11 @@ async def acopy_saver(
 
 @dataclass(slots=True)
 class _Known:
-    """A checkpoint as it was listed: the config that names it, and its pending writes' tasks and channels."""
+    """A checkpoint as it was listed: the config that names it, its pending writes' tasks and channels, and when it was made, if told."""
 
     config: RunnableConfig
     writes: list[tuple[str, str]]
+    made: int | None = None
 
 
 class _Copying:
@@ -150,6 +159,9 @@ class _Copying:
         self._parents: OrderedDict[Place, CheckpointTuple | None] = OrderedDict()
         self._together = takes_many(target)
         self._puts: list[Call] = []
+        self._times: list[Times] = []
+        self._written: Written = {}
+        self._now = now_ms()
         self._size = 0
         self._untold: list[CopyProgress] = []
 
@@ -166,6 +178,8 @@ class _Copying:
         there = (yield from self._listed(self._target, list(threads.values()))) if anything else {}
         places = sorted(known, key=lambda place: (place[0], place[2], place[1]))
         missing = {place for place in places if place not in there or _lacking(known[place].writes, there[place].writes)}
+        if self._together:
+            self._written = yield from self._when_written(known, there, missing)
         reading = Reading(self._source, [known[place].config for place in places if place in missing])
         checkpoints = writes = 0
         try:
@@ -182,31 +196,56 @@ class _Copying:
         yield from self._flush()
         return CopyReport(len(threads), checkpoints, writes, len(known.keys() & there.keys()), time.monotonic() - began)
 
+    def _when_written(self, known: Mapping[Place, _Known], there: Mapping[Place, _Known], missing: set[Place]) -> Steps[Written]:
+        """When each thread of which something is missing is to have been written, from the first checkpoint on that is put.
+
+        So a copy that is stopped leaves no thread that looks older than it is, which a retention would forget.
+        """
+        ids = {place[0]: known[place].config["configurable"]["thread_id"] for place in missing}
+        moments: dict[str, list[int]] = {}
+        for place, one in known.items():
+            if place[0] in ids and one.made is not None:
+                moments.setdefault(place[0], []).append(one.made)
+        written: Written = {thread: (min(made), max(made)) for thread, made in moments.items()}
+        if ids and tells_times(self._source):
+            written |= yield Call(self._source, "thread_times", (list(ids.values()),))
+        if both := [ids[thread] for thread in ids.keys() & {place[0] for place in there}]:
+            kept: Written = yield Call(self._target, "thread_times", (both,))
+            for thread, (created, updated) in kept.items():
+                written[thread] = created, max(updated, written.get(thread, (0, self._now))[1])
+        return written
+
+    def _times_of(self, thread: str, found: CheckpointTuple) -> Times:
+        """When a checkpoint was made, and its thread first and last written; now, where nobody tells."""
+        made = ms_of(found.checkpoint.get("ts"))
+        return Times(self._now if made is None else made, *self._written.get(thread, (self._now, self._now)))
+
     def _copy(self, reading: Reading, place: Place, config: RunnableConfig, there: _Known | None) -> Steps[tuple[int, int]]:
         """Copy the next checkpoint that is missing, or its writes alone; how many checkpoints and writes that were."""
         found: CheckpointTuple | None = yield reading
         if found is None:
             return 0, 0
-        writes = found.pending_writes or []
-        yield from self._copy_writes(config, writes)
+        times, writes = self._times_of(place[0], found), found.pending_writes or []
+        yield from self._copy_writes(config, writes, times)
         if there is None:
-            yield from self._copy_checkpoint(place, found)
+            yield from self._copy_checkpoint(place, found, times)
         self._size += _size_of(found) if self._together else 0
         return int(there is None), _lacking([write[:2] for write in writes], () if there is None else there.writes)
 
-    def _put(self, method: str, *args: Any) -> Steps[None]:
+    def _put(self, times: Times, method: str, *args: Any) -> Steps[None]:
         call = Call(self._target, method, args)
         if self._together:
             self._puts.append(call)
+            self._times.append(times)
         else:
             yield call
 
     def _flush(self) -> Steps[None]:
         """Have stored what waits, and say so."""
-        puts, untold = self._puts, self._untold
-        self._puts, self._untold, self._size = [], [], 0
+        puts, times, untold = self._puts, self._times, self._untold
+        self._puts, self._times, self._untold, self._size = [], [], [], 0
         if puts:
-            yield Puts(self._target, puts)
+            yield Puts(self._target, puts, times)
         if self._progress is not None:
             for one in untold:
                 self._progress(one)
@@ -215,13 +254,13 @@ class _Copying:
         """The checkpoints that a saver has, of some threads or of all, by place."""
         known: dict[Place, _Known] = {}
 
-        def note(config: RunnableConfig, writes: list[tuple[str, str]]) -> None:
+        def note(config: RunnableConfig, writes: list[tuple[str, str]], made: int | None = None) -> None:
             configurable = config["configurable"]
             thread, namespace, checkpoint = configurable["thread_id"], configurable.get("checkpoint_ns", ""), configurable["checkpoint_id"]
-            known[str(thread), namespace, checkpoint] = _Known(config_of(thread, namespace, checkpoint), writes)
+            known[str(thread), namespace, checkpoint] = _Known(config_of(thread, namespace, checkpoint), writes, made)
 
         def show(found: CheckpointTuple) -> None:
-            note(found.config, [(task, channel) for task, channel, _ in found.pending_writes or ()])
+            note(found.config, [write[:2] for write in found.pending_writes or ()], ms_of(found.checkpoint.get("ts")))
 
         if limit is None and outlines(saver):
             for config, writes in (yield Call(saver, "outline", (threads,))):
@@ -231,13 +270,13 @@ class _Copying:
             yield Scan(saver, cast("RunnableConfig | None", asked), show, limit)
         return known
 
-    def _copy_checkpoint(self, place: Place, found: CheckpointTuple) -> Steps[None]:
+    def _copy_checkpoint(self, place: Place, found: CheckpointTuple, times: Times) -> Steps[None]:
         configurable = found.config["configurable"]
         parent = yield from self._parent(found)
         config: RunnableConfig = {"configurable": {"thread_id": configurable["thread_id"], "checkpoint_ns": place[1]}}
         if found.parent_config is not None:
             config["configurable"]["checkpoint_id"] = found.parent_config["configurable"]["checkpoint_id"]
-        yield from self._put("put", config, found.checkpoint, found.metadata, _new_versions(found, parent))
+        yield from self._put(times, "put", config, found.checkpoint, found.metadata, _new_versions(found, parent))
         self._remember(place, found)
 
     def _parent(self, found: CheckpointTuple) -> Steps[CheckpointTuple | None]:
@@ -256,7 +295,7 @@ class _Copying:
         if len(self._parents) > PARENTS:
             self._parents.popitem(last=False)
 
-    def _copy_writes(self, config: RunnableConfig, writes: Sequence[PendingWrite]) -> Steps[None]:
+    def _copy_writes(self, config: RunnableConfig, writes: Sequence[PendingWrite], times: Times) -> Steps[None]:
         """Put pending writes so that they are read in the order in which they were read here: by path, then task, then index."""
         runs = [(place, [(channel, value) for _, channel, value in run]) for place, run in groupby(writes, key=_place_of)]
         places = [place for place, _ in runs]
@@ -266,7 +305,7 @@ class _Copying:
             if index == PLAIN:
                 # With those of an earlier run in front, which stand and are not written again: a write's index is its place in the list.
                 run = before[task] = [*before.get(task, []), *run]
-            yield from self._put("put_writes", config, run, task, "" if ordered else f"{number:08}")
+            yield from self._put(times, "put_writes", config, run, task, "" if ordered else f"{number:08}")
 
 
 def _place_of(write: PendingWrite | tuple[str, str]) -> tuple[str, int]:

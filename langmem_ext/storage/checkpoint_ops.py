@@ -17,7 +17,7 @@ from langmem_ext.messages.identity import pack, unpack
 from langmem_ext.messages.manifest import Runs
 from langmem_ext.storage import checks
 from langmem_ext.storage import statements as sql
-from langmem_ext.storage.clock import MINUTE_MS
+from langmem_ext.storage.clock import MINUTE_MS, Times
 from langmem_ext.storage.compounds import Compound, apply_delta, plan_base, plan_delta
 from langmem_ext.storage.effects import Batch, Closing, Op, Row, Statement, execute, fetch_one, operation
 from langmem_ext.storage.expectations import NONE, STORED
@@ -48,7 +48,9 @@ PRECEDING: Final = b""
 
 
 @operation
-def put_checkpoint(key: ThreadKey, namespace: str, packed: PackedCheckpoint, *, now: int, indexes: Indexes, codec: Codec) -> Op[None]:
+def put_checkpoint(
+    key: ThreadKey, namespace: str, packed: PackedCheckpoint, *, now: int, indexes: Indexes, codec: Codec, times: Times | None = None
+) -> Op[None]:
     """Store a checkpoint; one with the same id is replaced.
 
     Args:
@@ -58,12 +60,13 @@ def put_checkpoint(key: ThreadKey, namespace: str, packed: PackedCheckpoint, *, 
         now: Unix milliseconds.
         indexes: What this process knows.
         codec: Reads and writes items.
+        times: What counts in place of now, where it was made earlier.
 
     Raises:
         ThreadNotFound: The thread belongs to another owner.
         HeadConflict: It must follow the newest checkpoint, and another than the expected one is that.
     """
-    writer = yield from open_writer(key, packed.parent or "", packed.id, now=now, indexes=indexes, codec=codec)
+    writer = yield from open_writer(key, packed.parent or "", packed.id, now=now, indexes=indexes, codec=codec, times=times)
     space = yield from ensure_namespace(writer, namespace)
     if packed.follows_head:
         yield from _require_head(key, writer, packed)
@@ -146,13 +149,14 @@ def _require_head(key: ThreadKey, writer: Writer, packed: PackedCheckpoint) -> O
 # -- parts -------------------------------------------------------------------------------------------------------------------------------
 
 
-def open_writer(key: ThreadKey, *steps: str, now: int, indexes: Indexes, codec: Codec) -> Op[Writer]:
+def open_writer(key: ThreadKey, *steps: str, now: int, indexes: Indexes, codec: Codec, times: Times | None = None) -> Op[Writer]:
     """What a write needs; `steps` are the checkpoints whose following step it is a part of (`Writer.late`)."""
-    thread = yield from ensure_thread(key, now=now, indexes=indexes)
+    made, created, updated = (now, now, now) if times is None else (times.made, times.created, times.updated)
+    thread = yield from ensure_thread(key, now=created, indexes=indexes)
     index = indexes.of(thread.number, thread.generation, codec)
     yield from catch_up(index, thread, codec)
     late = [index.late_of(encode_id(step)) for step in steps]
-    return Writer(thread, key.id, index, indexes, codec, now=now, late=late)
+    return Writer(thread, key.id, index, indexes, codec, now=made, late=late, updated=updated)
 
 
 def close_writer(writer: Writer, head: tuple[int | None, str | None] | None) -> Op[None]:
@@ -163,7 +167,7 @@ def close_writer(writer: Writer, head: tuple[int | None, str | None] | None) -> 
         head: Longest list of messages and awaited parameter of the root's newest checkpoint, if that is what was written.
     """
     thread = writer.thread
-    minute = writer.now // MINUTE_MS
+    minute = writer.updated // MINUTE_MS
     if minute != thread.active_at or writer.title is not None or writer.tool is not None:
         yield from execute(sql.DESCRIBE_THREAD, thread=thread.number, active_at=minute, **writer.description())
         thread.active_at = minute
@@ -173,7 +177,7 @@ def close_writer(writer: Writer, head: tuple[int | None, str | None] | None) -> 
         yield from keep_indexed(writer)
     counters = {
         "thread": thread.number,
-        "now": writer.now,
+        "now": writer.updated,
         "indexed": thread.indexed,
         "generation": thread.generation,
         "next_item": thread.next_item,

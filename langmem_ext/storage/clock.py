@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -48,6 +49,20 @@ def ms_of(text: object) -> int | None:
 def is_storable(milliseconds: object) -> bool:
     """Whether a thread may begin then: its row counts the seconds from 1970."""
     return isinstance(milliseconds, int) and 0 <= milliseconds < NUMBERS * 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """When something was made that is stored only now, in Unix milliseconds.
+
+    Attributes:
+        made: When that was.
+        created, updated: When its thread was first and last written, this and all that is still to be stored of it included.
+    """
+
+    made: int
+    created: int
+    updated: int
 
 
 def moment_of(milliseconds: int) -> datetime:

@@ -140,6 +140,11 @@ class Operation(Generic[T_co]):
     def __iter__(self) -> Op[T_co]:
         return self._begin(*self._arguments, **self._keywords)
 
+    def given(self, **keywords: Any) -> Operation[T_co]:
+        """It with further arguments, by name."""
+        attributes = {"repeatable": self.repeatable, "followed": self.followed, "brief": self.brief}
+        return Operation(self._begin, self._arguments, {**self._keywords, **keywords}, **attributes)
+
     @property
     def thread(self) -> str | None:
         """Id of the thread that its first `ThreadKey` names, or that of an operation which is a part of it; None where it names none."""

@@ -10,12 +10,15 @@ from typing import Any, Final, TypeAlias
 from langmem_ext.storage import checks, statements
 from langmem_ext.storage import transfer_statements as sql
 from langmem_ext.storage.checkpoint_ops import damaged_checkpoint, put_checkpoint
+from langmem_ext.storage.clock import is_storable
 from langmem_ext.storage.effects import (
     PAUSE,
     Foresight,
     Op,
     Operation,
+    Rows,
     Statement,
+    Together,
     both,
     fetch,
     fetch_one,
@@ -187,6 +190,14 @@ def _writes(reader: Reader) -> Op[list[tuple[tuple[int, bytes], list[tuple[str, 
             return found
         after = dict(zip(FIRST_WRITES, rows[-1], strict=False))
         yield PAUSE
+
+
+@operation
+def read_times(keys: Sequence[ThreadKey]) -> Op[dict[str, tuple[int, int]]]:
+    """When threads were first and last written, in Unix milliseconds; without those that are not there, or whose row does not say."""
+    yield Foresight(last=True)
+    found: list[Rows] = yield Together([Statement(sql.SELECT_TIMES, {"id": key.id, "owner": key.owner}) for key in keys])
+    return {key.id: (rows[0][0], rows[0][1]) for key, rows in zip(keys, found, strict=True) if rows and all(map(is_storable, rows[0]))}
 
 
 @operation

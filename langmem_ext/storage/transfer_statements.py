@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from langmem_ext.storage import dialect
-from langmem_ext.storage.statements import CHECKPOINT_COLUMNS, WRITE_COLUMNS
+from langmem_ext.storage.statements import CHECKPOINT_COLUMNS, OWNED, WRITE_COLUMNS
 
 # -- the source, which is only read ------------------------------------------------------------------------------------------------------
 
@@ -32,4 +32,5 @@ STORED_WRITES = (
     " WHERE thread = :thread AND (namespace, checkpoint, task) > (:namespace, :checkpoint, :task)"
     " ORDER BY namespace, checkpoint, task LIMIT :limit"
 )
+SELECT_TIMES = f"SELECT created_at, updated_at FROM thread WHERE {dialect.OF_ID} AND {OWNED}"
 SIZE = dialect.SIZE

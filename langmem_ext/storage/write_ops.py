@@ -10,6 +10,7 @@ from langmem_ext.messages.identity import pack, unpack
 from langmem_ext.storage import checks
 from langmem_ext.storage import statements as sql
 from langmem_ext.storage.checkpoint_ops import close_writer, ensure_namespace, open_writer, store_value
+from langmem_ext.storage.clock import Times
 from langmem_ext.storage.effects import Op, Row, execute, fetch, operation_followed
 from langmem_ext.storage.header import ValueRef, decode_values, encode_values
 from langmem_ext.storage.ids import encode_id
@@ -31,16 +32,17 @@ def put_writes(
     now: int,
     indexes: Indexes,
     codec: Codec,
+    times: Times | None = None,
 ) -> Op[None]:
     """Store a task's pending writes for a checkpoint, all in one row.
 
     A write that the task has stored at the same index already stands, unless the index is one of LangGraph's special ones (negative): those
-    are replaced.
+    are replaced. Where they were made earlier, `times` count in place of now.
 
     Raises:
         ThreadNotFound: The thread belongs to another owner.
     """
-    writer = yield from open_writer(key, checkpoint_id, now=now, indexes=indexes, codec=codec)
+    writer = yield from open_writer(key, checkpoint_id, now=now, indexes=indexes, codec=codec, times=times)
     writer.by_task = True
     space = yield from ensure_namespace(writer, namespace)
     entries: list[WriteEntry] = []

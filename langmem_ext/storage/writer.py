@@ -41,6 +41,7 @@ class Writer:
     Attributes:
         thread_id: The thread's id.
         indexes: What this process knows, of this thread and others.
+        now, updated: When what is new was made, and when the thread is to have been written last, in Unix milliseconds.
         late: Numbers of the step's messages, by their bytes without an id (`ThreadIndex.late`): the step that the write follows, and for a
             checkpoint, the one that follows it. An input's messages stand in both: in the checkpoint, and in what its task writes.
         compress: Whether rests and values are compressed where that saves enough; texts as the indexes say.
@@ -72,6 +73,7 @@ class Writer:
         *,
         now: int,
         late: Sequence[dict[Snapshot, int]],
+        updated: int | None = None,
     ) -> None:
         self.thread = thread
         self.thread_id = thread_id
@@ -79,6 +81,7 @@ class Writer:
         self.indexes = indexes
         self.codec = codec
         self.now = now
+        self.updated = now if updated is None else updated
         self.late = late
         self.compress = indexes.compress
         self.items: list[dict[str, Any]] = []

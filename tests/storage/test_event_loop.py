@@ -155,11 +155,17 @@ async def outlined(place: Place) -> None:
     assert not await place.saver.aoutline(["nobody"])
 
 
+async def dated(place: Place) -> None:
+    [(began, ended)] = (await place.saver.athread_times(["t", "nobody"])).values()
+    assert began <= ended
+
+
 CALLS: dict[str, Callable[[Place], Awaitable[Any]]] = {
     "DeltaSaver.aput": put,
     "DeltaSaver.aput_all": put_together,
     "DeltaSaver.aget_all": read_together,
     "DeltaSaver.aoutline": outlined,
+    "DeltaSaver.athread_times": dated,
     "DeltaSaver.aput_writes": lambda place: place.saver.aput_writes(place.head, [("messages", [HumanMessage("late")])], str(uuid6())),
     "DeltaSaver.aget_tuple": lambda place: place.saver.aget_tuple(CONFIG),
     "DeltaSaver.alist": listed,

@@ -36,6 +36,7 @@ from test_delta_channels import CHANNELS, Answer, DeltaSession, Turn
 
 from langmem_ext import CopyProgress, DeltaSaver, InvalidInput, ThreadNotFound, acopy_saver, copy_saver
 from langmem_ext.bulk import Put
+from langmem_ext.storage.clock import Times
 
 KINDS = ("memory", "sqlite", "delta", "postgres")
 OURS = ("delta", "postgres")
@@ -295,9 +296,9 @@ def test_what_comes_before_a_checkpoint_that_cannot_be_read_is_copied(fails_at: 
 class Counted(DeltaSaver):
     """Notes how many checkpoints are put in one transaction."""
 
-    def put_all(self, puts: Sequence[Put]) -> None:
+    def put_all(self, puts: Sequence[Put], times: Sequence[Times] | None = None) -> None:
         self.together = [*getattr(self, "together", ()), sum(method == "put" for method, _ in puts)]
-        super().put_all(puts)
+        super().put_all(puts, times)
 
 
 def test_what_comes_before_a_put_that_cannot_be_made_is_copied_and_nothing_of_what_comes_after(url: str) -> None:
