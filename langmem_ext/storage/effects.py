@@ -10,6 +10,7 @@ from run to run (ids, times, chance) is among the arguments, and none of these i
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import wraps
@@ -109,6 +110,16 @@ Op: TypeAlias = Generator[Effect, Any, T]
 """Receives the rows of a statement, and of `Together` those of each."""
 
 
+class Trace(ABC):
+    """What an operation leaves and nothing else does: by it the operation is known to be stored, where nobody could be told."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def is_left(self, thread_id: str) -> Op[bool]:
+        """Whether it is there. No run of the operation, which names this thread, is still on its way then, nor any other on the thread."""
+
+
 class Operation(Generic[T_co]):
     """An operation that has not begun. Each iteration begins it anew, and `yield from` makes it a part of another one.
 
@@ -118,7 +129,7 @@ class Operation(Generic[T_co]):
         brief: Whether what it asks first takes no time to speak of: it may share a trip with others'.
     """
 
-    __slots__ = ("_arguments", "_begin", "_keywords", "brief", "followed", "repeatable")
+    __slots__ = ("_arguments", "_begin", "_keywords", "_trace", "brief", "followed", "repeatable")
 
     def __init__(
         self,
@@ -129,6 +140,7 @@ class Operation(Generic[T_co]):
         repeatable: bool = True,
         followed: bool = False,
         brief: bool = False,
+        trace: Trace | None = None,
     ) -> None:
         self._begin = begin
         self._arguments = arguments
@@ -136,6 +148,7 @@ class Operation(Generic[T_co]):
         self.repeatable = repeatable
         self.followed = followed
         self.brief = brief
+        self._trace = trace
 
     def __iter__(self) -> Op[T_co]:
         return self._begin(*self._arguments, **self._keywords)
@@ -153,6 +166,17 @@ class Operation(Generic[T_co]):
                 return value.id
             if isinstance(value, Operation):
                 return value.thread
+        return None
+
+    @property
+    def trace(self) -> Trace | None:
+        """What it leaves: its own, or the first among the arguments, or what one of these leaves that is a part of it. None: nothing."""
+        if self._trace is not None:
+            return self._trace
+        for value in chain(self._arguments, self._keywords.values()):
+            found = value.trace if isinstance(value, Operation) else value
+            if isinstance(found, Trace):
+                return found
         return None
 
 
@@ -176,7 +200,16 @@ def operation_brief(function: Callable[P, Op[T]]) -> Callable[P, Operation[T]]:
     return _prepared(function, brief=True)
 
 
-def _prepared(function: Callable[P, Op[T]], **attributes: bool) -> Callable[P, Operation[T]]:
+def operation_leaving(trace: Trace) -> Callable[[Callable[P, Op[T]]], Callable[P, Operation[T]]]:
+    """`operation`, for one that leaves this, whatever its arguments are."""
+
+    def prepare(function: Callable[P, Op[T]]) -> Callable[P, Operation[T]]:
+        return _prepared(function, trace=trace)
+
+    return prepare
+
+
+def _prepared(function: Callable[P, Op[T]], **attributes: Any) -> Callable[P, Operation[T]]:
     @wraps(function)
     def prepared(*arguments: P.args, **keywords: P.kwargs) -> Operation[T]:
         return Operation(function, arguments, keywords, **attributes)

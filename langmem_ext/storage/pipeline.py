@@ -77,6 +77,7 @@ class Transaction(ABC):
         self._trusting = trusting
         self._hasty = hasty
         self._repeatable = True
+        self.told: Sequence[Any] = ()  # the results, once all operations have ended: from then on they may be stored
         self._queue: list[Command] = []
         self._begun = False
         self._rests = False
@@ -90,6 +91,7 @@ class Transaction(ABC):
         """Run an operation as all of this transaction."""
         self._repeatable = op.repeatable
         result = yield from self._run(op)
+        self.told = (result,)
         yield from self._finish()
         return result
 
@@ -298,6 +300,7 @@ class Write(Transaction):
                 if len(jobs) > 1:
                     raise ExpectationFailed from error  # what it has sent and learnt would have to be taken back alone
                 raise
+        self.told = [job.result for job in jobs]
         yield from self._finish()
 
     def _pause(self) -> Wire[None]:

@@ -99,6 +99,20 @@ def hold_thread(key: ThreadKey, indexes: Indexes) -> Op[None]:
         yield from fetch(sql.LOCK_THREAD, id=key.id)  # who held it may have made it
 
 
+def find_settled(thread_id: str, *, now: int) -> Op[ThreadRow | None]:
+    """A thread, locked; None where there is none and nobody is about to store one: who would make it waits for whoever has made it."""
+    key = ThreadKey(thread_id)
+    thread = yield from find_thread(key, lock=True)
+    if thread is not None:
+        return thread
+    times = {"now": now, "minute": now // MINUTE_MS, "second": now // 1000}
+    made = yield from fetch_one(sql.INSERT_THREAD, id=thread_id, owner=None, new_generation=new_generation(), **times)
+    if made is None:
+        return (yield from find_thread(key, lock=True))
+    yield from fetch(sql.DELETE_THREAD[-1], thread=made[0])
+    return None
+
+
 def ensure_thread(key: ThreadKey, *, now: int, indexes: Indexes) -> Op[ThreadRow]:
     """The thread, made if there is none.
 

@@ -4,7 +4,7 @@ Invariants:
 - Write operations that wait at the same time share a transaction and a round trip; where that fails, each is run by itself.
 - A thread is written by one connection of this process at a time.
 - Whatever has failed is forgotten before anything else uses what is known of its threads.
-- An operation whose connection broke is run once more: each can be run again, also where the first run was stored after all.
+- An operation whose connection broke is run once more: each can be run again, also where the first run was stored after all (`recall`).
 - A forked child has connections of its own, and nothing of what was under way in its parent.
 """
 
@@ -40,6 +40,7 @@ from langmem_ext.storage.postgres.questions import Questions
 from langmem_ext.storage.postgres.server import NoAnswer, Server, is_broken, is_closed, storage_error, waited
 from langmem_ext.storage.postgres.sizes import Sizes
 from langmem_ext.storage.postgres.trips import aplay, play
+from langmem_ext.storage.recall import recalled
 
 T = TypeVar("T")
 X = TypeVar("X", bound=Transaction)
@@ -150,12 +151,12 @@ class PostgresDriver:
         else:
             transaction.release()
             return
-        yield from self._one_by_one(jobs)
+        yield from self._one_by_one(jobs, transaction.told if is_broken(cause) else ())
 
-    def _one_by_one(self, jobs: Sequence[Job[Any]]) -> Plan[None]:
+    def _one_by_one(self, jobs: Sequence[Job[Any]], told: Sequence[Any] = ()) -> Plan[None]:
         for at, job in enumerate(jobs):
             try:
-                job.result = yield from self._asking(job.op, Write)
+                job.result = yield from self._asking(job.op, Write, told=told[at : at + 1])
             except Exception as error:
                 job.fail(error)
                 if isinstance(error.__cause__, PoolTimeout | NoAnswer):
@@ -163,18 +164,23 @@ class PostgresDriver:
                         other.fail(error)
                     return
 
-    def _asking(self, op: Operation[T], kind: type[Transaction], *, hasty: bool = True) -> Plan[T]:
-        """Run an operation that asks for all it needs; again, where others got in its way, and once, where its connection broke."""
+    def _asking(self, op: Operation[T], kind: type[Transaction], *, hasty: bool = True, told: Sequence[T] = ()) -> Plan[T]:
+        """Run an operation that asks for all it needs; again, where others got in its way, and once, where its connection broke.
+
+        `told` is what an earlier run was about to tell that may have been stored.
+        """
         broke = False
         for attempt in range(ATTEMPTS):
             transaction = self._begin(kind, trusting=False, hasty=hasty)
             try:
-                result: T = yield transaction.carry_out(op)
+                result: T = yield transaction.carry_out(recalled(op, told))
             except ExchangeFailed as failed:
                 transaction.forget()
                 cause = failed.__cause__
                 again = isinstance(cause, _AGAIN) or (is_broken(cause) and not broke)
                 broke = broke or is_broken(cause)
+                if kind is Write and is_broken(cause):
+                    told = transaction.told or told
                 if not (again and op.repeatable) or attempt == ATTEMPTS - 1:
                     raise storage_error(cause or failed, self.server) from cause
             except ExpectationFailed as failed:
