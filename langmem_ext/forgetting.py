@@ -18,8 +18,9 @@ from langmem_ext.meaning import CheckpointMeaning
 from langmem_ext.retention import Keeper, Retention, Steps, arun_steps, checked_now, run_steps
 from langmem_ext.storage import forget_ops
 from langmem_ext.storage.clock import now_ms
-from langmem_ext.storage.copy_ops import copy_thread
+from langmem_ext.storage.copy_ops import Copy, copy_thread
 from langmem_ext.storage.effects import Operation
+from langmem_ext.storage.ids import new_generation
 from langmem_ext.storage.retention_ops import Surroundings
 from langmem_ext.telemetry import Emitter, Sink
 from langmem_ext.types import Pruned, ThreadKey
@@ -104,7 +105,7 @@ class ForgettingSaver(BaseCheckpointSaver[Any]):
 
     def _copy_thread(self, source_thread_id: str, target_thread_id: str) -> Operation[bool]:
         source = ThreadKey(thread_key(source_thread_id), self.owner)
-        return copy_thread(source, thread_key(target_thread_id), now=now_ms(), indexes=self.log.indexes)
+        return copy_thread(source, Copy(thread_key(target_thread_id), new_generation()), now=now_ms(), indexes=self.log.indexes)
 
     def prune(  # type: ignore[override]  # it says what it did
         self,

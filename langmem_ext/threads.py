@@ -25,9 +25,11 @@ from langmem_ext.stepping import aeach, afinish, finish
 from langmem_ext.storage import forget_ops, listing_ops
 from langmem_ext.storage.clear_ops import clear_view
 from langmem_ext.storage.clock import now_ms
+from langmem_ext.storage.copy_ops import Copy
 from langmem_ext.storage.effects import Operation
 from langmem_ext.storage.fork_ops import fork_thread
 from langmem_ext.storage.history_ops import read_conversation, read_dated_conversation
+from langmem_ext.storage.ids import new_generation
 from langmem_ext.thread_export import FORMATS, Export, Format, Selection
 from langmem_ext.thread_import import MAX_BYTES, MAX_LINE, Import
 from langmem_ext.thread_terms import Wanted, checked_limit, checked_metadata, checked_tags, checked_title, plan_filter
@@ -259,7 +261,7 @@ class Threads(SearchedThreads):
         target = str(uuid4()) if to is None else thread_key(to)
         op = fork_thread(
             self._source.key(thread_id),
-            target,
+            Copy(target, new_generation()),
             checkpoint=checkpoint_id,
             message=message_id,
             now=now_ms(),

@@ -4,20 +4,45 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
 
 from langmem_ext.errors import InvalidInput
 from langmem_ext.storage import checks
 from langmem_ext.storage import forget_statements as sql
 from langmem_ext.storage.clock import MINUTE_MS
-from langmem_ext.storage.effects import Op, fetch, operation
+from langmem_ext.storage.effects import Op, Trace, fetch, fetch_one, operation
 from langmem_ext.storage.index import Indexes
 from langmem_ext.storage.search_ops import copy_indexed
+from langmem_ext.storage.statements import LOCK_THREAD
 from langmem_ext.storage.thread_ops import ensure_thread, find_thread
 from langmem_ext.types import ThreadKey
 
+CHANGES: Final = 1024
+"""How often a copy may have changed since it was made, so that its generation still tells which copy it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Copy(Trace):
+    """A copy that is made.
+
+    Attributes:
+        id: Its id.
+        generation: The one that its row begins with (`ids.new_generation`): no other copy's.
+    """
+
+    id: str
+    generation: int
+
+    def is_left(self, thread_id: str) -> Op[bool]:
+        """Whether it is there, and was made of this thread. A thread that has its id and was made by others is another."""
+        yield from fetch(LOCK_THREAD, id=thread_id)
+        params = {"low": self.generation, "high": self.generation + CHANGES}
+        return (yield from fetch_one(sql.HAS_COPY, id=self.id, source=thread_id, **params)) is not None
+
 
 @operation
-def copy_thread(source: ThreadKey, target: str, *, now: int, indexes: Indexes) -> Op[bool]:
+def copy_thread(source: ThreadKey, target: Copy, *, now: int, indexes: Indexes) -> Op[bool]:
     """Copy everything that a thread has under another id; whether there was anything to copy.
 
     The copy has rows of its own under the same numbers: ids, versions and references are the source's, and nothing is shared. Metadata that
@@ -25,7 +50,7 @@ def copy_thread(source: ThreadKey, target: str, *, now: int, indexes: Indexes) -
 
     Args:
         source: The thread; nothing happens if there is none.
-        target: The copy's id; its owner is the source's.
+        target: The copy; its owner is the source's.
         now: Unix milliseconds.
         indexes: What this process knows.
 
@@ -33,20 +58,21 @@ def copy_thread(source: ThreadKey, target: str, *, now: int, indexes: Indexes) -
         InvalidInput: The target is the source, or has something already.
         ThreadNotFound: The target belongs to another owner.
     """
-    if source.id == target:
-        raise InvalidInput(f"the thread {target!r} cannot be copied onto itself: give the copy another id")
+    if source.id == target.id:
+        raise InvalidInput(f"the thread {target.id!r} cannot be copied onto itself: give the copy another id")
     thread = yield from find_thread(source, indexes, lock=True)
     if thread is None:
         return False
-    copy = yield from ensure_thread(ThreadKey(target, thread.owner if source.owner is None else source.owner), now=now, indexes=indexes)
+    copy = yield from ensure_thread(ThreadKey(target.id, thread.owner if source.owner is None else source.owner), now=now, indexes=indexes)
     [(taken,)] = yield from fetch(sql.HAS_ROWS, thread=copy.number)
     if taken:
-        raise InvalidInput(f"there is a thread {target!r} already: delete it first, or give the copy another id")
-    yield from fetch(sql.COPY_THREAD_ROW, source=thread.number, target=copy.number, now=now, minute=now // MINUTE_MS)
+        raise InvalidInput(f"there is a thread {target.id!r} already: delete it first, or give the copy another id")
+    times = {"now": now, "minute": now // MINUTE_MS}
+    yield from fetch(sql.COPY_THREAD_ROW, source=thread.number, target=copy.number, generation=target.generation, **times)
     yield from copy_rows(thread.number, copy.number)
     if thread.indexed is not None or copy.indexed is not None:
         yield from copy_indexed(thread.number, copy.number)
-    yield from rename_labels(copy.number, source.id, target)
+    yield from rename_labels(copy.number, source.id, target.id)
     indexes.forget_thread(copy.number)
     return True
 

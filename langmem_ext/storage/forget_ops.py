@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from langmem_ext.messages.manifest import length_of
 from langmem_ext.storage import checks
 from langmem_ext.storage import forget_statements as sql
-from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Batch, Op, Row, fetch, operation
+from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Batch, Op, Row, Trace, fetch, operation, operation_leaving
 from langmem_ext.storage.fill_ops import restore_earlier
 from langmem_ext.storage.header import Header
 from langmem_ext.storage.index import Indexes
@@ -167,7 +167,16 @@ def _take_message(thread: int, number: int, row: Row) -> Op[None]:
     yield from fetch(sql.FORGET_TITLE, thread=thread, first=number, end=number + 1)
 
 
-@operation
+class _Gone(Trace):
+    """No thread. If others have deleted it, both tell that they have."""
+
+    __slots__ = ()
+
+    def is_left(self, thread_id: str) -> Op[bool]:
+        return (yield from find_number(ThreadKey(thread_id), lock=True)) is None
+
+
+@operation_leaving(_Gone())
 def drop_thread(key: ThreadKey, *, indexes: Indexes, dry_run: bool) -> Op[Pruned]:
     """Delete a thread with everything it has, whatever is damaged of it."""
     number = yield from find_number(key, lock=not dry_run)

@@ -100,9 +100,10 @@ COPY_THREAD_ROW = (
     " waiting_for = source.waiting_for, metadata = source.metadata, tags = source.tags, tool = source.tool, key_id = source.key_id,"
     " forked_from = source.id, epoch = source.epoch,"
     " next_item = source.next_item, next_value = source.next_value, next_word = source.next_word,"
-    " next_namespace = source.next_namespace, generation = thread.generation + 1, updated_at = :now, active_at = :minute"
+    " next_namespace = source.next_namespace, generation = :generation, updated_at = :now, active_at = :minute"
     " FROM (SELECT * FROM thread WHERE number = :source) AS source WHERE thread.number = :target"
 )
+HAS_COPY = f"SELECT 1 FROM thread WHERE {OF_ID} AND forked_from = :source AND generation >= :low AND generation < :high"
 # `checks.moved`
 _CRC: Final = "((2147483648 + crc + :apart) & 4294967295) - 2147483648"
 COPY_ROWS: Final = (

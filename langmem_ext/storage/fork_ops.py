@@ -6,7 +6,7 @@ from langmem_ext.errors import InvalidInput, ThreadNotFound
 from langmem_ext.messages.manifest import Runs, ranges_of
 from langmem_ext.storage import statements as sql
 from langmem_ext.storage.checkpoint_ops import header_of
-from langmem_ext.storage.copy_ops import copy_thread
+from langmem_ext.storage.copy_ops import Copy, copy_thread
 from langmem_ext.storage.dialect import NUMBER
 from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Op, fetch, fetch_one, operation
 from langmem_ext.storage.forget_ops import cut_thread
@@ -24,7 +24,7 @@ from langmem_ext.types import Codec, ThreadKey
 @operation
 def fork_thread(
     source: ThreadKey,
-    target: str,
+    target: Copy,
     *,
     checkpoint: str | None,
     message: str | None,
@@ -36,7 +36,7 @@ def fork_thread(
 
     Args:
         source: The thread.
-        target: The copy's id; its owner is the source's.
+        target: The copy; its owner is the source's.
         checkpoint: Id of the root's checkpoint that the copy ends with; None: all of the thread.
         message: Instead of it, id of the message that the copy's conversation ends with.
         now: Unix milliseconds.
@@ -59,8 +59,8 @@ def fork_thread(
             raise InvalidInput(f"thread {source.id!r} has no checkpoint {checkpoint!r}: a graph's `get_state_history` has their ids")
     yield from copy_thread(source, target, now=now, indexes=indexes)
     if end is not None:
-        yield from cut_thread(ThreadKey(target), end, meaning=meaning, indexes=indexes)
-        yield from _retell_tool(ThreadKey(target), meaning.codec)
+        yield from cut_thread(ThreadKey(target.id), end, meaning=meaning, indexes=indexes)
+        yield from _retell_tool(ThreadKey(target.id), meaning.codec)
 
 
 def _retell_tool(key: ThreadKey, codec: Codec) -> Op[None]:
