@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import wraps
 from itertools import chain
@@ -155,8 +156,9 @@ class Operation(Generic[T_co]):
 
     def given(self, **keywords: Any) -> Operation[T_co]:
         """It with further arguments, by name."""
-        attributes = {"repeatable": self.repeatable, "followed": self.followed, "brief": self.brief}
-        return Operation(self._begin, self._arguments, {**self._keywords, **keywords}, **attributes)
+        given = copy(self)
+        given._keywords = {**self._keywords, **keywords}
+        return given
 
     @property
     def thread(self) -> str | None:
