@@ -17,6 +17,10 @@ _THREADS: Final = re.compile(r'"\.thread\b')
 _LOCK: Final = re.compile(rf"SELECT (.*?) FROM \S+ WHERE (.*){LOCKING}", re.DOTALL)
 
 
+COMMAND_BYTES: Final = 1024
+"""What a statement weighs beside its texts and bytes, about."""
+
+
 class Command(NamedTuple):
     """A statement to be sent.
 
@@ -40,6 +44,10 @@ class Command(NamedTuple):
             return Command(_condition(self.sql, 0), self.params, _HOLDS)
         [row] = self.expected
         return Command(_condition(self.sql, len(row)), {**(self.params or {}), **_values(row)}, _HOLDS)
+
+    def weight(self) -> int:
+        """What it takes to send it, in bytes, about."""
+        return COMMAND_BYTES + sum([len(value) for value in (self.params or {}).values() if isinstance(value, str | bytes)])
 
     def closed_by(self, update: Command) -> Command:
         """An update of the row that this command locks, in its place, which fails unless the row is as expected."""

@@ -31,9 +31,6 @@ T = TypeVar("T")
 QUEUE_BYTES: Final = 4 * 1024 * 1024
 """What a write sends together, about, where it pauses."""
 
-COMMAND_BYTES: Final = 1024
-"""What a statement weighs beside its texts and bytes, about."""
-
 
 class ExpectationFailed(Exception):
     """Another process wrote meanwhile: the operation is to be run again, and to ask."""
@@ -305,7 +302,7 @@ class Write(Transaction):
 
     def _pause(self) -> Wire[None]:
         # What is long is sent in pieces: all of it need not fit into memory.
-        self._weight += sum(map(_weight_of, self._queue[self._weighed :]))
+        self._weight += sum(map(Command.weight, self._queue[self._weighed :]))
         self._weighed = len(self._queue)
         if self._weight < QUEUE_BYTES:
             yield []
@@ -392,10 +389,6 @@ class Read(Transaction):
             return ()
         self._begun = True
         return (BEGIN_READ, *self._before)
-
-
-def _weight_of(command: Command) -> int:
-    return COMMAND_BYTES + sum([len(value) for value in (command.params or {}).values() if isinstance(value, str | bytes)])
 
 
 _Key: TypeAlias = tuple[str, frozenset[tuple[str, Any]]]

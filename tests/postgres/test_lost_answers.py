@@ -132,7 +132,7 @@ def test_wherever_the_answer_is_cut_off_a_change_is_stored_once_and_told_as_it_i
             for cut in [*range(1, last, last // 3), *range(last, max(1, last - LAST * APART), -APART)]:
                 found, passed = await outcome(f"t-{cut:04}", cut)
                 assert found == expected
-                assert passed.bytes_down > undisturbed.bytes_down, "nothing was cut"
+                assert passed.connections, "nothing was cut"
             if mode == "async":
                 await saver.aclose()
 
