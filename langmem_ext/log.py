@@ -15,6 +15,7 @@ from langgraph.checkpoint.base import LATEST_VERSION
 from langgraph.checkpoint.base.id import uuid6
 
 from langmem_ext.errors import InvalidInput, InvalidThreadId, MissingExtra, StorageUnavailable
+from langmem_ext.forking import renew_in_child
 from langmem_ext.storage import compression
 from langmem_ext.storage.address import parts_of, require_path
 from langmem_ext.storage.clock import now_ms
@@ -56,6 +57,8 @@ class MessageLog:
         texts = compress and not driver.compresses
         self.indexes = Indexes(cache_bytes // 2, compress=compress, compress_texts=texts, speculates=driver.speculates)
         self.templates = TemplateCache(cache_bytes // 2)
+        renew_in_child(self.indexes)
+        renew_in_child(self.templates)
         driver.share(self.indexes)
         driver.on_rollback(self.indexes.forget)
         self.indexes.on_drop(self.templates.forget)

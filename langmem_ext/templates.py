@@ -21,7 +21,6 @@ from typing import Any, Final, TypeAlias
 from langchain_core.messages import BaseMessage
 from pydantic import BaseModel
 
-from langmem_ext.forking import renew_in_child
 from langmem_ext.interruption import pass_on
 from langmem_ext.messages.identity import (
     CLASS_OF_TYPE,
@@ -119,7 +118,6 @@ class TemplateCache:
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
         self.start_anew()
-        renew_in_child(self)
 
     def start_anew(self) -> None:
         """Remember nothing. In a forked child: another thread may have been changing what is remembered."""

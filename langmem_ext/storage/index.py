@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
-from langmem_ext.forking import renew_in_child
 from langmem_ext.messages.identity import is_text
 from langmem_ext.messages.manifest import Runs, begins_with, length_of, numbers_of
 from langmem_ext.storage.claims import Claims
@@ -271,7 +270,6 @@ class Indexes:
         self.compress, self.compress_texts, self.speculates = compress, compress_texts, speculates
         self._on_drop: list[Callable[[str], None]] = []
         self.start_anew()
-        renew_in_child(self)
 
     def start_anew(self) -> None:
         """Know nothing. In a forked child: what was being learnt was learnt by half, and is claimed by who is not there."""

@@ -364,7 +364,7 @@ class Read(Transaction):
         if self._ended:
             raise ForesightFailed
         asked = [*queue, *ahead]
-        if self._repeatable and not (self._begun or self._before or self._rests or self._more) and len(queue) == 1:
+        if self._hasty and self._repeatable and not (self._begun or self._before or self._rests or self._more) and len(queue) == 1:
             # Mostly there is no such thread, or this is all. If it goes on, it is read again in its snapshot.
             results = yield from self._exchange(one_snapshot(asked) if ahead else asked[:])
             results = results[1:-1] if ahead else results

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,7 +14,7 @@ from langchain_core.messages import HumanMessage
 from savers import Calls, open_saver, run_without_loop
 from turns import Turn, assert_readable, config_of, store, turns
 
-from langmem_ext import DeltaSaver
+from langmem_ext import DeltaSaver, ThreadChatMessageHistory
 from postgres.server import SHARED, Database
 from postgres.test_failures import talk
 
@@ -78,6 +79,32 @@ def url(database: Database) -> str:
     url = f"{database.url}?schema={SHARED.new_schema()}"
     open_saver(url).close()
     return url
+
+
+def test_a_reader_is_answered_while_others_write_its_thread_without_a_pause(url: str) -> None:
+    enough = threading.Event()
+
+    def write_on() -> None:
+        with DeltaSaver.open(url) as saver:
+            history = ThreadChatMessageHistory("t", saver)
+            while not enough.is_set():
+                history.add_messages([HumanMessage("hello")])
+                if len(history.messages) > 20:
+                    history.clear()
+
+    writers = [threading.Thread(target=write_on) for _ in range(3)]
+    for writer in writers:
+        writer.start()
+    try:
+        with DeltaSaver.open(url) as saver:
+            for _ in range(300):
+                saver.log.indexes.forget()
+                saver.get_tuple(config_of("t"))
+                list(saver.list(config_of("t"), limit=3))
+    finally:
+        enough.set()
+        for writer in writers:
+            writer.join()
 
 
 def test_nothing_is_lost_or_mixed_where_processes_share_threads(url: str) -> None:

@@ -260,8 +260,8 @@ def test_a_read_that_asks_for_more_than_was_foreseen_is_run_again_and_sees_one_s
     result, trips = play(patient.carry_out(look_ahead(2)), database)
 
     assert result == [[(7,)], [(3,)], 3, 3, 3, 3]
-    assert [trip[0] for trip in trips] == ["BEGIN ISOLATION", "BEGIN ISOLATION", "SELECT count(*)", "COMMIT"]
-    assert [trip[-1] for trip in trips] == ["COMMIT", "SELECT count(*)", "SELECT count(*)", "COMMIT"]
+    assert [trip[0] for trip in trips] == ["BEGIN ISOLATION", "SELECT count(*)", "SELECT count(*)", "COMMIT"]
+    assert [trip[-1] for trip in trips] == ["SELECT count(*)", "SELECT count(*)", "SELECT count(*)", "COMMIT"]
 
 
 def test_a_read_that_cannot_be_run_again_begins_its_snapshot_with_what_it_asks_first() -> None:
@@ -284,6 +284,16 @@ def test_what_was_foreseen_and_has_changed_before_the_snapshot_gives_no_result()
             read(trusting=False).carry_out(look_ahead(1)),
             lambda command: [(next(counts),)] if "count(*)" in command.sql and "item" in command.sql else database(command),
         )
+
+
+def test_a_patient_read_asks_for_everything_in_its_snapshot_so_that_nothing_changes_before_it() -> None:
+    patient = Read(Indexes(0), postgres("s"), trusting=False, hasty=False)
+
+    _, trips = play(patient.carry_out(look_ahead(1)), database)
+
+    assert [trip[0] for trip in trips] == ["BEGIN ISOLATION", "SELECT count(*)", "COMMIT"]
+    [beginning] = [number for number, trip in enumerate(trips) if "SELECT next_item" in trip]
+    assert beginning == 0
 
 
 def test_a_read_that_goes_on_behind_its_last_trip_with_what_is_expected_gives_no_result() -> None:
