@@ -188,8 +188,8 @@ def test_where_the_name_is_another_statements_the_option_is_told(direct: psycopg
     for _ in range(TWICE):
         ask(direct, "SELECT %(n)s + 1", n=1)
     [name] = prepared(direct)
-    direct.execute(f"DEALLOCATE {name}".encode())
-    direct.execute(f"PREPARE {name} (int, int) AS SELECT $1 + $2".encode())
+    direct.execute(f'DEALLOCATE "{name}"'.encode())
+    direct.execute(f'PREPARE "{name}" (int, int) AS SELECT $1 + $2'.encode())
     with pytest.raises(psycopg.errors.ProtocolViolation) as raised:
         ask(direct, "SELECT %(n)s + 1", n=1)
     assert "add prepare=off to its URL" in str(storage_error(raised.value, Server.of("postgresql://host/x")))

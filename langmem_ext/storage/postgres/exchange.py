@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from base64 import urlsafe_b64encode
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
@@ -167,7 +168,9 @@ def _name_of(form: _Form, time: int) -> bytes:
         time: How often it was prepared by other names, which are not free again.
     """
     statement, types = form
-    return f"langmem_{blake2b(repr(types).encode() + statement, digest_size=12).hexdigest()}{f'_{time}' * (time > 0)}".encode()
+    # Short: it is sent each time.
+    digest = urlsafe_b64encode(blake2b(repr(types).encode() + statement, digest_size=9).digest())
+    return b"langmem_%b_%d" % (digest, time) if time else b"langmem_%b" % digest
 
 
 _SESSION: Final = "langmem_ext_session"
