@@ -9,8 +9,8 @@ LOWEST := .venv-lowest
 MODEL := .venv-model
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-# Two: the tests start processes of their own.
-WORKERS ?= 2
+# Three, on two processors: the tests wait for processes and servers of their own for a third of the time.
+WORKERS ?= 3
 
 COMMANDS := tests/integration/test_cli.py $(wildcard tests/integration/test_*_command*.py)
 

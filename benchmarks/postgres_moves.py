@@ -44,6 +44,9 @@ from langmem_ext import DeltaSaver, Threads, acopy_saver, copy_saver, import_che
 PER_TURN: Final = 3
 """Checkpoints of a turn of the graph."""
 
+PRELOADED: Final = ("benchmarks.postgres_peers", "langmem_ext.storage.postgres.driver")
+"""What the processes have imported when they begin."""
+
 
 def copy(folder: Path, target: str) -> int:
     """`copy_saver` from a store on SQLite."""
@@ -139,7 +142,7 @@ def move(name: str, folder: Path, target: str) -> Figures:
 def measured(name: str, folder: Path, server: str, delay_ms: float | None) -> Figures:
     """One move into a new store, or of one that is filled; without a delay on SQLite."""
     with ExitStack() as stack:
-        apart = stack.enter_context(ProcessPoolExecutor(1, mp_context=get_context("spawn")))
+        apart = stack.enter_context(ProcessPoolExecutor(1, mp_context=get_context("forkserver")))
         if delay_ms is None:
             place = Path(stack.enter_context(TemporaryDirectory(dir=folder)))
             if name in FILLED:
@@ -182,6 +185,8 @@ def report(title: str, found: dict[str, Figures]) -> Iterator[str]:
 
 def main() -> int:
     args = arguments().parse_args()
+    # Each process begins with everything imported, which takes longer than a small move.
+    get_context("forkserver").set_forkserver_preload(list(PRELOADED))
     before, kept = load(), {}
     with TemporaryDirectory() as place:
         folder = Path(place)

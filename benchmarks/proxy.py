@@ -303,7 +303,7 @@ class ProxyApart:
 
     def __init__(self, url: str, *, delay_s: float = 0.0) -> None:
         """Begin to listen, as `Proxy` does."""
-        context = get_context("spawn")
+        context = get_context("forkserver")
         self._pipe, other = context.Pipe()
         self._process = context.Process(target=_serve, args=(other, url, delay_s))
         self._process.start()

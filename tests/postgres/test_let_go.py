@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import gc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import psycopg
 from langgraph.checkpoint.base import empty_checkpoint
@@ -20,32 +22,34 @@ NAMES = [f"t{number}" for number in range(20)]
 CONSTANTS = (BEGIN_READ, BEGIN_WRITE, COMMIT)
 
 
-class Commands:
-    """Statements that wait to be sent, or are kept; not what earlier tests have left to those who report them."""
+@contextmanager
+def newer_commands() -> Iterator[Callable[[], list[str]]]:
+    """Tells of statements that wait to be sent, or are kept; not of those that earlier tests have left to who reports of them."""
 
-    def __init__(self) -> None:
-        gc.collect()
-        self._before = self._all()
+    def found() -> list[str]:
+        return [thing.sql for thing in gc.get_objects() if type(thing) is Command and thing not in CONSTANTS]
 
-    def found(self) -> list[str]:
-        """Those that came since."""
-        before = {id(one) for one in self._before}
-        return [one.sql for one in self._all() if id(one) not in before]
-
-    def _all(self) -> list[Command]:
-        return [thing for thing in gc.get_objects() if type(thing) is Command and thing not in CONSTANTS]
+    gc.collect()
+    gc.freeze()
+    try:
+        yield found
+    finally:
+        gc.unfreeze()
 
 
 async def test_nobody_keeps_what_writers_have_sent(database: Database) -> None:
     schema = SHARED.new_schema()
     async with DeltaSaver.from_conn_string(f"{database.url}?schema={schema}") as saver:
         stored = [await saver.aput(config(name), empty_checkpoint(), {}, {}) for name in NAMES]
-        commands = Commands()
-        with psycopg.connect(database.url, autocommit=True) as other, psycopg.connect(database.url) as holder:
+        with (
+            psycopg.connect(database.url, autocommit=True) as other,
+            psycopg.connect(database.url) as holder,
+            newer_commands() as commands,
+        ):
             holder.execute(f"LOCK {schema}.thread IN ACCESS EXCLUSIVE MODE".encode())
             writing = [asyncio.create_task(saver.aput_writes(at, [("a", at)], "task")) for at in stored]
             await until_waiting(other, 1)
-            assert commands.found() == []
+            assert commands() == []
             holder.rollback()
             await asyncio.gather(*writing)
         found = await asyncio.gather(*map(saver.aget_tuple, stored))
@@ -55,19 +59,20 @@ async def test_nobody_keeps_what_writers_have_sent(database: Database) -> None:
 async def test_no_collection_comes_while_a_batch_is_put_together(database: Database) -> None:
     async with DeltaSaver.from_conn_string(f"{database.url}?schema={SHARED.new_schema()}") as saver:
         stored = [await saver.aput(config(name), empty_checkpoint(), {}, {}) for name in NAMES]
-        seen: list[str] = []
-        commands = Commands()
-
-        def look(phase: str, _: dict[str, int]) -> None:
-            if phase == "start":
-                seen.extend(commands.found())
-
+        seen: list[list[str]] = []
         thresholds = gc.get_threshold()
-        gc.callbacks.append(look)
-        gc.set_threshold(5, 10, 10)  # as often as can be
-        try:
-            await asyncio.gather(*(saver.aput_writes(at, [("a", 1)], "task") for at in stored))
-        finally:
-            gc.set_threshold(*thresholds)
-            gc.callbacks.remove(look)
-        assert seen == []
+        with newer_commands() as commands:
+
+            def look(phase: str, _: dict[str, int]) -> None:
+                if phase == "start":
+                    seen.append(commands())
+
+            gc.callbacks.append(look)
+            gc.set_threshold(5, 10, 10)  # as often as can be
+            try:
+                await asyncio.gather(*(saver.aput_writes(at, [("a", 1)], "task") for at in stored))
+            finally:
+                gc.set_threshold(*thresholds)
+                gc.callbacks.remove(look)
+        assert len(seen) > len(NAMES)
+        assert not any(seen)
