@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import tracemalloc
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,33 @@ def test_a_copy_to_postgres_and_one_of_it_back_have_the_same_checkpoints(databas
         for saver in (here, there, back):
             talk(saver).invoke({"messages": [HumanMessage("and on", id="m")]}, {"configurable": {"thread_id": "b"}})
             assert_sound(saver)
+
+
+def test_threads_that_move_to_postgres_and_back_keep_whose_they_are_and_what_people_gave_them(database: Database, tmp_path: Path) -> None:
+    with (
+        DeltaSaver.open(str(tmp_path / "here.db")) as here,
+        DeltaSaver.open(f"{database.url}?schema={SHARED.new_schema()}") as there,
+        DeltaSaver.open(str(tmp_path / "back.db")) as back,
+    ):
+        for owner in ("alice", "bob"):
+            for name in ("a", "b"):
+                talk(here.for_owner(owner)).invoke({"messages": [HumanMessage("hello")]}, config_of(f"{owner}'s {name}"))
+            threads = Threads(here, owner=owner)
+            threads.rename(f"{owner}'s a", "Where is it?")
+            threads.tag(f"{owner}'s a", "vip", "late")
+            threads.note(f"{owner}'s a", {"desk": 3})
+            threads.archive(f"{owner}'s b")
+        for number, (source, target) in enumerate([(here, there), (there, back)]):
+            path = str(tmp_path / f"{number}.jsonl.gz")
+            Threads(source).export_to(path)
+            assert len(Threads(target).import_from(path, keep_ids=True, keep_owners=True).ids) == 4
+        assert everything(here) == everything(there) == everything(back)
+        # The number is the store's own.
+        found = [{thread.id: replace(thread, number=0) for thread in Threads(saver).list(status=None)} for saver in (here, there, back)]
+        assert found[0] == found[1] == found[2]
+        assert [found[0][f"bob's {name}"].title for name in ("a", "b")] == ["Where is it?", "hello"]
+        assert {thread.id for thread in Threads(there, owner="bob").list(status=None)} == {"bob's a", "bob's b"}
+        assert_sound(there)
 
 
 @pytest.mark.parametrize(("threads", "turns"), [(2, 20), (40, 1)])
