@@ -27,7 +27,7 @@ from langmem_ext.checkpoint_pages import CheckpointPages
 from langmem_ext.codec import MessageCodec, codec_of
 from langmem_ext.errors import HeadConflict, ThreadNotFound
 from langmem_ext.labels import EXPECTED_HEAD
-from langmem_ext.log import MessageLog, owner_key, require_storable, thread_key
+from langmem_ext.log import MessageLog, owner_key, thread_key
 from langmem_ext.opening import Done, Opening, SaverOptions
 from langmem_ext.packing import (
     config_of,
@@ -40,6 +40,7 @@ from langmem_ext.packing import (
     texts_of,
 )
 from langmem_ext.retention import Retention
+from langmem_ext.saver_terms import checked_writes, configurable_of, require_checkpoint, require_limit
 from langmem_ext.serde import DataSerializer
 from langmem_ext.storage import checkpoint_ops, read_ops, write_ops
 from langmem_ext.storage.clock import now_ms
@@ -183,8 +184,9 @@ class DeltaSaver(BulkSaver):
         self, config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata, new_versions: ChannelVersions
     ) -> tuple[Operation[None], RunnableConfig]:
         key = self._key_to_write(config)
+        require_checkpoint(checkpoint, metadata, new_versions)
         configurable = config["configurable"]
-        namespace = configurable.get("checkpoint_ns", "")
+        namespace = configurable.get("checkpoint_ns") or ""
         packed = pack_checkpoint(self.codec, config, checkpoint, metadata, new_versions, self.metadata_keys)
         op = checkpoint_ops.put_checkpoint(key, namespace, packed, now=now_ms(), indexes=self.log.indexes, codec=self.codec)
         return op, config_of(configurable["thread_id"], namespace, checkpoint["id"])
@@ -207,11 +209,11 @@ class DeltaSaver(BulkSaver):
         configurable = config["configurable"]
         packed = [
             PackedWrite(WRITES_IDX_MAP.get(channel, index), channel, self.codec.pack_value(value, texts=texts_of(channel)))
-            for index, (channel, value) in enumerate(writes)
+            for index, (channel, value) in enumerate(checked_writes(configurable, writes, task_id, task_path))
         ]
         return write_ops.put_writes(
             key,
-            configurable.get("checkpoint_ns", ""),
+            configurable.get("checkpoint_ns") or "",
             configurable["checkpoint_id"],
             task_id,
             task_path,
@@ -245,7 +247,7 @@ class DeltaSaver(BulkSaver):
         configurable = config["configurable"]
         if configurable.get("checkpoint_id"):
             return None
-        return plan_ahead(self.log, self.codec, thread_key(configurable.get("thread_id")), configurable.get("checkpoint_ns", ""))
+        return plan_ahead(self.log, self.codec, thread_key(configurable.get("thread_id")), configurable.get("checkpoint_ns") or "")
 
     def _get(self, config: RunnableConfig) -> Operation[StoredCheckpoint | None] | None:
         """The operation that reads what the config names; None where it names what nobody may see."""
@@ -259,7 +261,7 @@ class DeltaSaver(BulkSaver):
         if key is None:
             return None
         configurable = config["configurable"]
-        return Wanted(key, configurable.get("checkpoint_ns", ""), configurable.get("checkpoint_id") or None)
+        return Wanted(key, configurable.get("checkpoint_ns") or "", configurable.get("checkpoint_id") or None)
 
     async def _aload(self, config: RunnableConfig, stored: StoredCheckpoint | None, ahead: Ahead | None = None) -> CheckpointTuple | None:
         if stored is None or is_small(stored, ahead):
@@ -318,6 +320,7 @@ class DeltaSaver(BulkSaver):
     def _pages(
         self, config: RunnableConfig | None, filter: dict[str, Any] | None, before: RunnableConfig | None, limit: int | None
     ) -> CheckpointPages:
+        require_limit(limit)
         query = self._query(config, filter, before)
         return CheckpointPages(query, filter, limit, indexes=self.log.indexes, codec=self.codec)
 
@@ -333,7 +336,7 @@ class DeltaSaver(BulkSaver):
             owner=key.owner,
             namespace=configurable.get("checkpoint_ns"),
             checkpoint_id=configurable.get("checkpoint_id") or None,
-            before=before["configurable"].get("checkpoint_id") if before else None,
+            before=configurable_of(before).get("checkpoint_id") if before else None,
             labels=plain,
             step=step,
         )
@@ -351,7 +354,7 @@ class DeltaSaver(BulkSaver):
         if key is None:
             return {channel: DeltaChannelHistory(writes=[]) for channel in channels}
         configurable = config["configurable"]
-        namespace, checkpoint_id = configurable.get("checkpoint_ns", ""), configurable.get("checkpoint_id") or None
+        namespace, checkpoint_id = configurable.get("checkpoint_ns") or "", configurable.get("checkpoint_id") or None
         op = read_ops.get_delta_history(key, namespace, checkpoint_id, channels, indexes=self.log.indexes, codec=self.codec)
         return {channel: load_history(self.codec, entry) for channel, entry in self.log.run(op, write=False).items()}
 
@@ -370,8 +373,7 @@ class DeltaSaver(BulkSaver):
 
     def _key_to_read(self, config: RunnableConfig) -> ThreadKey | None:
         """The thread that the config names; None where the saver is bound to another owner than the config."""
-        configurable = config.get("configurable") or {}
-        require_storable(configurable.get("checkpoint_ns"), "checkpoint_ns")
+        configurable = configurable_of(config)
         asked = owner_key(configurable.get("owner"))
         key = ThreadKey(thread_key(configurable.get("thread_id")), self.owner or asked)
         return key if asked is None or key.owner == asked else None

@@ -43,12 +43,14 @@ MESSAGES_CHANNEL: Final = "messages"
 INTEGER_BITS: Final = 64
 """Of a number in a column, its sign included."""
 
+WRITTEN_BITS: Final = 2048
+"""Of a number that is written out: Python may be set to refuse more than 640 digits (`sys.set_int_max_str_digits`)."""
+
 SMALL_BYTES: Final = 32 * 1024
 """Bytes of values beside messages that an event loop loads itself, at most."""
 
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]*")
 
-_SCALARS: Final = (str, bool, int)
 _LABELS: Final = frozenset([str, bool, int, float, type(None)])
 
 _labels: Final = json.JSONEncoder(separators=(",", ":"), sort_keys=True).encode
@@ -66,8 +68,8 @@ def pack_checkpoint(
     metadata_keys: Collection[str] | None = None,
 ) -> PackedCheckpoint:
     """A checkpoint as it is now, with the metadata that the config adds (`labels.metadata_of`)."""
-    values = checkpoint["channel_values"]
-    thread, namespace = str(config["configurable"]["thread_id"]), config["configurable"].get("checkpoint_ns", "")
+    values = checkpoint.get("channel_values", {})
+    thread, namespace = str(config["configurable"]["thread_id"]), config["configurable"].get("checkpoint_ns") or ""
     fresh = {
         channel: codec.pack_value(value, texts="all" if channel == INPUT_CHANNEL else "none", place=(thread, namespace, channel))
         for channel, value in values.items()
@@ -135,6 +137,8 @@ def split_filter(wanted: Mapping[str, Any]) -> tuple[dict[str, Any], int | None]
     Raises:
         InvalidInput: A key is no plain name.
     """
+    if not isinstance(wanted, Mapping):
+        raise InvalidInput(f"a metadata filter is a dict like {{'source': 'input'}}, not {wanted!r}")
     for name in wanted:
         if not isinstance(name, str) or not _PLAIN_NAME.fullmatch(name):
             raise InvalidInput(f"a metadata filter's key must be a plain name (letters, digits, '_', '-', '.'), not {name!r}")
@@ -300,4 +304,6 @@ def config_of(thread_id: Any, namespace: str, checkpoint_id: str) -> RunnableCon
 
 def is_scalar(value: Any) -> bool:
     """Whether a metadata value can stand in JSON text and be compared there."""
-    return value is None or isinstance(value, _SCALARS) or (isinstance(value, float) and math.isfinite(value))
+    if isinstance(value, int):
+        return value.bit_length() <= WRITTEN_BITS
+    return value is None or isinstance(value, str) or (isinstance(value, float) and math.isfinite(value))

@@ -45,6 +45,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "bulk",
         "forgetting",
         "opening",
+        "saver_terms",
     ),
     (
         "log",

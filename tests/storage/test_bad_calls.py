@@ -1,0 +1,113 @@
+"""Promise: what a saver cannot store or look for is refused by name, whatever the argument, and changes nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from forgotten import assert_sound, everything
+from langgraph.checkpoint.base import empty_checkpoint
+from savers import Backend, Calls, Mode, brief_saver
+
+from langmem_ext import DeltaSaver, InvalidInput
+
+NO_TEXTS: Final[tuple[Any, ...]] = (5, 1.5, True, b"bytes", ["a list"], {"a": "dict"})
+
+
+def config_of(**named: Any) -> dict[str, Any]:
+    return {"configurable": {"thread_id": "t", **named}}
+
+
+async def refused(calls: Calls, saver: DeltaSaver, name: str, *args: Any, **kwargs: Any) -> None:
+    call = calls.collect if name == "list" else calls.call
+    with pytest.raises(InvalidInput):
+        await call(saver, name, *args, **kwargs)
+
+
+async def test_what_names_no_checkpoint_is_refused(backend: Backend, folder: Path, mode: Mode) -> None:
+    calls = Calls(mode)
+    with brief_saver(backend, folder) as saver:
+        at = saver.put(config_of(), empty_checkpoint(), {"step": 0}, {})
+        before = everything(saver)
+        for bad in NO_TEXTS:
+            for named in (config_of(checkpoint_ns=bad, checkpoint_id=at["configurable"]["checkpoint_id"]), config_of(checkpoint_id=bad)):
+                await refused(calls, saver, "get_tuple", named)
+                await refused(calls, saver, "list", named)
+                await refused(calls, saver, "list", config_of(), before=named)
+                await refused(calls, saver, "put", named, empty_checkpoint(), {}, {})
+                await refused(calls, saver, "put_writes", named, [("a", 1)], "task")
+                await refused(calls, saver, "get_delta_channel_history", config=named, channels=["a"])
+        for nothing in (None, "t", ["t"], 5, {"configurable": "t"}):
+            await refused(calls, saver, "get_tuple", nothing)
+            await refused(calls, saver, "put", nothing, empty_checkpoint(), {}, {})
+            await refused(calls, saver, "put_writes", nothing, [("a", 1)], "task")
+        for wanted in ({"limit": 1.5}, {"limit": "2"}, {"limit": [1]}, {"filter": ["source"]}, {"filter": "source"}):
+            await refused(calls, saver, "list", config_of(), **wanted)
+        assert everything(saver) == before
+        assert_sound(saver)
+
+
+async def test_what_is_no_checkpoint_is_refused(backend: Backend, folder: Path, mode: Mode) -> None:
+    calls = Calls(mode)
+    with brief_saver(backend, folder) as saver:
+        saver.put(config_of(), empty_checkpoint(), {"step": 0}, {})
+        before = everything(saver)
+        for name in ("id", "ts", "channel_values", "channel_versions", "versions_seen"):
+            for bad in (5, 1.5, True, b"bytes", ["a list"], None):
+                await refused(calls, saver, "put", config_of(), {**empty_checkpoint(), name: bad}, {}, {})
+        for bad in (5, None, b"bytes", ("a", "tuple")):
+            values = {"channel_values": {"a": 1, bad: 1}, "channel_versions": {"a": 1, bad: 1}}
+            await refused(calls, saver, "put", config_of(), empty_checkpoint() | values, {}, {"a": 1, bad: 1})
+            await refused(calls, saver, "put", config_of(), empty_checkpoint() | {"versions_seen": {"node": bad}}, {}, {})
+        for bad in (5, True, "abc", b"bytes", {"a": 1}):
+            await refused(calls, saver, "put", config_of(), empty_checkpoint() | {"updated_channels": bad}, {}, {})
+        for no_versions in (None, 5, "a", ["a"]):
+            await refused(calls, saver, "put", config_of(), empty_checkpoint(), {}, no_versions)
+        for no_checkpoint in (None, 5, [], {}, {"ts": "2026-01-01T00:00:00+00:00"}):
+            await refused(calls, saver, "put", config_of(), no_checkpoint, {}, {})
+        for no_metadata in (None, 5, [("step", 1)]):
+            await refused(calls, saver, "put", config_of(), empty_checkpoint(), no_metadata, {})
+        assert everything(saver) == before
+        assert_sound(saver)
+
+
+async def test_what_no_task_writes_is_refused(backend: Backend, folder: Path, mode: Mode) -> None:
+    calls = Calls(mode)
+    with brief_saver(backend, folder) as saver:
+        at = saver.put(config_of(), empty_checkpoint(), {"step": 0}, {})
+        saver.put_writes(at, [("a", 1)], "task")
+        before = everything(saver)
+        for bad in NO_TEXTS:
+            await refused(calls, saver, "put_writes", at, [("a", 1)], bad)
+            await refused(calls, saver, "put_writes", at, [("a", 1)], "another task", bad)
+            await refused(calls, saver, "put_writes", at, [("a", 1), (bad, 1)], "another task")
+        for no_writes in (None, 5, "ab", [("a",)], [("a", 1, 2)], ["ab"], {"a": 1}):
+            await refused(calls, saver, "put_writes", at, no_writes, "another task")
+        for nowhere in (config_of(), config_of(checkpoint_id=None)):
+            await refused(calls, saver, "put_writes", nowhere, [("a", 1)], "another task")
+        assert everything(saver) == before
+        assert_sound(saver)
+
+
+async def test_a_namespace_and_a_checkpoint_that_are_none_are_left_out(backend: Backend, folder: Path, mode: Mode) -> None:
+    calls = Calls(mode)
+    with brief_saver(backend, folder) as saver:
+        named = config_of(checkpoint_ns=None, checkpoint_id=None)
+        stored = await calls.call(saver, "put", named, empty_checkpoint(), {"step": 0}, {})
+        assert stored["configurable"]["checkpoint_ns"] == ""
+        await calls.call(
+            saver, "put_writes", config_of(checkpoint_ns=None, checkpoint_id=stored["configurable"]["checkpoint_id"]), [("a", 1)], "t"
+        )
+        found = await calls.call(saver, "get_tuple", named)
+        assert found.config == stored
+        assert found.pending_writes == [("t", "a", 1)]
+        assert await calls.collect(saver, "list", named, before=config_of(checkpoint_id=None), limit=None) == [found]
+
+
+async def test_a_number_of_more_digits_than_python_writes_is_no_obstacle_to_a_list(backend: Backend, folder: Path, mode: Mode) -> None:
+    calls = Calls(mode)
+    with brief_saver(backend, folder) as saver:
+        saver.put(config_of(), empty_checkpoint(), {"step": 0, "n": 1 << 60}, {})
+        assert len(await calls.collect(saver, "list", None, filter={"n": 1 << 60})) == 1
+        assert await calls.collect(saver, "list", None, filter={"n": 1 << 20_000}) == []
