@@ -15,6 +15,7 @@ from langmem_ext.errors import DamagedRow
 from langmem_ext.forgetting import ForgettingSaver
 from langmem_ext.log import thread_key
 from langmem_ext.packing import config_of
+from langmem_ext.saver_terms import several
 from langmem_ext.stepping import aperform, perform
 from langmem_ext.storage import transfer_ops, transit_ops
 from langmem_ext.storage.clock import Times
@@ -141,7 +142,7 @@ class BulkSaver(ForgettingSaver):
         return await aperform(self._outline(thread_ids), partial(self.log.arun, write=False))
 
     def _outline(self, thread_ids: Sequence[Any] | None) -> Generator[Operation[Any], Any, Outline]:
-        names = [] if thread_ids is None else list(dict.fromkeys(map(thread_key, thread_ids)))
+        names = [] if thread_ids is None else list(dict.fromkeys(map(thread_key, several(thread_ids, "thread ids"))))
         after = 0
         while thread_ids is None and (rows := (yield transit_ops.list_ids(ThreadFilter(owner=self.owner), after))):
             names += [name for _, name in rows]

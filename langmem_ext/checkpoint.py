@@ -39,8 +39,8 @@ from langmem_ext.packing import (
     split_filter,
     texts_of,
 )
-from langmem_ext.retention import Retention
-from langmem_ext.saver_terms import checked_writes, configurable_of, require_checkpoint, require_limit
+from langmem_ext.retention import Retention, require_retention
+from langmem_ext.saver_terms import checked_checkpoint, checked_task, checked_writes, configurable_of, place_of, require_limit, several
 from langmem_ext.serde import DataSerializer
 from langmem_ext.storage import checkpoint_ops, read_ops, write_ops
 from langmem_ext.storage.clock import now_ms
@@ -86,11 +86,12 @@ class DeltaSaver(BulkSaver):
         telemetry: Sequence[Sink] = (),
     ) -> None:
         super().__init__(serde=serde if serde is not None else DataSerializer())
-        self.owner, emitter = owner_key(owner), Emitter(telemetry)  # what cannot be used is said before there is a file
+        require_retention(retention)  # what cannot be used is said before there is a file
+        self.owner, emitter = owner_key(owner), Emitter(telemetry)
+        self.metadata_keys = None if metadata_keys is None else frozenset(several(metadata_keys, "metadata_keys"))
         self.log = source if isinstance(source, MessageLog) else MessageLog.open(source)
         self._codec = codec_of(self.serde, self.log.templates)
         self._codec_serde = self.serde
-        self.metadata_keys = None if metadata_keys is None else frozenset(metadata_keys)
         self._keep(retention, emitter)
 
     # -- opening and closing -------------------------------------------------------------------------------------------------------------
@@ -109,7 +110,9 @@ class DeltaSaver(BulkSaver):
         compress: bool = False,
     ) -> DeltaSaver:
         """Open a database by path or URL (see `MessageLog.open`)."""
+        require_retention(retention)
         owner, telemetry = owner_key(owner), Emitter(telemetry).sinks
+        metadata_keys = None if metadata_keys is None else several(metadata_keys, "metadata_keys")
         log = MessageLog.open(url, synchronous=synchronous, compress=compress)
         return cls(log, serde=serde, owner=owner, retention=retention, metadata_keys=metadata_keys, telemetry=telemetry)
 
@@ -184,12 +187,12 @@ class DeltaSaver(BulkSaver):
         self, config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata, new_versions: ChannelVersions
     ) -> tuple[Operation[None], RunnableConfig]:
         key = self._key_to_write(config)
-        require_checkpoint(checkpoint, metadata, new_versions)
+        checkpoint = checked_checkpoint(checkpoint, metadata, new_versions)
         configurable = config["configurable"]
-        namespace = configurable.get("checkpoint_ns") or ""
-        packed = pack_checkpoint(self.codec, config, checkpoint, metadata, new_versions, self.metadata_keys)
-        op = checkpoint_ops.put_checkpoint(key, namespace, packed, now=now_ms(), indexes=self.log.indexes, codec=self.codec)
-        return op, config_of(configurable["thread_id"], namespace, checkpoint["id"])
+        place = place_of(configurable)
+        packed = pack_checkpoint(self.codec, config, place, checkpoint, metadata, new_versions, self.metadata_keys)
+        op = checkpoint_ops.put_checkpoint(key, place[0], packed, now=now_ms(), indexes=self.log.indexes, codec=self.codec)
+        return op, config_of(configurable["thread_id"], place[0], checkpoint["id"])
 
     def put_writes(self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = "") -> None:
         """Store a task's writes for a checkpoint; they are stored when this returns.
@@ -206,22 +209,13 @@ class DeltaSaver(BulkSaver):
 
     def _put_writes(self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = "") -> Operation[None]:
         key = self._key_to_write(config)
-        configurable = config["configurable"]
+        namespace, checkpoint_id, task, path = checked_task(config["configurable"], task_id, task_path)
         packed = [
             PackedWrite(WRITES_IDX_MAP.get(channel, index), channel, self.codec.pack_value(value, texts=texts_of(channel)))
-            for index, (channel, value) in enumerate(checked_writes(configurable, writes, task_id, task_path))
+            for index, (channel, value) in enumerate(checked_writes(writes))
         ]
-        return write_ops.put_writes(
-            key,
-            configurable.get("checkpoint_ns") or "",
-            configurable["checkpoint_id"],
-            task_id,
-            task_path,
-            packed,
-            now=now_ms(),
-            indexes=self.log.indexes,
-            codec=self.codec,
-        )
+        known: Any = {"now": now_ms(), "indexes": self.log.indexes, "codec": self.codec}
+        return write_ops.put_writes(key, namespace, checkpoint_id, task, path, packed, **known)
 
     # -- reading -------------------------------------------------------------------------------------------------------------------------
 
@@ -244,10 +238,8 @@ class DeltaSaver(BulkSaver):
 
     def _plan_ahead(self, config: RunnableConfig) -> Build | None:
         """What to build while a thread's newest checkpoint is asked for."""
-        configurable = config["configurable"]
-        if configurable.get("checkpoint_id"):
-            return None
-        return plan_ahead(self.log, self.codec, thread_key(configurable.get("thread_id")), configurable.get("checkpoint_ns") or "")
+        namespace, checkpoint_id = place_of(config["configurable"])
+        return None if checkpoint_id else plan_ahead(self.log, self.codec, thread_key(config["configurable"].get("thread_id")), namespace)
 
     def _get(self, config: RunnableConfig) -> Operation[StoredCheckpoint | None] | None:
         """The operation that reads what the config names; None where it names what nobody may see."""
@@ -258,10 +250,7 @@ class DeltaSaver(BulkSaver):
 
     def _wanted(self, config: RunnableConfig) -> Wanted | None:
         key = self._key_to_read(config)
-        if key is None:
-            return None
-        configurable = config["configurable"]
-        return Wanted(key, configurable.get("checkpoint_ns") or "", configurable.get("checkpoint_id") or None)
+        return None if key is None else Wanted(key, *place_of(config["configurable"]))
 
     async def _aload(self, config: RunnableConfig, stored: StoredCheckpoint | None, ahead: Ahead | None = None) -> CheckpointTuple | None:
         if stored is None or is_small(stored, ahead):
@@ -331,12 +320,13 @@ class DeltaSaver(BulkSaver):
         if key is None:
             return None
         configurable = {} if config is None else config["configurable"]
+        namespace, checkpoint_id = place_of(configurable)
         return read_ops.Query(
             thread=None if config is None else key.id,
             owner=key.owner,
-            namespace=configurable.get("checkpoint_ns"),
-            checkpoint_id=configurable.get("checkpoint_id") or None,
-            before=configurable_of(before).get("checkpoint_id") if before else None,
+            namespace=None if configurable.get("checkpoint_ns") is None else namespace,
+            checkpoint_id=checkpoint_id,
+            before=place_of(configurable_of(before))[1] if before else None,
             labels=plain,
             step=step,
         )
@@ -353,9 +343,7 @@ class DeltaSaver(BulkSaver):
         key = self._key_to_read(config) if channels else None
         if key is None:
             return {channel: DeltaChannelHistory(writes=[]) for channel in channels}
-        configurable = config["configurable"]
-        namespace, checkpoint_id = configurable.get("checkpoint_ns") or "", configurable.get("checkpoint_id") or None
-        op = read_ops.get_delta_history(key, namespace, checkpoint_id, channels, indexes=self.log.indexes, codec=self.codec)
+        op = read_ops.get_delta_history(key, *place_of(config["configurable"]), channels, indexes=self.log.indexes, codec=self.codec)
         return {channel: load_history(self.codec, entry) for channel, entry in self.log.run(op, write=False).items()}
 
     # -- versions, serializer, keys ------------------------------------------------------------------------------------------------------

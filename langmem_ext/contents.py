@@ -125,6 +125,9 @@ class Contents:
         return column_name(value)
 
 
+_OBJECTS: Final = "|O"
+"""The type of an array of objects."""
+
 _DTYPE: Final = re.compile(r"[<>|=](?:([biufcSUV])([1-9][0-9]{0,8})|[mM](8)(?:\[[0-9]{0,9}(?:[YMWDhs]|[munpfa]?s|m)\])?)")
 _SIZES: Final = {
     "b": (1,),
@@ -160,6 +163,8 @@ class _BuildsNothing(RestorePolicy):
             ValueError: Type, shape and bytes do not belong together.
         """
         self.asked = True
+        if dtype == _OBJECTS:
+            return  # it reads as nothing, whatever its shape
         found = _DTYPE.fullmatch(dtype)
         size = 0 if found is None else int(found[2] or found[3])
         if found is None or size not in _SIZES.get(found[1], (size,)) or order not in ("C", "F"):

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, Literal
+from uuid import UUID
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -16,6 +17,7 @@ from langmem_ext.errors import InvalidInput
 from langmem_ext.log import MessageLog, require_storable, thread_key
 from langmem_ext.meaning import CheckpointMeaning
 from langmem_ext.retention import Keeper, Retention, Steps, arun_steps, checked_now, run_steps
+from langmem_ext.saver_terms import several
 from langmem_ext.storage import forget_ops
 from langmem_ext.storage.clock import now_ms
 from langmem_ext.storage.copy_ops import Copy, copy_thread
@@ -80,11 +82,7 @@ class ForgettingSaver(BaseCheckpointSaver[Any]):
         await self.log.arun(self._delete_for_runs(run_ids), write=True)
 
     def _delete_for_runs(self, run_ids: Iterable[str]) -> Operation[Pruned]:
-        if isinstance(run_ids, str):
-            raise InvalidInput("delete_for_runs takes a list of run ids, not one text: pass [run_id]")
-        runs = list(dict.fromkeys(str(run_id) for run_id in run_ids))
-        for run in runs:
-            require_storable(run, "a run id")
+        runs = list(dict.fromkeys(map(_run_of, several(run_ids, "run ids"))))
         return forget_ops.delete_runs(runs, self.owner, meaning=CheckpointMeaning(self.codec), indexes=self.log.indexes)
 
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
@@ -165,9 +163,7 @@ class ForgettingSaver(BaseCheckpointSaver[Any]):
         dry_run: bool,
     ) -> list[Operation[Pruned]]:
         """One operation for each thread."""
-        if isinstance(thread_ids, str):
-            raise InvalidInput("prune takes a list of thread ids, not one text: pass [thread_id]")
-        keys = [ThreadKey(name, self.owner) for name in dict.fromkeys(map(thread_key, thread_ids))]
+        keys = [ThreadKey(name, self.owner) for name in dict.fromkeys(map(thread_key, several(thread_ids, "thread ids")))]
         if strategy == "delete":
             if keep_last is not None or older_than is not None:
                 raise InvalidInput("strategy='delete' keeps nothing: leave out keep_last and older_than, or the strategy")
@@ -224,6 +220,14 @@ def checked_count(count: int | None, name: str) -> int:
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
         raise InvalidInput(f"{name} is how many checkpoints of each namespace stay, at least 1, not {count!r}")
     return count
+
+
+def _run_of(run_id: object) -> str:
+    if isinstance(run_id, bool) or not isinstance(run_id, str | int | UUID):
+        raise InvalidInput(f"a run id is a text, an int or a UUID, not {type(run_id).__name__}: pass what metadata has as run_id")
+    text = str.__str__(run_id) if isinstance(run_id, str) else str(run_id)
+    require_storable(text, "a run id")
+    return text
 
 
 def _moment(older_than: timedelta | datetime | None) -> datetime | None:

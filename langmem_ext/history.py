@@ -6,7 +6,7 @@ favour of LangGraph's checkpointers. It is a view of the same log, so a thread c
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 from uuid import UUID, uuid4
 
@@ -19,6 +19,7 @@ from langmem_ext.messages.annotations import NAMESPACE, is_marked, notes_of
 from langmem_ext.messages.tokens import ApproximateCounter, TokenCounter
 from langmem_ext.messages.turns import first_whole_turn
 from langmem_ext.packing import MESSAGES_CHANNEL
+from langmem_ext.saver_terms import several
 from langmem_ext.source import Source
 from langmem_ext.storage import history_ops
 from langmem_ext.storage.channel_ops import change_channels
@@ -94,7 +95,7 @@ class ThreadChatMessageHistory(BaseChatMessageHistory):
         """Async twin of `window`."""
         return await self.log.driver.acall(lambda: self.window(max_tokens, counter=counter))
 
-    def add_messages(self, messages: Sequence[BaseMessage]) -> None:
+    def add_messages(self, messages: Iterable[BaseMessage]) -> None:
         """Append messages, all of them or none; they are stored when this returns.
 
         One whose id the thread has already takes that message's place, as LangGraph's `add_messages` has it.
@@ -104,13 +105,13 @@ class ThreadChatMessageHistory(BaseChatMessageHistory):
             InvalidInput: One of them is no message, or holds something that cannot be stored: an integer of more than 64 bits, an object
                 that is no data.
         """
-        if messages:
-            self.log.run(self._add(messages), write=True)
+        if given := several(messages, "messages"):
+            self.log.run(self._add(given), write=True)
 
-    async def aadd_messages(self, messages: Sequence[BaseMessage]) -> None:
+    async def aadd_messages(self, messages: Iterable[BaseMessage]) -> None:
         """Async twin of `add_messages`."""
-        if messages:
-            await self.log.arun(self._add(messages), write=True)
+        if given := several(messages, "messages"):
+            await self.log.arun(self._add(given), write=True)
 
     def clear(self) -> None:
         """Empty the history; the log keeps what was said, and the thread's earlier checkpoints still show it."""

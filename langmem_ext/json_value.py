@@ -60,6 +60,20 @@ def json_object(value: object, place: str, depth: int = 0) -> dict[str, JsonValu
     return {plain_text(name, f"a name in {place}"): json_value(item, f"{place}[{name!r}]", depth + 1) for name, item in value.items()}
 
 
+def require_shallow(value: JsonValue, place: str) -> None:
+    """See that JSON is not too deep for its readers, however deep in calls of their own they stand.
+
+    Raises:
+        InvalidInput: It has more than `DEEPEST` levels.
+    """
+    level: list[JsonValue] = [value]
+    for _ in range(DEEPEST + 1):
+        level = [inner for one in level for inner in (one.values() if isinstance(one, dict) else one if isinstance(one, list) else ())]
+        if not level:
+            return
+    raise InvalidInput(f"{place} is nested too deeply: pass at most {DEEPEST} levels")
+
+
 def plain_text(value: str, place: str) -> str:
     """A text as a plain `str`.
 

@@ -32,7 +32,9 @@ def metadata_of(config: RunnableConfig, metadata: CheckpointMetadata, names: Col
     # LangGraph has copied `configurable` into `metadata` too, by the time a checkpoint is put.
     for source in (config.get("metadata") or {}, configurable):
         for name, value in source.items():
-            if name in found or name in EXCLUDED_METADATA_KEYS or name.startswith("__") or not isinstance(value, _SCALARS):
+            if not isinstance(name, str) or name in found or name in EXCLUDED_METADATA_KEYS or name.startswith("__"):
+                continue
+            if not isinstance(value, _SCALARS):
                 continue
             if name not in configurable or _is_shown(name, names):
                 found[name] = _without_zeros(value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import sqlite3
 from collections.abc import Generator
 from datetime import UTC, datetime
@@ -175,6 +176,7 @@ def _advance(steps: Generator[None, None, T]) -> T | None:
 
 
 _READ_ONLY = "?mode=ro"
+_OPTION = re.compile(r"\?\w+=")
 
 
 def is_server(url: object) -> bool:
@@ -229,6 +231,8 @@ def sqlite_path(url: str) -> tuple[str, bool]:
             f"there is no database of kind {scheme!r} here: use a path, ':memory:', 'sqlite:///memory.db' or a postgresql:// URL"
         )
     path = rest.removeprefix("/").removesuffix(_READ_ONLY)
+    if _OPTION.search(path) and not os.path.exists(path):
+        raise InvalidInput(f"a sqlite:/// URL has one option, ?mode=ro: {path[path.index('?') :]!r} cannot be used")
     return path or ":memory:", rest.endswith(_READ_ONLY)
 
 
@@ -252,7 +256,8 @@ def thread_key(thread_id: object) -> str:
     """
     if isinstance(thread_id, bool) or not isinstance(thread_id, _THREAD_IDS):
         raise InvalidThreadId(f"a thread id is a string, an int or a UUID, not {type(thread_id).__name__}: pass configurable['thread_id']")
-    text = str(thread_id)
+    # A member of a `StrEnum` is its text, whatever str() makes of it.
+    text = str.__str__(thread_id) if isinstance(thread_id, str) else str(thread_id)
     if not _is_name(text):
         raise InvalidThreadId("a thread id is empty or holds a character that no text column takes: pass a name like 'order-17'")
     return text
@@ -266,9 +271,10 @@ def owner_key(owner: object) -> str | None:
     """
     if owner is None:
         return None
-    if isinstance(owner, bool) or not _is_name(str(owner)):
+    text = str.__str__(owner) if isinstance(owner, str) else str(owner)
+    if isinstance(owner, bool) or not isinstance(owner, _THREAD_IDS) or not _is_name(text):
         raise InvalidInput("an owner is a name like 'u1'; leave it out for a caller that may see every thread")
-    return str(owner)
+    return text
 
 
 def require_storable(text: object, what: str) -> None:

@@ -25,6 +25,7 @@ from langmem_ext.codec import MessageCodec, Texts
 from langmem_ext.errors import DamagedRow, InvalidInput, cause, told
 from langmem_ext.interruption import pass_on
 from langmem_ext.labels import EXPECTED_HEAD, metadata_of
+from langmem_ext.log import thread_key
 from langmem_ext.messages.text import column_name
 from langmem_ext.templates import LONG, Place
 from langmem_ext.types import DeltaHistory, PackedCheckpoint, PackedValue, StoredCheckpoint
@@ -62,14 +63,25 @@ _ALL_KNOWN: Final = frozenset(_KNOWN_KEYS)
 def pack_checkpoint(
     codec: MessageCodec,
     config: RunnableConfig,
+    place: tuple[str, str | None],
     checkpoint: Checkpoint,
     metadata: CheckpointMetadata,
     new_versions: ChannelVersions,
     metadata_keys: Collection[str] | None = None,
 ) -> PackedCheckpoint:
-    """A checkpoint as it is now, with the metadata that the config adds (`labels.metadata_of`)."""
+    """A checkpoint as it is now, with the metadata that the config adds (`labels.metadata_of`).
+
+    Args:
+        codec: Packs the values.
+        config: What it is put with.
+        place: The namespace that this names, and the id of the parent.
+        checkpoint: What is put.
+        metadata: What the graph says of it.
+        new_versions: The versions of the channels that it changes.
+        metadata_keys: The names in `configurable` that become metadata; None: all that look like no secret.
+    """
     values = checkpoint.get("channel_values", {})
-    thread, namespace = str(config["configurable"]["thread_id"]), config["configurable"].get("checkpoint_ns") or ""
+    thread, (namespace, parent) = thread_key(config["configurable"]["thread_id"]), place
     fresh = {
         channel: codec.pack_value(value, texts="all" if channel == INPUT_CHANNEL else "none", place=(thread, namespace, channel))
         for channel, value in values.items()
@@ -83,7 +95,7 @@ def pack_checkpoint(
         absent = [name for name in _KNOWN_KEYS if name not in checkpoint]
     return PackedCheckpoint(
         id=checkpoint["id"],
-        parent=config["configurable"].get("checkpoint_id") or None,
+        parent=parent,
         v=checkpoint.get("v", 0),
         ts=checkpoint.get("ts", ""),
         versions=dict(checkpoint.get("channel_versions", {})),
@@ -99,7 +111,7 @@ def pack_checkpoint(
         waiting_for=column_name(values.get(WAITING_CHANNEL)),
         follows_head=follows_head(config),
         # A turn names the head that it began with in all of its puts; its own checkpoints have become the head since.
-        expected_head=config["configurable"].get("checkpoint_id") or config["configurable"].get(EXPECTED_HEAD) or None,
+        expected_head=parent or config["configurable"].get(EXPECTED_HEAD) or None,
     )
 
 

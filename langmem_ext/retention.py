@@ -147,6 +147,16 @@ def checked_now(now: datetime) -> int:
     return unix_ms(now)
 
 
+def require_retention(retention: object) -> None:
+    """See that a saver can be opened with it.
+
+    Raises:
+        InvalidInput: It is no retention.
+    """
+    if retention is not None and not isinstance(retention, Retention):
+        raise InvalidInput(f"a retention is a Retention, not of type {type(retention).__name__}: pass Retention(ttl=timedelta(days=90))")
+
+
 class Keeper:
     """Applies a retention to a log.
 

@@ -36,6 +36,7 @@ from langmem_ext.saver_calls import (
     takes_many,
     tells_times,
 )
+from langmem_ext.saver_terms import several
 from langmem_ext.storage.clock import Times, ms_of, now_ms
 
 Place: TypeAlias = tuple[str, str, str]
@@ -150,11 +151,9 @@ class _Copying:
     def __init__(self, source: Saver, target: Saver, threads: Sequence[Any] | None, progress: Progress | None) -> None:
         if source is target:
             raise InvalidInput("source and target are the same saver: pass two")
-        if isinstance(threads, str):
-            raise InvalidInput("copy_saver takes a list of thread ids, not one text: pass threads=[thread_id]")
         self._source = source
         self._target = target
-        self._threads = threads
+        self._threads = None if threads is None else several(threads, "thread ids")
         self._progress = progress
         self._parents: OrderedDict[Place, CheckpointTuple | None] = OrderedDict()
         self._together = takes_many(target)

@@ -1,71 +1,120 @@
 """What callers hand to a saver, checked before anything is changed: what names a checkpoint, the checkpoint, a task's writes, how many.
 
 LangGraph hands over what it says that it does. An application that makes a config of its own (of JSON, of a row, of a UUID object) may not.
+And names that are texts need not be plain ones: a graph's nodes may be called by the members of a `StrEnum`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping
+from itertools import chain
+from typing import Any, Final
 
 from langmem_ext.errors import InvalidInput
+from langmem_ext.json_value import plain_text
 from langmem_ext.log import require_storable
+
+_TEXT: Final = frozenset([str])
+_VERSION: Final = frozenset([str, int, float])
 
 
 def configurable_of(config: object) -> Mapping[str, Any]:
-    """What a config names; a namespace or checkpoint id that is None counts as left out.
+    """What a config names.
 
     Raises:
         InvalidInput: It is no config, or its namespace or checkpoint id is no text.
     """
     configurable = _dict_of(_dict_of(config, "a config").get("configurable") or {}, "a config's configurable")
-    namespace, checkpoint_id = configurable.get("checkpoint_ns"), configurable.get("checkpoint_id")
-    if namespace is not None:
-        _require_text(namespace, "configurable['checkpoint_ns']")
-        require_storable(namespace, "checkpoint_ns")
-    if checkpoint_id is not None:
-        _require_text(checkpoint_id, "configurable['checkpoint_id']")
+    place_of(configurable)
     return configurable
 
 
-def require_checkpoint(checkpoint: object, metadata: object, new_versions: object) -> None:
-    """See that something can be put.
+def place_of(configurable: Mapping[str, Any]) -> tuple[str, str | None]:
+    """The namespace and the checkpoint id that a config names: the root's and None, where it names none or says None.
+
+    Raises:
+        InvalidInput: One of them is no text.
+    """
+    namespace, checkpoint_id = configurable.get("checkpoint_ns"), configurable.get("checkpoint_id")
+    if namespace is not None:
+        namespace = _text_of(namespace, "configurable['checkpoint_ns']")
+        require_storable(namespace, "checkpoint_ns")
+    if checkpoint_id is not None:
+        checkpoint_id = _text_of(checkpoint_id, "configurable['checkpoint_id']")
+    return namespace or "", checkpoint_id or None
+
+
+def checked_checkpoint(checkpoint: object, metadata: object, new_versions: object) -> Any:
+    """A checkpoint whose names and versions are what every reader takes.
 
     Raises:
         InvalidInput: It is no checkpoint, its metadata is none, or the new versions are not named by channel.
     """
     given = _dict_of(checkpoint, "a checkpoint")
-    _require_text(given.get("id"), "a checkpoint's id")
-    _require_text(given.get("ts", ""), "a checkpoint's ts")
-    for channel in _dict_of(given.get("channel_values", {}), "a checkpoint's channel_values"):
-        _require_text(channel, "a channel's name")
-    for seen in _dict_of(given.get("versions_seen", {}), "a checkpoint's versions_seen").values():
-        _dict_of(seen, "what a node has seen, in a checkpoint's versions_seen,")
-    _dict_of(given.get("channel_versions", {}), "a checkpoint's channel_versions")
     _dict_of(metadata, "a checkpoint's metadata")
     _dict_of(new_versions, "new_versions")
+    values = _dict_of(given.get("channel_values", {}), "a checkpoint's channel_values")
+    versions = _dict_of(given.get("channel_versions", {}), "a checkpoint's channel_versions")
+    seen = _dict_of(given.get("versions_seen", {}), "a checkpoint's versions_seen")
+    inner = [_dict_of(one, "what a node has seen, in a checkpoint's versions_seen,") for one in seen.values()]
     updated = given.get("updated_channels")
     if updated is not None and not isinstance(updated, list | tuple | set | frozenset):
         raise InvalidInput(f"a checkpoint's updated_channels is a list of channels' names, or None, not {_kind(updated)}")
+    texts = [given.get("id"), given.get("ts", ""), *values, *versions, *seen, *chain.from_iterable(inner), *(updated or ())]
+    numbers = [*versions.values(), *chain.from_iterable(one.values() for one in inner)]
+    plain = type(given.get("v", 0)) is int and _TEXT.issuperset(map(type, texts)) and _VERSION.issuperset(map(type, numbers))
+    if plain and "".join(texts).isascii() and "".join(one for one in numbers if type(one) is str).isascii():
+        return checkpoint
+    return _in_plain_terms(given)
 
 
-def checked_writes(
-    configurable: Mapping[str, Any], writes: Iterable[tuple[str, Any]], task_id: object, task_path: object
-) -> Sequence[tuple[str, Any]]:
+def _in_plain_terms(given: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy whose texts and versions are plain ones.
+
+    Raises:
+        InvalidInput: Something that names or counts is neither.
+    """
+    if "v" in given and (isinstance(given["v"], bool) or not isinstance(given["v"], int)):
+        raise InvalidInput(f"a checkpoint's v is a whole number, not {_kind(given['v'])}")
+    changed: dict[str, Any] = {"id": _text_of(given.get("id"), "a checkpoint's id")}
+    if "v" in given:
+        changed["v"] = int(given["v"])
+    if "ts" in given:
+        changed["ts"] = _name_of(given["ts"], "a checkpoint's ts")
+    if "channel_values" in given:
+        changed["channel_values"] = {_name_of(name): value for name, value in given["channel_values"].items()}
+    if "channel_versions" in given:
+        changed["channel_versions"] = _versions_of(given["channel_versions"])
+    if "versions_seen" in given:
+        changed["versions_seen"] = {_name_of(node, "a node's name"): _versions_of(seen) for node, seen in given["versions_seen"].items()}
+    if given.get("updated_channels") is not None:
+        changed["updated_channels"] = [_name_of(name) for name in given["updated_channels"]]
+    return {**given, **changed}
+
+
+def checked_writes(writes: Any) -> list[tuple[str, Any]]:
     """A task's writes.
 
     Raises:
-        InvalidInput: They are none, the config names no checkpoint, or something that is to be a text is none.
+        InvalidInput: They are none, or a channel's name is no text.
     """
-    if not isinstance(configurable.get("checkpoint_id"), str):
-        raise InvalidInput("a task's writes belong to a checkpoint: pass its id as configurable['checkpoint_id']")
-    _require_text(task_id, "a task's id")
-    _require_text(task_path, "a task's path")
     pairs = list(writes) if isinstance(writes, Iterable) else [writes]
     for pair in pairs:
-        if not isinstance(pair, tuple | list) or len(pair) != 2 or not isinstance(pair[0], str):
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
             raise InvalidInput("a task's writes are pairs of a channel's name and a value: pass [('messages', message)]")
-    return pairs
+    return [(_name_of(channel), value) for channel, value in pairs]
+
+
+def checked_task(configurable: Mapping[str, Any], task_id: object, task_path: object) -> tuple[str, str, str, str]:
+    """Where a task's writes belong: namespace and id of the checkpoint, the task's id and its path.
+
+    Raises:
+        InvalidInput: The config names no checkpoint, or a task's id or path is no text.
+    """
+    if configurable.get("checkpoint_id") is None:
+        raise InvalidInput("a task's writes belong to a checkpoint: pass its id as configurable['checkpoint_id']")
+    namespace, checkpoint_id = place_of(configurable)
+    return namespace, checkpoint_id or "", _text_of(task_id, "a task's id"), _name_of(task_path, "a task's path")
 
 
 def require_limit(limit: object) -> None:
@@ -78,15 +127,45 @@ def require_limit(limit: object) -> None:
         raise InvalidInput(f"limit is how many checkpoints, a whole number, or None for all of them, not {limit!r}")
 
 
+def several(values: object, what: str) -> list[Any]:
+    """Several of what a caller names.
+
+    Raises:
+        InvalidInput: It is one text, or nothing that can be gone through.
+    """
+    if isinstance(values, str | bytes | bytearray | Mapping) or not isinstance(values, Iterable):
+        given = "one text" if isinstance(values, str | bytes | bytearray) else _kind(values)
+        raise InvalidInput(f"{what} are passed as a list, not {given}: pass [one]")
+    return list(values)
+
+
+def _versions_of(versions: Mapping[Any, Any]) -> dict[str, Any]:
+    return {_name_of(channel): _version_of(version) for channel, version in versions.items()}
+
+
+def _version_of(version: Any) -> str | int | float:
+    if isinstance(version, bool) or not isinstance(version, str | int | float):
+        raise InvalidInput(f"a channel's version is a text or a number, not {_kind(version)}: pass what get_next_version gives")
+    if isinstance(version, str):
+        return _name_of(version, "a channel's version")
+    return int(version) if isinstance(version, int) else float(version)
+
+
+def _name_of(name: object, what: str = "a channel's name") -> str:
+    text = _text_of(name, what)
+    return text if text.isascii() else plain_text(text, what)
+
+
+def _text_of(value: object, what: str) -> str:
+    if not isinstance(value, str):
+        raise InvalidInput(f"{what} is a text, not {_kind(value)}")
+    return value if type(value) is str else str.__str__(value)
+
+
 def _dict_of(value: Any, what: str) -> Mapping[Any, Any]:
     if type(value) is not dict and not isinstance(value, Mapping):
         raise InvalidInput(f"{what} is a dict, not {_kind(value)}: pass it as LangGraph does")
     return value
-
-
-def _require_text(value: object, what: str) -> None:
-    if not isinstance(value, str):
-        raise InvalidInput(f"{what} is a text, not {_kind(value)}")
 
 
 def _kind(value: object) -> str:

@@ -79,9 +79,10 @@ class RestorePolicy:
         return None
 
     def array(self, dtype: str, shape: Any, order: Any, data: bytes) -> Any:
-        """A numpy array."""
+        """A numpy array; None for one of objects, of which LangGraph's serializer keeps their addresses alone."""
         numpy = importlib.import_module("numpy")
-        return numpy.frombuffer(data, dtype=numpy.dtype(dtype)).reshape(shape, order=order)
+        kind = numpy.dtype(dtype)
+        return None if kind.hasobject else numpy.frombuffer(data, dtype=kind).reshape(shape, order=order)
 
 
 def _is_data_type(found: Any, module: str) -> bool:

@@ -18,6 +18,7 @@ from pydantic import JsonValue
 from langmem_ext.errors import InvalidInput
 from langmem_ext.history import adding
 from langmem_ext.json_value import json_object, plain_text
+from langmem_ext.messages.text import column_name
 from langmem_ext.packing import MESSAGES_CHANNEL, WAITING_CHANNEL
 from langmem_ext.session_message import Message
 from langmem_ext.source import Source
@@ -176,7 +177,7 @@ class SessionChannels:
 
     def _shown(self, waiting: str | None) -> str | None | EllipsisType:
         """What the thread's row shows: the value of one channel, whatever a session's own are called."""
-        return waiting if self.names["waiting_for"] == WAITING_CHANNEL else ...
+        return column_name(waiting) if self.names["waiting_for"] == WAITING_CHANNEL else ...
 
 
 def known_of(params: object) -> dict[str, JsonValue]:

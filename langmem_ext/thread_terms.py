@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any, Final, TypedDict
 
 from langmem_ext.errors import InvalidInput
+from langmem_ext.json_value import require_shallow
 from langmem_ext.log import bound_owner
 from langmem_ext.messages.text import column_text
 from langmem_ext.storage.clock import unix_ms
@@ -150,9 +151,10 @@ def checked_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
         raise InvalidInput("metadata is a dict with names as keys")
     try:
         text = metadata_text(metadata)
+        checked: dict[str, Any] = json.loads(column_text(text))
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidInput(f"metadata is what JSON can say: {error}") from error
     if len(text.encode("utf-8", "replace")) > LARGEST_METADATA or "\0" in text:
         raise InvalidInput(f"metadata takes at most {LARGEST_METADATA} bytes as JSON: keep more than that elsewhere")
-    checked: dict[str, Any] = json.loads(column_text(text))
+    require_shallow(checked, "metadata")
     return checked

@@ -210,7 +210,8 @@ class Transcoder:
             }
             metadata = load_metadata(row.metadata)
             bare: Any = {**checkpoint, "id": row.id, "channel_values": {}}
-            header = pack_checkpoint(self.codec, config_of(row.thread, row.namespace, row.parent or ""), bare, metadata, {})
+            config = config_of(row.thread, row.namespace, row.parent or "")
+            header = pack_checkpoint(self.codec, config, (row.namespace, row.parent or None), bare, metadata, {})
             carried = _carried(packed, header.versions, ancestor)
             waiting = values.get(WAITING_CHANNEL)
             header = replace(

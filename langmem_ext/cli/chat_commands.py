@@ -18,6 +18,7 @@ from langmem_ext.cli.compaction import compacted
 from langmem_ext.cli.control_characters import printable
 from langmem_ext.cli.desk import Desk
 from langmem_ext.cli.listing import as_data, columns_of, counted, table_of
+from langmem_ext.cli.outcome import give_space_back
 from langmem_ext.cli.screen import Screen
 from langmem_ext.cli.search import hit_columns, hit_data, shown
 from langmem_ext.cli.thread import Line, line_of
@@ -308,7 +309,7 @@ def _forget(desk: Desk, screen: Screen, rest: str) -> bool:
             return False
     with desk.saver.lease(found.id):
         pruned = desk.threads.delete(found.id)
-    desk.saver.compact()
+    give_space_back(desk.saver.log, screen.note)
     screen.note(f"deleted {found.id}: {counted(pruned.items, 'message')}, {pruned.bytes:,} bytes")
     if found.id != desk.thread.id:
         return False

@@ -20,7 +20,7 @@ from rich.text import Text
 
 from langmem_ext.cli.config import settings_with
 from langmem_ext.cli.control_characters import json_line, printable
-from langmem_ext.cli.outcome import require_yes
+from langmem_ext.cli.outcome import give_space_back, note, require_yes
 from langmem_ext.cli.terminal import COLOURS
 from langmem_ext.cli.thread import line_of
 from langmem_ext.errors import InvalidInput, StorageUnavailable, ThreadNotFound
@@ -329,7 +329,7 @@ def delete_with(db: str | None, owner: str | None, names: Sequence[str], *, yes:
                 )
             require_yes(f"Delete {'it' if len(found) == 1 else f'these {len(found)}'} for good?")
         pruned = threads.delete(*(thread.id for thread in found))
-        threads.log.compact()
+        give_space_back(threads.log, note)
     if as_json:
         typer.echo(json.dumps(dataclasses.asdict(pruned)))
     else:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import typer
 
 from langmem_ext.cli.control_characters import printable
-from langmem_ext.errors import InvalidInput, LangmemExtError, MissingExtra, SettingsError
+from langmem_ext.errors import InvalidInput, LangmemExtError, MissingExtra, SettingsError, StorageUnavailable
+
+if TYPE_CHECKING:  # help must not wait for it
+    from langmem_ext.log import MessageLog
 
 READER_GONE: Final = 141
 """What a shell calls a program that was stopped because nobody reads on (128 and the number of SIGPIPE)."""
@@ -39,6 +42,20 @@ def clear_errors() -> Iterator[None]:
         what = f"{error.filename or 'the output'} cannot be used: {error.strerror or error}"
         typer.echo(f"langmem-ext: {printable(what)}", err=True)
         raise typer.Exit(1) from error
+
+
+def give_space_back(log: MessageLog, tell: Callable[[str], None]) -> int:
+    """Give back the space of what was deleted; that a role may not do that is told, and undoes nothing."""
+    try:
+        return log.compact()
+    except StorageUnavailable as error:
+        tell(str(error))
+        return 0
+
+
+def note(text: str) -> None:
+    """Say something beside the data."""
+    typer.echo(f"langmem-ext: {printable(text)}", err=True)
 
 
 def _write_no_more() -> None:

@@ -11,7 +11,7 @@ import typer
 
 from langmem_ext.cli.examples import examples_of
 from langmem_ext.cli.outcome import clear_errors
-from langmem_ext.errors import MissingExtra
+from langmem_ext.errors import InvalidInput, MissingExtra
 
 roles = typer.Typer(
     help="Say which roles may use a PostgreSQL database: readers, writers, those of one owner.",
@@ -48,7 +48,8 @@ def list_(db: _Db = None, as_json: Annotated[bool, typer.Option("--json", help="
 @roles.command(epilog=examples_of("grant"))
 def grant(
     role: _Role,
-    writer: Annotated[bool, typer.Option("--writer/--reader", help="It reads and writes, or only reads.")],
+    writer: Annotated[bool, typer.Option("--writer", help="It reads and writes.")] = False,
+    reader: Annotated[bool, typer.Option("--reader", help="It only reads.")] = False,
     owner: Annotated[
         str | None,
         typer.Option(help="It sees this owner's threads alone: row-level security is switched on. Default: all threads.", metavar="NAME"),
@@ -59,6 +60,9 @@ def grant(
     """Let a role read, or read and write, and take from it what else it had here."""
     with _at_a_server():
         from langmem_ext.cli.grants import grant_with  # noqa: PLC0415 - help must not wait for it
+
+        if writer == reader:
+            raise InvalidInput("say what the role may do, by one of --writer and --reader")
 
         grant_with(db, role, "writer" if writer else "reader", owner=owner, sql=sql)
 

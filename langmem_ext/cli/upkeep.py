@@ -12,8 +12,8 @@ import typer
 
 from langmem_ext.checkpoint import DeltaSaver
 from langmem_ext.cli.listing import counted, settings_for, there
-from langmem_ext.cli.outcome import require_yes
-from langmem_ext.errors import InvalidInput, StorageUnavailable
+from langmem_ext.cli.outcome import give_space_back, note, require_yes
+from langmem_ext.errors import InvalidInput
 from langmem_ext.log import MessageLog
 from langmem_ext.retention import Retention
 from langmem_ext.settings.model import Settings
@@ -39,7 +39,7 @@ def sweep_with(db: str | None, owner: str | None, *, ttl: float | None, tool_ttl
     tools_live = timedelta(hours=settings.ttl_hours) if tool_ttl is None else _hours(tool_ttl, "--tool-ttl")
     with closing(_opened(settings, Retention(ttl=lives or None, tool_ttl=tools_live or None))) as saver:
         pruned = saver.sweep(dry_run=dry_run)
-        given_back = _compact(saver) if pruned.threads and not dry_run else 0
+        given_back = give_space_back(saver.log, note) if pruned.threads and not dry_run else 0
     _say(pruned, given_back, dry_run=dry_run, as_json=as_json)
     if dry_run and not lives and not as_json:
         lasting = "only conversations of tools expire" if tools_live else "no conversation expires"
@@ -95,16 +95,7 @@ def _prune(saver: DeltaSaver, *, asks: bool, dry_run: bool) -> tuple[Pruned, int
         typer.echo(_in_words(pruned), err=True)
         require_yes("Delete them for good?")
         pruned = saver.sweep()
-    return pruned, _compact(saver)
-
-
-def _compact(saver: DeltaSaver) -> int:
-    """Give space back; that a role may not do that is said, and undoes nothing."""
-    try:
-        return saver.compact()
-    except StorageUnavailable as error:
-        typer.echo(f"langmem-ext: {error}", err=True)
-        return 0
+    return pruned, give_space_back(saver.log, note)
 
 
 def _opened(settings: Settings, retention: Retention) -> DeltaSaver:

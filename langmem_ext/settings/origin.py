@@ -10,6 +10,8 @@ Layer: TypeAlias = Literal["argument", "environment", "project file", "user file
 
 _PASSWORDS: Final = (
     (re.compile(r"(://[^/?#\s:@]*:)[^?#]*(?=@)"), r"\1***"),
+    # And in a URL within a URL (`direct=`), where these characters may be written as codes.
+    (re.compile(r"((?::|%3A)(?:/|%2F){2}(?:(?!%3A|%40|%2F)[^/?#&\s:@])*(?::|%3A))[^?#&\s]*(?=@|%40)", re.IGNORECASE), r"\1***"),
     (re.compile(r"(password\s*=\s*)(?:'[^']*'|[^&\s]*)", re.IGNORECASE), r"\1***"),
 )
 """A password where URLs have it before the host, and where PostgreSQL takes it as a parameter."""

@@ -45,11 +45,11 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "bulk",
         "forgetting",
         "opening",
-        "saver_terms",
     ),
     (
         "log",
         "json_value",
+        "saver_terms",
         "line_fields",
         "places",
         "codec",

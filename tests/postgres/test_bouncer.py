@@ -12,7 +12,7 @@ import pytest
 from langgraph.checkpoint.base import empty_checkpoint
 from savers import Calls, Mode, run_without_loop
 
-from langmem_ext import DeltaSaver, StorageUnavailable
+from langmem_ext import DeltaSaver, InvalidInput, StorageUnavailable, ThreadBusy
 from langmem_ext.storage.commands import Command
 from langmem_ext.storage.postgres.exchange import begin_session, exchange
 from langmem_ext.storage.postgres.server import Server, storage_error
@@ -123,11 +123,11 @@ def test_a_saver_that_lacks_the_option_is_told_of_it(bouncer: Bouncer, database:
         one, other = DeltaSaver.open(url), DeltaSaver.open(url)
         try:
             await store(one, calls, "t")
-            with pytest.raises(StorageUnavailable, match=r"already exists\).*add prepare=off to its URL; nothing was changed"):
+            with pytest.raises(StorageUnavailable, match=r"already exists\).*add prepare=off .*direct=.*nothing was changed"):
                 await store(other, calls, "t")
             with connected(bouncer) as third, third.transaction():
                 third.execute("SELECT 1")  # has the connection on which it was prepared
-                with pytest.raises(StorageUnavailable, match=r"does not exist\).*add prepare=off to its URL; nothing was changed"):
+                with pytest.raises(StorageUnavailable, match=r"does not exist\).*add prepare=off .*direct=.*nothing was changed"):
                     await store(one, calls, "t")
         finally:
             for saver in (one, other):
@@ -145,6 +145,30 @@ def test_savers_that_have_the_option_are_told_nothing(bouncer: Bouncer, database
                 await store(saver, calls, f"t{number}")
         for saver in savers:
             await calls.call(saver, "close")
+
+    run_without_loop(story()) if mode == "sync" else asyncio.run(story())
+
+
+async def lease(saver: DeltaSaver, mode: Mode) -> None:
+    if mode == "sync":
+        with saver.lease("t", wait=0):
+            return
+    async with saver.alease("t", wait=0):
+        return
+
+
+def test_a_lease_needs_a_session_and_is_refused_where_a_pooler_keeps_none(bouncer: Bouncer, database: Database, mode: Mode) -> None:
+    async def story() -> None:
+        refused = pytest.raises(InvalidInput, match=r"pooler.*direct= to its URL.*nothing was changed")
+        with DeltaSaver.open(url_of(bouncer, database, prepare="off", direct="")) as saver, refused:
+            await lease(saver, mode)
+        schema = SHARED.tables()
+        past = url_of(bouncer, database, prepare="off", schema=schema)
+        for url in (past, f"{database.url}?schema={schema}&prepare=off"):
+            with DeltaSaver.open(url) as holder, DeltaSaver.open(past) as saver:
+                with holder.lease("t"), pytest.raises(ThreadBusy):
+                    await lease(saver, mode)
+                await lease(saver, mode)
 
     run_without_loop(story()) if mode == "sync" else asyncio.run(story())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import shlex
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -434,6 +435,36 @@ def test_roles_are_granted_listed_and_revoked_from_the_command_line(shared: Plac
     assert command(shared, "list", "--json").splitlines() == [f'{{"role": "{app_role}", "rights": "writer", "owner": null}}']
     assert "granted nothing" in command(shared, "revoke", acme, code=2)
     assert "no roles" in CliRunner().invoke(app, ["roles", "list", "--db", "memory.db"]).output
+
+
+def test_what_a_role_may_do_is_said_once(shared: Place) -> None:
+    role = shared.role()
+    for words in ([], ["--reader", "--writer"], ["--writer", "--reader"], ["--owner", "acme"]):
+        assert "one of --writer and --reader" in command(shared, "grant", role, *words, code=2)
+    assert granted(shared.server) == []
+
+
+def test_who_owns_the_tables_keeps_what_an_owner_may(place: Place) -> None:
+    [(owner,)] = place.execute(f"SELECT tableowner FROM pg_tables WHERE schemaname = '{place.schema}' AND tablename = 'thread'")
+    for words in (["grant", owner, "--reader"], ["grant", owner, "--writer", "--owner", "acme"], ["revoke", owner]):
+        for sql in ([], ["--sql"]):
+            assert "owns the tables" in command(place, *words, *sql, code=2)
+    role, schema = place.role("LOGIN"), place.schema
+    place.execute(f"GRANT USAGE, CREATE ON SCHEMA {schema} TO {role}")
+    for [table] in place.execute(f"SELECT tablename FROM pg_tables WHERE schemaname = '{schema}'"):
+        place.execute(f"ALTER TABLE {schema}.{table} OWNER TO {role}")
+    with pytest.raises(InvalidInput, match="owns the tables"):
+        revoke(place.server, role)
+    place.execute(f"REASSIGN OWNED BY {role} TO {owner}")
+
+
+def test_a_writer_deletes_from_the_command_line_and_is_told_that_the_space_stays(shared: Place) -> None:
+    writer = shared.granted("writer")
+    words = ["threads", "delete", "acme 0", "--yes", "--json", "--db", shared.as_role(writer)]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["threads"] == 1
+    assert "vacuumed by the role that owns them" in done.stderr
 
 
 def test_every_example_of_the_help_works(place: Place) -> None:

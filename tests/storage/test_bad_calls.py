@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
 
@@ -88,6 +89,53 @@ async def test_what_no_task_writes_is_refused(backend: Backend, folder: Path, mo
             await refused(calls, saver, "put_writes", nowhere, [("a", 1)], "another task")
         assert everything(saver) == before
         assert_sound(saver)
+
+
+async def test_what_no_reader_takes_as_a_name_or_a_version_is_refused(backend: Backend, folder: Path, mode: Mode) -> None:
+    calls = Calls(mode)
+    with brief_saver(backend, folder) as saver:
+        saver.put(config_of(), empty_checkpoint(), {"step": 0}, {})
+        before = everything(saver)
+        odd: list[dict[str, Any]] = [{"v": bad} for bad in (None, "1", 1.5, True, b"1", [1])]
+        for name in (5, None, True, b"bytes", ("a", "tuple"), "half \ud83d"):
+            odd += [
+                {"channel_versions": {name: "1"}},
+                {"versions_seen": {name: {"a": "1"}}},
+                {"versions_seen": {"node": {name: "1"}}},
+                {"updated_channels": [name]},
+            ]
+        for version in (None, True, b"1", (1, 2), "half \ud83d"):
+            odd += [{"channel_versions": {"a": version}}, {"versions_seen": {"node": {"a": version}}}]
+        odd += [{"channel_values": {"half \ud83d": 1}}, {"ts": "\ud800"}]
+        for given in odd:
+            await refused(calls, saver, "put", config_of(), {**empty_checkpoint(), **given}, {}, {})
+        assert everything(saver) == before
+        assert_sound(saver)
+
+
+async def test_texts_are_not_taken_for_lists_by_what_deletes(backend: Backend, folder: Path, mode: Mode) -> None:
+    calls = Calls(mode)
+    with brief_saver(backend, folder) as saver:
+        for thread in ("5", "53", "None"):
+            saver.put({"configurable": {"thread_id": thread}}, empty_checkpoint(), {"run_id": thread}, {})
+        before = everything(saver)
+        for bad in (b"5", "5", bytearray(b"5"), None, 5, {"5": 1}):
+            await refused(calls, saver, "prune", bad, strategy="delete")
+            await refused(calls, saver, "delete_for_runs", bad)
+            await refused(calls, saver, "outline", bad) if bad is not None else None
+        for bad in ([None], [b"5"], [5.0], [True], [["5"]]):
+            await refused(calls, saver, "prune", bad, strategy="delete")
+            await refused(calls, saver, "delete_for_runs", bad)
+        assert everything(saver) == before
+
+
+@pytest.mark.parametrize("option", [{"retention": timedelta(days=90)}, {"metadata_keys": "user_id"}, {"metadata_keys": 5}, {"owner": b"x"}])
+def test_an_option_that_is_none_is_refused_before_there_is_a_file(option: dict[str, Any], tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput):
+        DeltaSaver.open(str(tmp_path / "new.db"), **option)
+    with pytest.raises(InvalidInput):
+        DeltaSaver(str(tmp_path / "new.db"), **option)
+    assert list(tmp_path.iterdir()) == []
 
 
 async def test_a_namespace_and_a_checkpoint_that_are_none_are_left_out(backend: Backend, folder: Path, mode: Mode) -> None:

@@ -319,7 +319,7 @@ def test_the_checkpoints_of_a_run_are_found_by_an_index(saver: DeltaSaver, monke
 
 
 def test_one_text_instead_of_a_list_of_runs_is_refused(saver: DeltaSaver) -> None:
-    with pytest.raises(InvalidInput, match="list of run ids"):
+    with pytest.raises(InvalidInput, match="run ids are passed as a list"):
         saver.delete_for_runs("run-1")
     assert saver.delete_for_runs([]) is None
 

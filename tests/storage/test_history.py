@@ -65,6 +65,18 @@ def test_what_a_graph_said_is_there_and_what_is_added_is_there_for_the_graph(sav
     assert texts(history) == ["one", "I see 1", "two", "fine", "three", "I see 5"]
 
 
+async def test_messages_may_come_from_an_iterator(saver: DeltaSaver) -> None:
+    history = ThreadChatMessageHistory("t", saver)
+    history.add_messages(map(HumanMessage, ["one", "two"]))
+    await history.aadd_messages(message for message in [AIMessage("three")])
+    history.add_messages(iter([]))
+    assert texts(history) == ["one", "two", "three"]
+    for nothing in (None, 5, "text", b"bytes", {"role": "user"}):
+        with pytest.raises(InvalidInput):
+            history.add_messages(nothing)  # type: ignore[arg-type]
+    assert texts(history) == ["one", "two", "three"]
+
+
 def test_a_thread_may_begin_with_its_history(saver: DeltaSaver) -> None:
     history = ThreadChatMessageHistory("t", saver)
     history.add_user_message("hello")

@@ -29,6 +29,8 @@ from langmem_ext import (
     StorageUnavailable,
     ThreadChatMessageHistory,
     ThreadNotFound,
+    Threads,
+    examine,
 )
 
 THEN = "2026-01-31T09:30:00+00:00"
@@ -330,6 +332,16 @@ def test_it_is_the_state_of_a_graph_with_these_channels(session: SessionHandle, 
     assert (session.last_result(), session.params()) == (2, {"a": False})
     session.set_waiting("b")
     assert session.waiting() == "b", "no waiting graph has run here"
+
+
+def test_a_parameters_name_that_no_column_takes_is_waited_for_all_the_same(backend: Backend, tmp_path: Path) -> None:
+    with DeltaSaver.from_conn_string(backend.new_url(tmp_path)) as saver:
+        session = ConversationMemory(saver).for_session("s")
+        session.append(said("hi"))
+        session.set_waiting("p" * 3000)
+        assert session.waiting() == "p" * 3000
+        assert Threads(saver).get("s").waiting_for is None
+        assert examine(saver).ok
 
 
 # -- bad input ----------------------------------------------------------------------------------------------------------------------------

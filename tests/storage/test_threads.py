@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import datetime, timedelta
+from functools import reduce
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -419,6 +420,7 @@ async def test_what_somebody_says_of_a_thread_stays_and_does_not_make_it_newer(s
         ("note", [{"a": "x" * 70_000}]),
         ("note", [{"in all": "x" * 50_000}]),
         ("note", ["a"]),
+        ("note", [{"a": reduce(lambda inner, _: [inner], range(300), 1)}]),
     ],
 )
 def test_what_cannot_be_said_of_a_thread_changes_nothing(saver: DeltaSaver, name: str, arguments: list[Any]) -> None:

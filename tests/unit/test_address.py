@@ -39,6 +39,21 @@ def test_a_servers_address_that_is_no_url_of_ours_makes_no_file_and_is_not_told(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("url", ["sqlite:///new.db?mode=rx", "sqlite:///new.db?shema=x", "sqlite:////tmp/new.db?mode=ro&x=1"])
+def test_an_option_that_a_file_does_not_have_is_refused_and_makes_none(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InvalidInput, match="one option"):
+        DeltaSaver.open(url)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_of_an_odd_name_is_opened_by_its_path(tmp_path: Path) -> None:
+    odd = str(tmp_path / "old.db?mode=rx")
+    DeltaSaver.open(odd).close()
+    with DeltaSaver.open(f"sqlite:///{odd}?mode=ro") as saver:
+        assert list(saver.list(None)) == []
+
+
 @pytest.mark.parametrize("name", ["memory.db", "a=b.db", "C:/memory.db", "user.db", "host", "folder/dbname=x.db", "port-1.db"])
 def test_what_is_a_path_stays_one(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

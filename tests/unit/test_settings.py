@@ -296,6 +296,16 @@ PASSWORDS = [
     ("postgresql://:SECRET@host", "postgresql://:***@host"),
     ("postgresql://ann:SEC/RET@host/db", "postgresql://ann:***@host/db"),
     ("postgresql://host/db?user=ann&password=SECRET&x=1", "postgresql://host/db?user=ann&password=***&x=1"),
+    (
+        "postgresql://ann:SECRET@pooler/db?prepare=off&direct=postgresql%3A%2F%2Fann%3ASECRET%40host%3A5432%2Fdb&schema=chat",
+        "postgresql://ann:***@pooler/db?prepare=off&direct=postgresql%3A%2F%2Fann%3A***%40host%3A5432%2Fdb&schema=chat",
+    ),
+    ("postgresql://h/d?direct=postgresql%3a//ann:SECRET@host/db", "postgresql://h/d?direct=postgresql%3a//ann:***@host/db"),
+    ("postgresql://h/d?direct=postgresql%3A%2F%2F%3ASECRET%40host", "postgresql://h/d?direct=postgresql%3A%2F%2F%3A***%40host"),
+    (
+        "postgresql://h/d?direct=postgresql%3A%2F%2Fann%40host%3A5432%2Fd",
+        "postgresql://h/d?direct=postgresql%3A%2F%2Fann%40host%3A5432%2Fd",
+    ),
     ("host=h password='SEC RET' sslpassword=SECRET", "host=h password=*** sslpassword=***"),
     ("postgresql://ann@host/db", "postgresql://ann@host/db"),
     ("sqlite:///memory.db", "sqlite:///memory.db"),

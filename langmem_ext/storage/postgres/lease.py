@@ -14,6 +14,7 @@ from typing import Any
 import psycopg
 from psycopg import errors
 
+from langmem_ext.errors import InvalidInput
 from langmem_ext.storage.commands import Command
 from langmem_ext.storage.effects import Rows
 from langmem_ext.storage.lease import thread_busy
@@ -21,6 +22,7 @@ from langmem_ext.storage.postgres.exchange import aexchange, begin_session, exch
 from langmem_ext.storage.postgres.server import Server, storage_error
 from langmem_ext.storage.postgres.tasks import obtain
 
+_BACKEND = "SELECT pg_backend_pid()"
 _WAIT = "SELECT set_config('lock_timeout', %(wait)s, false)"
 _LOCK = "SELECT pg_advisory_lock(%(key)s)"
 _TRY = "SELECT pg_try_advisory_lock(%(key)s)"
@@ -47,6 +49,9 @@ class AdvisoryLeases:
         with connection:
             begin_session(connection, prepare=False)
             try:
+                if self._server.may_be_pooled:
+                    told = exchange(connection, [Command(_BACKEND)], deadline=self._server.answer_deadline)
+                    self._require_session(connection, told)
                 rows = exchange(connection, self._commands(thread_id, wait), deadline=wait + self._server.answer_deadline)
                 self._require(rows, thread_id, wait)
             except psycopg.Error as error:
@@ -64,11 +69,25 @@ class AdvisoryLeases:
         async with connection:
             begin_session(connection, prepare=False)
             try:
+                if self._server.may_be_pooled:
+                    told = await aexchange(connection, [Command(_BACKEND)], deadline=self._server.answer_deadline)
+                    self._require_session(connection, told)
                 rows = await aexchange(connection, self._commands(thread_id, wait), deadline=wait + self._server.answer_deadline)
                 self._require(rows, thread_id, wait)
             except psycopg.Error as error:
                 raise self._refusal(error, thread_id, wait) from error
             yield
+
+    def _require_session(self, connection: psycopg.BaseConnection[Any], told: Sequence[Rows]) -> None:
+        """Refuse a pooler: who is told another process than the one that serves it speaks to something between.
+
+        What is locked through it would belong to whoever is served next, and stay when nobody holds it any more.
+        """
+        if told[0][0][0] != connection.info.backend_pid:
+            raise InvalidInput(
+                f"a pooler in transaction mode stands before the {self._server.place}, and keeps no session, which a lease is: add direct="
+                " to its URL, with the URL of the same database past the pooler; nothing was changed"
+            )
 
     def _commands(self, thread_id: str, wait: float) -> list[Command]:
         name = f"{self._server.schema}/{thread_id}".encode("utf-8", "surrogatepass")

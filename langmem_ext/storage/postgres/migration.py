@@ -53,7 +53,10 @@ def migrate(server: Server) -> None:
             if not missing:
                 return
             if server.mode == "ro" or (server.mode == "rw" and len(missing) == len(MIGRATIONS)):
-                raise StorageUnavailable(f"the {server.place} has no tables of this package, or older ones: open it once for writing")
+                raise StorageUnavailable(
+                    f"the {server.place} has no tables of this package in its schema {server.schema!r}, or older ones: name another one"
+                    " (schema= in its URL), or open it once for writing, as `langmem-ext chat` does"
+                )
             with connection.transaction():
                 connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
                 # Looked at again under the lock: another process may have migrated meanwhile.

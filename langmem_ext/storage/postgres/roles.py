@@ -135,6 +135,8 @@ def _carry_through(connection: psycopg.Connection[Any], schema: str, role: str, 
         if carry_out:
             # Two of these at a time would each leave out of the policies what the other has granted.
             connection.execute(f"LOCK TABLE {_in(schema, 'grantee')} IN SHARE ROW EXCLUSIVE MODE".encode())
+        if _names(connection, _OWNS, role=role, table=_in(schema, "thread")):
+            raise InvalidInput(f"{role} owns the tables, and may do everything: name another role; nothing was changed")
         before = _read(connection, schema)
         after = change(before)
         _refuse_leaks(connection, schema, after, role)
@@ -172,6 +174,11 @@ def _refuse_leaks(connection: psycopg.Connection[Any], schema: str, grants: Sequ
             " well, or revoke what it has"
         )
 
+
+_OWNS: Final = """
+    SELECT rolname FROM pg_class JOIN pg_roles ON pg_roles.oid = relowner
+    WHERE pg_class.oid = %(table)s::regclass AND rolname = %(role)s"""
+"""A role, if it owns the tables."""
 
 _ABOVE: Final = """
     SELECT above.rolname FROM pg_roles AS one, pg_roles AS above

@@ -100,6 +100,11 @@ class Server:
         )
 
     @property
+    def may_be_pooled(self) -> bool:
+        """Whether what needs a session may meet a pooler that has none."""
+        return not self.prepare and self.direct == self.conninfo
+
+    @property
     def place(self) -> str:
         """The database, for people: without what is secret."""
         known = conninfo_to_dict(self.conninfo)
@@ -191,7 +196,10 @@ def _advice(error: BaseException, server: Server) -> str | None:
         return "its role may write its own owner's threads, and no others"
     missed = isinstance(error, _MISSED) or (isinstance(error, errors.ProtocolViolation) and error.diag.source_function == _BINDS)
     if missed and server.prepare:
-        return "a pooler in transaction mode stands before it, so add prepare=off to its URL; nothing was changed"
+        return (
+            "a pooler in transaction mode stands before it, so add prepare=off to its URL, and direct= with the URL past the pooler;"
+            " nothing was changed"
+        )
     return next((advice for kind, advice in _ADVICE.items() if isinstance(error, kind)), None)
 
 
