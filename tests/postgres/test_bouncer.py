@@ -149,6 +149,15 @@ def test_savers_that_have_the_option_are_told_nothing(bouncer: Bouncer, database
     run_without_loop(story()) if mode == "sync" else asyncio.run(story())
 
 
+def test_a_direct_url_of_another_database_is_refused_and_nothing_is_made_there(bouncer: Bouncer, database: Database) -> None:
+    schema = SHARED.new_schema()
+    with pytest.raises(InvalidInput, match="another database"):
+        DeltaSaver.open(url_of(bouncer, database, prepare="off", schema=schema, direct=database.server))
+    for url in (database.server, database.url):
+        with psycopg.connect(url) as connection:
+            assert connection.execute("SELECT to_regnamespace(%s)", [schema]).fetchone() == (None,)
+
+
 async def lease(saver: DeltaSaver, mode: Mode) -> None:
     if mode == "sync":
         with saver.lease("t", wait=0):

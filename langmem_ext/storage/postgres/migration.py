@@ -18,6 +18,10 @@ from langmem_ext.storage.schema import MIGRATIONS, Migration
 _LOCK: Final = 0x6C6D6578
 """The advisory lock of those who migrate: "lmex"."""
 
+_DATABASE: Final = "SELECT oid FROM pg_database WHERE datname = current_database()"
+_IDENTITY: Final = f"SELECT system_identifier, ({_DATABASE}) FROM pg_control_system()"
+"""Which database it is, whatever it is called: a standby's is its primary's."""
+
 _APPLIED: Final = "SELECT name FROM langmem_migration"
 _HAS_SCHEMA: Final = f"SELECT 1 FROM pg_namespace WHERE oid = to_regnamespace('{SCHEMA}')"
 _UNPARTED: Final = (
@@ -47,6 +51,7 @@ def migrate(server: Server) -> None:
     try:
         with psycopg.connect(server.direct, **server.options()) as connection:
             _require_unicode(connection, server)
+            _require_same(connection, server)
             missing = _missing(connection, dialect)
             if len(missing) < len(MIGRATIONS):
                 _require_partitions(connection, dialect, server)
@@ -69,6 +74,26 @@ def migrate(server: Server) -> None:
                 settle(connection, server.schema)
     except psycopg.Error as error:
         raise storage_error(error, server) from error
+
+
+def _require_same(connection: psycopg.Connection[Any], server: Server) -> None:
+    """See that what goes past a pooler comes to the database that the pooler stands before."""
+    if server.direct == server.conninfo:
+        return
+    with psycopg.connect(server.conninfo, **server.options()) as other:
+        here, there = _identity(connection), _identity(other)
+    if here != there:
+        raise InvalidInput(
+            f"direct= in the URL names another database than the {server.place}: give the URL of the same one past the pooler; nothing was"
+            " changed"
+        )
+
+
+def _identity(connection: psycopg.Connection[Any]) -> tuple[Any, ...]:
+    try:
+        return connection.execute(_IDENTITY).fetchone() or ()
+    except errors.InsufficientPrivilege:  # a server that tells nobody
+        return connection.execute(_DATABASE).fetchone() or ()
 
 
 def _require_unicode(connection: psycopg.Connection[Any], server: Server) -> None:
