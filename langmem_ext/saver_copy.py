@@ -153,7 +153,7 @@ class _Copying:
             raise InvalidInput("source and target are the same saver: pass two")
         self._source = source
         self._target = target
-        self._threads = None if threads is None else several(threads, "thread ids")
+        self._threads = None if threads is None else several(threads, "thread ids", "threads=[thread_id]")
         self._progress = progress
         self._parents: OrderedDict[Place, CheckpointTuple | None] = OrderedDict()
         self._together = takes_many(target)

@@ -22,11 +22,9 @@ def configurable_of(config: object) -> Mapping[str, Any]:
     """What a config names.
 
     Raises:
-        InvalidInput: It is no config, or its namespace or checkpoint id is no text.
+        InvalidInput: It is no config.
     """
-    configurable = _dict_of(_dict_of(config, "a config").get("configurable") or {}, "a config's configurable")
-    place_of(configurable)
-    return configurable
+    return _dict_of(_dict_of(config, "a config").get("configurable") or {}, "a config's configurable")
 
 
 def place_of(configurable: Mapping[str, Any]) -> tuple[str, str | None]:
@@ -127,15 +125,20 @@ def require_limit(limit: object) -> None:
         raise InvalidInput(f"limit is how many checkpoints, a whole number, or None for all of them, not {limit!r}")
 
 
-def several(values: object, what: str) -> list[Any]:
+def several(values: object, what: str, example: str = "[one]") -> list[Any]:
     """Several of what a caller names.
+
+    Args:
+        values: What the caller has passed.
+        what: What they are, for the error.
+        example: How one is passed, for the error.
 
     Raises:
         InvalidInput: It is one text, or nothing that can be gone through.
     """
     if isinstance(values, str | bytes | bytearray | Mapping) or not isinstance(values, Iterable):
         given = "one text" if isinstance(values, str | bytes | bytearray) else _kind(values)
-        raise InvalidInput(f"{what} are passed as a list, not {given}: pass [one]")
+        raise InvalidInput(f"{what} are passed as a list, not {given}: pass {example}")
     return list(values)
 
 

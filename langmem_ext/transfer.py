@@ -20,6 +20,7 @@ from langmem_ext.collector import without_collector
 from langmem_ext.errors import DamagedRow, InvalidInput, InvalidThreadId, ThreadNotFound
 from langmem_ext.log import MessageLog, is_server, sqlite_path, thread_key
 from langmem_ext.moving import Moving, Tally, groups_of
+from langmem_ext.saver_terms import several
 from langmem_ext.serde import DataSerializer
 from langmem_ext.storage import transfer_ops
 from langmem_ext.storage.saver_file import SaverFile
@@ -240,9 +241,10 @@ class _Import:
         return dict(zip(threads, found, strict=True))
 
     def _chosen(self, file: SaverFile) -> list[str]:
-        if isinstance(self._threads, str):
-            raise InvalidInput("import_checkpoints takes a list of thread ids, not one text: pass threads=[thread_id]")
-        chosen = list(file.threads) if self._threads is None else list(dict.fromkeys(self._threads))
+        if self._threads is None:
+            chosen = list(file.threads)
+        else:
+            chosen = list(dict.fromkeys(several(self._threads, "thread ids", "threads=[thread_id]")))
         if missing := [thread for thread in chosen if thread not in file.threads]:
             raise ThreadNotFound(f"there is no thread {missing[0]!r} in {file.path}: it has {len(file.threads)}, and nothing was imported")
         return chosen

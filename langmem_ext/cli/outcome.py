@@ -32,15 +32,14 @@ def clear_errors() -> Iterator[None]:
         yield
         sys.stdout.flush()  # what cannot be written is said here, and not by the interpreter when it ends
     except LangmemExtError as error:
-        typer.echo(f"langmem-ext: {printable(str(error))}", err=True)
+        note(str(error))
         raise typer.Exit(2 if isinstance(error, InvalidInput | MissingExtra | SettingsError) else 1) from error
     except BrokenPipeError as error:
         _write_no_more()
         raise typer.Exit(READER_GONE) from error
     except OSError as error:
         _write_no_more()
-        what = f"{error.filename or 'the output'} cannot be used: {error.strerror or error}"
-        typer.echo(f"langmem-ext: {printable(what)}", err=True)
+        note(f"{error.filename or 'the output'} cannot be used: {error.strerror or error}")
         raise typer.Exit(1) from error
 
 

@@ -153,6 +153,15 @@ async def test_a_namespace_and_a_checkpoint_that_are_none_are_left_out(backend: 
         assert await calls.collect(saver, "list", named, before=config_of(checkpoint_id=None), limit=None) == [found]
 
 
+async def test_a_name_in_a_config_that_is_no_text_is_no_metadata(backend: Backend, folder: Path, mode: Mode) -> None:
+    calls = Calls(mode)
+    with brief_saver(backend, folder) as saver:
+        config = {"configurable": {"thread_id": "t", 5: "a", "user": "u"}, "metadata": {None: "b", "kind": "k"}}
+        await calls.call(saver, "put", config, empty_checkpoint(), {"step": 0}, {})
+        [found] = await calls.collect(saver, "list", None)
+        assert found.metadata == {"step": 0, "user": "u", "kind": "k"}
+
+
 async def test_a_number_of_more_digits_than_python_writes_is_no_obstacle_to_a_list(backend: Backend, folder: Path, mode: Mode) -> None:
     calls = Calls(mode)
     with brief_saver(backend, folder) as saver:

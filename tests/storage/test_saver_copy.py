@@ -444,7 +444,7 @@ def test_one_text_is_no_list_of_threads() -> None:
     old, new = InMemorySaver(), InMemorySaver()
     live(old)
     for threads in ("a", "", "nobody"):
-        with pytest.raises(InvalidInput, match=r"thread ids are passed as a list"):
+        with pytest.raises(InvalidInput, match=r"thread ids are passed as a list, not one text: pass threads=\[thread_id\]"):
             copy_saver(old, new, threads=threads)
         with pytest.raises(InvalidInput, match="not one text"):
             asyncio.run(acopy_saver(old, new, threads=threads))
