@@ -13,7 +13,7 @@ from langmem_ext.messages.identity import CODE_OF_TYPE
 from langmem_ext.messages.manifest import NUMBERS
 from langmem_ext.storage.clock import moment_of, unix_ms
 from langmem_ext.storage.compression import MARK
-from langmem_ext.storage.ids import decode_id, encode_id
+from langmem_ext.storage.ids import decode_id, encode_id, is_behind
 
 T = TypeVar("T")
 Line: TypeAlias = dict[str, Any]
@@ -152,6 +152,14 @@ def id_of(value: Any) -> bytes:
     if type(value) is not str:
         raise ValueError(f"{short(value)} is no id")
     return encode_id(value)
+
+
+def key_of(value: Any) -> bytes:
+    """The key of a checkpoint whose id is another."""
+    key = bytes_of(value)
+    if not is_behind(key):
+        raise ValueError(f"{short(value)} is not a checkpoint's key")
+    return key
 
 
 def bytes_of(value: Any) -> bytes:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Final, TypeAlias, cast
@@ -145,6 +145,20 @@ class _Known:
     made: int | None = None
 
 
+def _in_order(listed: Iterable[Place]) -> list[Place]:
+    """The order in which checkpoints are put, from how they were listed, oldest first.
+
+    By their ids, across namespaces; but one that was listed as newer than another of its namespace comes after it, even if
+    its id is lower: it was made by a machine whose clock was behind.
+    """
+    highest: dict[tuple[str, str], str] = {}
+    order: dict[Place, str] = {}
+    for place in listed:
+        thread, namespace, checkpoint = place
+        order[place] = highest[thread, namespace] = max(checkpoint, highest.get((thread, namespace), ""))
+    return sorted(order, key=lambda place: (place[0], order[place]))
+
+
 class _Copying:
     """One copy."""
 
@@ -175,7 +189,7 @@ class _Copying:
         # Into a store that is new, mostly: then it need not be asked for each thread.
         anything = yield from self._listed(self._target, None, limit=1)
         there = (yield from self._listed(self._target, list(threads.values()))) if anything else {}
-        places = sorted(known, key=lambda place: (place[0], place[2], place[1]))
+        places = _in_order(known)
         missing = {place for place in places if place not in there or _lacking(known[place].writes, there[place].writes)}
         if self._together:
             self._written = yield from self._when_written(known, there, missing)
@@ -250,7 +264,7 @@ class _Copying:
                 self._progress(one)
 
     def _listed(self, saver: Saver, threads: Sequence[Any] | None, limit: int | None = None) -> Steps[dict[Place, _Known]]:
-        """The checkpoints that a saver has, of some threads or of all, by place."""
+        """The checkpoints that a saver has, of some threads or of all, by place, those of each namespace oldest first."""
         known: dict[Place, _Known] = {}
 
         def note(config: RunnableConfig, writes: list[tuple[str, str]], made: int | None = None) -> None:
@@ -267,7 +281,7 @@ class _Copying:
             return known
         for asked in [None] if threads is None else [{"configurable": {"thread_id": thread}} for thread in threads]:
             yield Scan(saver, cast("RunnableConfig | None", asked), show, limit)
-        return known
+        return dict(reversed(known.items()))
 
     def _copy_checkpoint(self, place: Place, found: CheckpointTuple, times: Times) -> Steps[None]:
         configurable = found.config["configurable"]

@@ -261,11 +261,15 @@ class ThreadLines:
         return before[1] if before is not None and before[0] == space else None
 
     def _write_checkpoint(self, thread: int, space: int, raw: bytes, parent: bytes | None, *rest: Any) -> Line:
-        step, label, shape, pattern, body, check = rest
-        self._verify(check, space, raw, self._meant(space, raw, parent), step, label, shape, pattern, body)
+        step, label, shape, pattern, body, given, check = rest
+        own = raw if given is None else given
+        row = space, own, self._meant(space, own, parent), step, label, shape, pattern, body, None if given is None else raw
+        if check != checks.checkpoint_check(self.number, row):
+            raise ValueError(checks.CHANGED)
         return {
             "namespace": space,
-            "id": id_field(raw),
+            "id": id_field(own),
+            "key": None if given is None else bytes_field(raw),
             "parent": _parent_field(parent),
             "step": step,
             "label": label,
@@ -284,10 +288,11 @@ class ThreadLines:
             may(line, "pattern", fields.number_of),
             take(line, "body", fields.bytes_of),
         )
+        key = may(line, "key", fields.key_of)
         before = self._before
-        check = self._check(space, raw, self._meant(space, raw, parent), *rest)
+        check = checks.checkpoint_check(self.number, (space, raw, self._meant(space, raw, parent), *rest, key))
         self._before = before  # it is written again, to be compared
-        return self.number, space, raw, parent, *rest, check
+        return self.number, space, key or raw, parent, *rest, raw if key else None, check
 
     def _write_pending_write(
         self, thread: int, space: int, checkpoint: bytes, task: bytes, shape: int | None, body: bytes, check: int

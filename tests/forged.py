@@ -12,6 +12,7 @@ from langchain_core.messages import HumanMessage
 
 from langmem_ext import DamagedRow, DeltaSaver, Report
 from langmem_ext.storage import checks
+from langmem_ext.storage.checkpoint_ops import key_of
 from langmem_ext.storage.dialect import AT, KEY, NUMBER, OF_THREAD, SQLITE
 from langmem_ext.storage.effects import Op, execute, fetch, operation
 from langmem_ext.storage.statements import CHECKPOINT_COLUMNS, ITEM_COLUMNS, WRITE_COLUMNS
@@ -75,7 +76,8 @@ def reseal(connection: sqlite3.Connection) -> None:
         columns = CHECKPOINT_COLUMNS.replace(":thread", "checkpoint.thread")
         for row in connection.execute(f"SELECT thread, namespace, {columns} FROM checkpoint").fetchall():
             where = "thread = ? AND namespace = ? AND id = ?"
-            connection.execute(f"UPDATE checkpoint SET crc = ? WHERE {where}", (checks.check_of(*row[:-1]), *row[:3]))
+            check = checks.checkpoint_check(row[0], row[1:-1])
+            connection.execute(f"UPDATE checkpoint SET crc = ? WHERE {where}", (check, *row[:2], key_of(row[2:])))
         for row in connection.execute(f"SELECT thread, {WRITE_COLUMNS} FROM pending_write").fetchall():
             where = "thread = ? AND namespace = ? AND checkpoint = ? AND task = ?"
             connection.execute(f"UPDATE pending_write SET crc = ? WHERE {where}", (checks.check_of(*row[:-1]), *row[:4]))
@@ -107,8 +109,9 @@ def _resealed() -> Op[None]:
                 yield from execute(f"UPDATE {table} SET crc = :crc WHERE {where}", thread=thread, number=row[0], crc=check)
         for row in (yield from fetch(f"SELECT namespace, {CHECKPOINT_COLUMNS} FROM checkpoint WHERE thread = :thread", thread=thread)):
             where = "thread = :thread AND namespace = :namespace AND id = :id"
-            check = checks.check_of(thread, *row[:-1])
-            yield from execute(f"UPDATE checkpoint SET crc = :crc WHERE {where}", thread=thread, namespace=row[0], id=row[1], crc=check)
+            check = checks.checkpoint_check(thread, row[:-1])
+            key = {"thread": thread, "namespace": row[0], "id": key_of(row[1:])}
+            yield from execute(f"UPDATE checkpoint SET crc = :crc WHERE {where}", crc=check, **key)
         for row in (yield from fetch(f"SELECT {WRITE_COLUMNS} FROM pending_write WHERE thread = :thread", thread=thread)):
             where = "thread = :thread AND namespace = :namespace AND checkpoint = :checkpoint AND task = :task"
             key = dict(zip(("namespace", "checkpoint", "task"), row[:3], strict=True))

@@ -19,12 +19,12 @@ from langmem_ext.storage import checks
 from langmem_ext.storage import statements as sql
 from langmem_ext.storage.clock import MINUTE_MS, Times
 from langmem_ext.storage.compounds import Compound, apply_delta, plan_base, plan_delta
-from langmem_ext.storage.effects import Batch, Closing, Op, Row, Statement, execute, fetch_one, operation
+from langmem_ext.storage.effects import Batch, Closing, Op, Row, Statement, execute, fetch, fetch_one, operation
 from langmem_ext.storage.expectations import NONE, STORED
 from langmem_ext.storage.header import Header, ValueRef, decode_header, encode_header, longest_list
-from langmem_ext.storage.ids import decode_id, encode_id, readable
+from langmem_ext.storage.ids import decode_id, encode_id, key_behind, readable
 from langmem_ext.storage.index import Indexes, ThreadIndex
-from langmem_ext.storage.lookup_ops import find_namespace, find_newest_id, read_body, read_word
+from langmem_ext.storage.lookup_ops import Newest, find_namespace, find_newest_id, read_body, read_word
 from langmem_ext.storage.manifests import decode_runs, encode_runs, plan_row
 from langmem_ext.storage.message_ops import catch_up, resolve
 from langmem_ext.storage.rest import is_at_rest
@@ -37,7 +37,7 @@ from langmem_ext.types import Codec, PackedCheckpoint, PackedValue, ThreadKey
 INLINE_BYTES: Final = 64
 """A value's body up to this size stands in the row that refers to it; a larger one has a row of its own, written once."""
 
-_CHECKPOINT: Final = itemgetter("id", "parent", "step", "label", "shape", "pattern", "body", "crc")
+_CHECKPOINT: Final = itemgetter("id", "parent", "step", "label", "shape", "pattern", "body", "own_key", "crc")
 """The columns of a checkpoint's row, as it is read (`statements.CHECKPOINT_COLUMNS`)."""
 
 _SUMS: Final = ("items", "tokens")
@@ -98,6 +98,8 @@ def store_header(
     encoded = encode_header(header, checkpoint)
     pattern = writer.intern_pattern(encoded.pattern)
     thread = writer.thread.number
+    newest = yield from find_newest_id(writer.index, space)
+    key, is_newest = yield from _key_for(writer, space, checkpoint, parent, newest)
     columns = {
         "namespace": space,
         "id": checkpoint,
@@ -107,24 +109,51 @@ def store_header(
         "shape": writer.intern(encoded.shape),
         "pattern": pattern,
         "body": pack(encoded.body if pattern is not None else [encoded.pattern, *encoded.body]),
+        "own_key": None if key == checkpoint else key,
     }
-    columns["crc"] = checks.check_of(thread, *columns.values())
+    columns["crc"] = checks.checkpoint_check(thread, tuple(columns.values()))
     yield from writer.flush()
-    newest = yield from find_newest_id(writer.index, space)
-    ahead = newest is None or newest < checkpoint
-    if not ahead and newest != checkpoint:
-        yield from execute(sql.NAME_PRECEDING, thread=thread, namespace=space, id=checkpoint)
+    ahead = newest is None or newest.key < key
+    if newest is not None and key < newest.key:
+        yield from execute(sql.NAME_PRECEDING, thread=thread, namespace=space, key=key)
     # A parent that is the preceding row is not written out: it mostly is.
-    written = PRECEDING if ahead and parent == newest and parent is not None else parent
+    written = PRECEDING if ahead and newest is not None and parent == newest.id else parent
+    place = {"thread": thread, "key": key, "given_id": None if key == checkpoint else checkpoint}
     expected = STORED if ahead else NONE if (space, checkpoint) in writer.index.headers else None
-    new = yield Statement(sql.INSERT_CHECKPOINT, {**columns, "thread": thread, "parent": written}, expected)
+    new = yield Statement(sql.INSERT_CHECKPOINT, {**columns, **place, "parent": written}, expected)
     if not new:
-        yield from execute(sql.REPLACE_CHECKPOINT, thread=thread, **columns)
+        yield from execute(sql.REPLACE_CHECKPOINT, **columns, **place)
         writer.thread.generation = writer.index.generation = writer.thread.generation + 1
     writer.index.learn_header(space, checkpoint, header)
     if writer.index.expected is not None:
-        _expect_checkpoint(writer, space, columns, new=bool(new), newest=ahead or newest == checkpoint)
-    return ahead or newest == checkpoint
+        _expect_checkpoint(writer, space, columns, new=bool(new), newest=is_newest)
+    return is_newest
+
+
+def _key_for(writer: Writer, space: int, checkpoint: bytes, parent: bytes | None, newest: Newest | None) -> Op[tuple[bytes, bool]]:
+    """The key of a checkpoint that is to be stored, and whether it is the newest of its namespace then.
+
+    What follows the newest is the newest, whatever its id says: the clock of the machine that made the id may be behind. Any other
+    checkpoint with a lower id is a branch, and comes where its id puts it. One that is put again keeps its key.
+    """
+    if newest is None or newest.key < checkpoint:
+        return checkpoint, True
+    if newest.id == checkpoint:
+        return newest.key, True
+    stored = yield from fetch_one(sql.SELECT_KEY, thread=writer.thread.number, namespace=space, id=checkpoint)
+    if stored is not None:
+        return stored[0], False
+    if parent != newest.id:
+        return checkpoint, False
+    # Behind the newest of all namespaces: what a subgraph did before this step comes before it.
+    keys = yield from fetch(sql.SELECT_LATEST_KEYS, thread=writer.thread.number)
+    return key_behind(max(key for (key,) in keys if key is not None)), True
+
+
+def key_of(row: Row) -> bytes:
+    """The key of a checkpoint, from its row (`statements.CHECKPOINT_COLUMNS`): what a thread's checkpoints are in the order of."""
+    key: bytes = row[0] if row[-2] is None else row[-2]
+    return key
 
 
 def _expect_checkpoint(writer: Writer, space: int, columns: Mapping[str, Any], *, new: bool, newest: bool) -> None:
@@ -141,7 +170,7 @@ def _expect_checkpoint(writer: Writer, space: int, columns: Mapping[str, Any], *
 def _require_head(key: ThreadKey, writer: Writer, packed: PackedCheckpoint) -> Op[None]:
     """Refuse a checkpoint if the root's newest one is not the expected one; the same again is its own."""
     newest = yield from find_newest_id(writer.index, 0)
-    found = None if newest is None else decode_id(newest)
+    found = None if newest is None else decode_id(newest.id)
     if found not in (packed.expected_head, packed.id):
         raise HeadConflict(key.id, packed.expected_head, found)
 
@@ -307,9 +336,10 @@ def header_of(index: ThreadIndex, space: int, row: Row) -> Op[Header]:
     Raises:
         DamagedRow: It is not as it was written, or does not decode.
     """
-    checkpoint, _, _, _, shape_number, pattern_number, body, check = row
+    checkpoint, _, _, _, shape_number, pattern_number, body, _, check = row
     try:
-        checks.verify(check, index.number, space, *row[:-1])
+        if check != checks.checkpoint_check(index.number, (space, *row[:-1])):
+            raise ValueError(checks.CHANGED)
         known = index.headers.get((space, checkpoint))
         if known is not None:
             return known

@@ -48,6 +48,11 @@ def item_check(thread: int, row: Row) -> int:
     return (crc32(pack(row[1:9]), row[0] & ALL) + thread & ALL) - _HALF
 
 
+def checkpoint_check(thread: int, row: Row) -> int:
+    """The check of a checkpoint, from its namespace and its columns (`statements.CHECKPOINT_COLUMNS`, up to its key)."""
+    return check_of(thread, *(row[:-1] if row[-1] is None else row))
+
+
 def moved(check: int, apart: int) -> int:
     """The check of a row that is copied to a thread whose number is another by so much."""
     return (check + _HALF + apart & ALL) - _HALF

@@ -16,7 +16,7 @@ from langmem_ext.storage.edit_ops import EDIT, Edit, find_head, follow
 from langmem_ext.storage.effects import Op, operation
 from langmem_ext.storage.header import Header, ValueRef, next_version
 from langmem_ext.storage.history_ops import list_of, list_ref
-from langmem_ext.storage.ids import encode_id, following_id
+from langmem_ext.storage.ids import encode_id
 from langmem_ext.storage.index import Indexes
 from langmem_ext.storage.lookup_ops import find_newest
 from langmem_ext.storage.thread_ops import find_thread
@@ -72,7 +72,6 @@ def _set_aside(writer: Writer, channel: str, ref: ValueRef, aside: Edit) -> Op[N
     earlier = ValueRef()
     if row is not None:
         header, parent, step = (yield from header_of(writer.index, space, row)), row[0], (row[2] or 0) + 1
-        checkpoint = checkpoint if checkpoint > row[0] else following_id(row[0])
         earlier = yield from list_of(writer.index, writer.codec, header, channel)
     together = _appended(earlier, ref)
     version = next_version(max(header.versions.values(), default=None), aside.random)

@@ -244,7 +244,7 @@ SQLITE: Final = Dialect(
         "item size": _held(32, "message_id", "name", "text", "tool_call_id", "rest"),
         "value size": _held(20, "body"),
         "word size": _held(23, "body"),
-        "checkpoint size": _held(37, "id", "body"),
+        "checkpoint size": _held(37, "id", "body", "given_id", "given_id"),
         "write size": _held(46, "task", "body"),
         "measured again": "SELECT :thread WHERE FALSE",
         "integrity": "PRAGMA integrity_check(100)",

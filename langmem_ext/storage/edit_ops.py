@@ -14,7 +14,7 @@ from langmem_ext.storage import statements as sql
 from langmem_ext.storage.checkpoint_ops import close_writer, header_of, store_header
 from langmem_ext.storage.effects import Op, Trace, fetch_one
 from langmem_ext.storage.header import Header, ValueRef, longest_list, next_version
-from langmem_ext.storage.ids import encode_id, following_id
+from langmem_ext.storage.ids import encode_id
 from langmem_ext.storage.index import ThreadIndex
 from langmem_ext.storage.lookup_ops import find_newest, read_waiting
 from langmem_ext.storage.rest import is_at_rest
@@ -24,9 +24,6 @@ from langmem_ext.storage.writer import Writer
 
 EDIT: Final = b'{"source":"update"}'
 """The metadata of an edit's checkpoint."""
-
-LATER: Final = 64
-"""Among how many of the newest checkpoints an edit is looked for whose own id was not the highest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,28 +47,12 @@ class Edit(Trace):
     details: bytes | None
 
     def is_left(self, thread_id: str) -> Op[bool]:
-        """Whether the checkpoint that it makes is there, under its id or the one that it got instead (`follow`)."""
+        """Whether the checkpoint that it makes is there."""
         thread = yield from find_settled(thread_id, now=self.now)
         if thread is None:
             return False
-        place = {"thread": thread.number, "namespace": 0}
         own = encode_id(self.checkpoint_id)
-        if (yield from fetch_one(sql.HAS_CHECKPOINT, **place, checkpoint=own)) is not None:
-            return True
-        index = ThreadIndex(thread.number)
-        row = yield from find_newest(index, 0)
-        for _ in range(LATER):
-            if row is None or row[0] < own or row[1] is None:
-                return False
-            if row[0] == following_id(row[1]) and self._made((yield from header_of(index, 0, row))):
-                return True
-            row = yield from fetch_one(sql.SELECT_CHECKPOINT, **place, id=row[1])
-        return False
-
-    def _made(self, header: Header) -> bool:
-        newest = max(header.versions.values(), default=None)
-        made = newest if not isinstance(newest, str) else next_version(f"{int(newest.split('.')[0]) - 1}.", self.random)
-        return header.ts == self.ts and newest == made
+        return (yield from fetch_one(sql.HAS_CHECKPOINT, thread=thread.number, namespace=0, checkpoint=own)) is not None
 
 
 def is_edit(header: Header, before: Header) -> bool:
@@ -111,9 +92,6 @@ def follow(
     header = head.header if head is not None else Header(edit.v, edit.ts, {}, {}, None, details=edit.details)
     step = head.step if head is not None else -2
     checkpoint = encode_id(edit.checkpoint_id)
-    if head is not None and checkpoint <= head.id:
-        # Another machine's clock is ahead: the newest checkpoint is the one with the highest id, and this one must be it.
-        checkpoint = following_id(head.id)
     version = next_version(max(header.versions.values(), default=None), edit.random)
     following = replace(
         header,

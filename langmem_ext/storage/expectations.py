@@ -99,11 +99,11 @@ class Expectations:
         return (row,) if row is not None and row[0] == checkpoint else None
 
     def newest_id(self, space: int) -> Rows | None:
-        """The id alone; a NULL where there is no checkpoint."""
+        """The id and the key alone."""
         if space not in self.newest:
             return None
         row = self.newest[space]
-        return ((None if row is None else row[0],),)
+        return NONE if row is None else ((row[0], row[-2]),)
 
     def learn_newest(self, space: int, row: Row | None) -> None:
         """Expect this row to be the newest checkpoint of a namespace, or that it has none."""
@@ -147,7 +147,7 @@ class Expectations:
     def _is_ahead(self, space: int, checkpoint: bytes) -> bool:
         """Whether a checkpoint is newer than all that are stored: only those who are about to store it can have written to it."""
         newest = self.newest.get(space)
-        return space in self.newest if newest is None else newest[0] < checkpoint
+        return space in self.newest if newest is None else (newest[-2] or newest[0]) < checkpoint
 
     def begin_writes(self, space: int, checkpoint: bytes) -> dict[bytes, Row]:
         """Expect a checkpoint to have no pending writes but those that are known; they are, by task."""

@@ -132,8 +132,9 @@ def cut_thread(key: ThreadKey, checkpoint: bytes, *, meaning: Meaning, indexes: 
         return Pruned()
     reach = Reach(thread.number, meaning)
     yield from reach.read()
-    yield from reach.keep(place for place in reach.rows if place[1] <= checkpoint)
-    later = [write for write in reach.writes if write.place[1] > checkpoint or write.place == (0, checkpoint)]
+    end = reach.rows[0, checkpoint].key
+    yield from reach.keep(place for place, row in reach.rows.items() if row.key <= end)
+    later = [write for write in reach.writes if reach.key_of(write.place) > end or write.place == (0, checkpoint)]
     return (yield from _forget(thread, reach, later, indexes=indexes, dry_run=False, cut=True))
 
 
@@ -282,15 +283,15 @@ def _delete_checkpoints(reach: Reach, gone: Sequence[Place], going: Sequence[Wri
     before: Place | None = None
     for place, row in reach.rows.items():
         if place in reach.kept and row.implied and before not in reach.kept:
-            yield from fetch(sql.NAME_PARENT, thread=thread, namespace=place[0], id=place[1], parent=row.parent)
+            yield from fetch(sql.NAME_PARENT, thread=thread, namespace=place[0], key=row.key, parent=row.parent)
         before = place
     for first in range(0, len(gone), PAUSE_EVERY):
-        places = gone[first : first + PAUSE_EVERY]
-        yield Batch(sql.DELETE_CHECKPOINT, [{"thread": thread, "namespace": space, "id": raw} for space, raw in places])
+        keys = [(place[0], reach.rows[place].key) for place in gone[first : first + PAUSE_EVERY]]
+        yield Batch(sql.DELETE_CHECKPOINT, [{"thread": thread, "namespace": space, "key": key} for space, key in keys])
         yield PAUSE
     if going:
-        keys = [{"thread": thread, "namespace": one.place[0], "checkpoint": one.place[1], "task": one.task} for one in going]
-        yield Batch(sql.DELETE_WRITES, keys)
+        writes = [{"thread": thread, "namespace": one.place[0], "checkpoint": one.place[1], "task": one.task} for one in going]
+        yield Batch(sql.DELETE_WRITES, writes)
 
 
 def _delete_waste(number: int, waste: _Waste) -> Op[None]:
@@ -309,7 +310,7 @@ def _delete_waste(number: int, waste: _Waste) -> Op[None]:
 
 def _set_head(reach: Reach) -> Op[None]:
     """Write what the thread's row says of the root's newest checkpoint, now that it is another."""
-    newest = max((place for place in reach.kept if place[0] == 0), default=None)
+    newest = next((place for place in newest_of(reach.rows, len(reach.rows)) if place[0] == 0 and place in reach.kept), None)
     head: dict[str, int | str | None] = {"head_messages": None, "waiting_for": None}
     if newest is not None:
         header = yield from reach.header(newest)

@@ -26,7 +26,8 @@ from langmem_ext.storage.statements import TOKENS, WRITE_COLUMNS
 # -- what a thread has -------------------------------------------------------------------------------------------------------------------
 
 SELECT_CHECKPOINTS = (
-    f"SELECT namespace, id, parent, label, shape, pattern, {CHECKPOINT_SIZE} FROM checkpoint WHERE thread = :thread ORDER BY namespace, id"
+    f"SELECT namespace, id, given_id, parent, label, shape, pattern, {CHECKPOINT_SIZE} FROM checkpoint"
+    " WHERE thread = :thread ORDER BY namespace, id"
 )
 SELECT_WRITES = f"SELECT {WRITE_COLUMNS}, {WRITE_SIZE} FROM pending_write WHERE thread = :thread"
 SELECT_ITEM_WORDS = f"SELECT DISTINCT shape FROM item WHERE {WITHIN} AND shape IS NOT NULL"
@@ -51,8 +52,8 @@ MEASURE_THREAD = (
 # -- deletion ----------------------------------------------------------------------------------------------------------------------------
 
 # The row after a deleted one must name its parent: an empty one would then mean another row.
-NAME_PARENT = "UPDATE checkpoint SET parent = :parent WHERE thread = :thread AND namespace = :namespace AND id = :id"
-DELETE_CHECKPOINT = "DELETE FROM checkpoint WHERE thread = :thread AND namespace = :namespace AND id = :id"
+NAME_PARENT = "UPDATE checkpoint SET parent = :parent WHERE thread = :thread AND namespace = :namespace AND id = :key"
+DELETE_CHECKPOINT = "DELETE FROM checkpoint WHERE thread = :thread AND namespace = :namespace AND id = :key"
 DELETE_WRITES = "DELETE FROM pending_write WHERE thread = :thread AND namespace = :namespace AND checkpoint = :checkpoint AND task = :task"
 DELETE_ITEMS = f"DELETE FROM item WHERE {WITHIN}"
 DELETE_VALUES = f"DELETE FROM value WHERE {WITHIN}"
@@ -112,8 +113,8 @@ COPY_ROWS: Final = (
     f"INSERT INTO value ({PLACE}, body, crc) SELECT {COPIED_PLACE}, body, {_CRC} FROM value WHERE {OF_THREAD}",
     f"INSERT INTO namespace (thread, number, name, crc) SELECT :target, number, name, {_CRC} FROM namespace WHERE thread = :thread",
     f"INSERT INTO word (thread, number, body, crc) SELECT :target, number, body, {_CRC} FROM word WHERE thread = :thread",
-    "INSERT INTO checkpoint (thread, namespace, id, parent, step, label, shape, pattern, body, crc)"
-    f" SELECT :target, namespace, id, parent, step, label, shape, pattern, body, {_CRC} FROM checkpoint WHERE thread = :thread",
+    "INSERT INTO checkpoint (thread, namespace, id, given_id, parent, step, label, shape, pattern, body, crc)"
+    f" SELECT :target, namespace, id, given_id, parent, step, label, shape, pattern, body, {_CRC} FROM checkpoint WHERE thread = :thread",
     "INSERT INTO pending_write (thread, namespace, checkpoint, task, shape, body, crc)"
     f" SELECT :target, namespace, checkpoint, task, shape, body, {_CRC} FROM pending_write WHERE thread = :thread",
 )

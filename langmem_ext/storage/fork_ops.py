@@ -15,7 +15,7 @@ from langmem_ext.storage.ids import encode_id
 from langmem_ext.storage.index import Indexes, ThreadIndex
 from langmem_ext.storage.listing_ops import read_info
 from langmem_ext.storage.message_ops import load_items
-from langmem_ext.storage.reach import Meaning, Reach
+from langmem_ext.storage.reach import Meaning, Reach, newest_of
 from langmem_ext.storage.thread_ops import find_thread
 from langmem_ext.storage.thread_statements import SET_TOOL
 from langmem_ext.types import Codec, ThreadKey
@@ -116,7 +116,7 @@ def _step_of(thread_id: str, number: int, message: str, meaning: Meaning) -> Op[
 
 def _require_list(reach: Reach, thread_id: str) -> Op[None]:
     """See that the newest checkpoint's conversation is a list, of which it can be said what is in it."""
-    newest = max((place for place in reach.rows if place[0] == 0), default=None)
+    newest = next(newest_of({place: row for place, row in reach.rows.items() if place[0] == 0}, 1), None)
     header = None if newest is None else (yield from reach.header(newest))
     if header is not None and header.versions.get("messages") and "messages" not in header.values:
         raise InvalidInput(

@@ -1,5 +1,8 @@
 """Checkpoint, task and message ids as bytes: 16 for a canonical UUID, the text otherwise; exact way back, equal order within each form.
 
+A thread's checkpoints come in the order of their keys. A checkpoint's key is its id, but for one that followed the newest and has
+a lower id, because its clock was behind: its key sorts behind all that the thread has (`key_behind`).
+
 Between the two forms the order is another than that of the texts. To sort alike, every other id would have to be stored behind the bytes
 of the UUID before it, 16 more in every row that names one. LangGraph names its checkpoints by UUIDs alone; a thread that mixes both is made
 by hand.
@@ -41,13 +44,6 @@ def encode_id(text: str) -> bytes:
     return raw + b"\0" if len(raw) == _UUID_LENGTH else raw
 
 
-def following_id(raw: bytes) -> bytes:
-    """An id of the same kind that sorts behind `raw`."""
-    if len(raw) == _UUID_LENGTH:
-        return (int.from_bytes(raw, "big") + 1).to_bytes(_UUID_LENGTH, "big")
-    return encode_id(decode_id(raw) + "~")
-
-
 def decode_id(raw: bytes) -> str:
     """The id that `encode_id` was given.
 
@@ -59,6 +55,23 @@ def decode_id(raw: bytes) -> str:
     if len(raw) == _UUID_LENGTH:
         return _spelled(raw)
     return raw.rstrip(b"\0").decode("utf-8", "surrogatepass")
+
+
+_COUNT_LENGTH = 8
+
+
+def key_behind(raw: bytes) -> bytes:
+    """A key that sorts behind `raw`, a checkpoint's key: the same with a count behind it. No id is encoded like it."""
+    base, count = (raw[:-_COUNT_LENGTH], raw[-_COUNT_LENGTH:]) if is_behind(raw) else (raw, bytes(_COUNT_LENGTH))
+    if len(base) + _COUNT_LENGTH == _UUID_LENGTH:
+        base += b"\0"
+    # The last byte is odd: an encoded text ends with a zero byte.
+    return base + (int.from_bytes(count, "big") + 1 | 1).to_bytes(_COUNT_LENGTH, "big")
+
+
+def is_behind(raw: bytes) -> bool:
+    """Whether a key is one that `key_behind` made."""
+    return len(raw) > _COUNT_LENGTH and len(raw) != _UUID_LENGTH and raw[-1] & 1 == 1
 
 
 def readable(raw: object) -> str:

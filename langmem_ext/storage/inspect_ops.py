@@ -20,13 +20,13 @@ from langmem_ext.interruption import pass_on
 from langmem_ext.messages.manifest import NUMBERS, Runs, checked, length_of, ranges_of
 from langmem_ext.storage import checks
 from langmem_ext.storage import inspect_statements as sql
-from langmem_ext.storage.checkpoint_ops import header_of
+from langmem_ext.storage.checkpoint_ops import header_of, key_of
 from langmem_ext.storage.compression import MARK, expand, expand_text, require
 from langmem_ext.storage.dialect import NUMBER
 from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Op, Operation, Row, fetch, fetch_one, operation, operation_once
 from langmem_ext.storage.findings import Findings
 from langmem_ext.storage.header import Header, ValueRef, require_plain
-from langmem_ext.storage.ids import decode_id, encode_id, readable
+from langmem_ext.storage.ids import decode_id, encode_id, is_behind, readable
 from langmem_ext.storage.index import ThreadIndex
 from langmem_ext.storage.lookup_ops import read_value, read_word
 from langmem_ext.storage.write_ops import read_writes
@@ -183,7 +183,7 @@ def read_checkpoints(thread: Examined, contents: Contents, at: Cursor, limit: in
             place = f"checkpoint {thread.number}/{space}/{readable(row[0])}"
             thread.damaged("checkpoint", place, error.__cause__ or error, (readable(row[0]),))
     yield PAUSE
-    return rows[-1][:2] if len(rows) == limit else None
+    return (rows[-1][0], key_of(rows[-1][1:])) if len(rows) == limit else None
 
 
 def _read_checkpoint(thread: Examined, contents: Contents, space: int, row: Row) -> Op[None]:
@@ -192,7 +192,9 @@ def _read_checkpoint(thread: Examined, contents: Contents, space: int, row: Row)
     if space not in thread.namespaces:
         raise DamagedRow(f"its namespace, {space}, is missing")
     if encode_id(decode_id(checkpoint)) != checkpoint or (parent is not None and encode_id(decode_id(parent)) != parent):
-        raise DamagedRow("an id is none")
+        raise DamagedRow("an id is invalid")
+    if (key := key_of(row)) != checkpoint and not is_behind(key):
+        raise DamagedRow("its key is invalid")
     if not isinstance(step, int | None):
         raise DamagedRow("its step is no number")
     header: Header = yield from header_of(thread.index, space, row)

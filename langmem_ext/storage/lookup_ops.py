@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
 from langmem_ext.errors import DamagedRow, MissingExtra, cause, told
 from langmem_ext.interruption import pass_on
@@ -133,7 +133,7 @@ def find_checkpoint(index: ThreadIndex, space: int, checkpoint: bytes) -> Op[Row
     row = yield from fetch_one(sql.SELECT_CHECKPOINT, known, **where)
     if row is None:
         for beside in (yield from fetch(sql.SELECT_BESIDE_CHECKPOINT, **where)):
-            if not checks.holds(beside[-1], index.number, space, *beside[:-1]):
+            if beside[-1] != checks.checkpoint_check(index.number, (space, *beside[:-1])):
                 raise DamagedRow(
                     f"checkpoint {readable(checkpoint)} of thread number {index.number} is not found, and where it would stand a row is"
                     " damaged: `langmem-ext doctor` names it; fork from another checkpoint, or delete the thread"
@@ -162,12 +162,18 @@ def find_newest(index: ThreadIndex, space: int) -> Op[Row | None]:
     return row
 
 
-def find_newest_id(index: ThreadIndex, space: int) -> Op[bytes | None]:
-    """Its id alone."""
+class Newest(NamedTuple):
+    """The newest checkpoint of a namespace: its id, and its key, which may be another."""
+
+    id: bytes
+    key: bytes
+
+
+def find_newest_id(index: ThreadIndex, space: int) -> Op[Newest | None]:
+    """Its id and key alone."""
     known = index.expected and index.expected.newest_id(space)
     row = yield from fetch_one(sql.SELECT_LATEST_ID, known, thread=index.number, namespace=space)
-    newest: bytes | None = None if row is None else row[0]
-    return newest
+    return None if row is None else Newest(row[0], row[1] or row[0])
 
 
 def find_writes(index: ThreadIndex, space: int, checkpoint: bytes, *, foreseen: bool = False) -> Op[Rows]:

@@ -54,8 +54,16 @@ class Meaning(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CheckpointRow:
-    """What a checkpoint's row says without being decoded."""
+    """What a checkpoint's row says without being decoded.
 
+    Attributes:
+        key: What the thread's checkpoints are in the order of; mostly the id (`ids.key_behind`).
+        parent: Id of the parent; `implied` where the row leaves it out, as the row before it is that.
+        words: Numbers of the words that it names.
+        size: Bytes that it takes, about.
+    """
+
+    key: bytes
     parent: bytes | None
     implied: bool
     words: tuple[int, ...]
@@ -81,7 +89,7 @@ class Reach:
     Attributes:
         number: The thread.
         meaning: What checkpoints mean.
-        rows: All of its checkpoints, by namespace and id, in order.
+        rows: All of its checkpoints, by namespace and id, in the order of their namespaces and keys.
         writes: All of its pending writes.
         kept: The checkpoints that stay.
         runs: The ranges of items that they need; `values`, `words` and `namespaces` likewise.
@@ -112,16 +120,21 @@ class Reach:
     def read(self) -> Op[None]:
         """Read which checkpoints and pending writes there are."""
         before: Place | None = None
-        for space, raw, parent, label, shape, pattern, size in (yield from fetch(sql.SELECT_CHECKPOINTS, thread=self.number)):
+        for space, key, given, parent, label, shape, pattern, size in (yield from fetch(sql.SELECT_CHECKPOINTS, thread=self.number)):
             implied = parent == PRECEDING
             if implied:
                 parent = before[1] if before is not None and before[0] == space else None
             words = (label, shape) if pattern is None else (label, shape, pattern)
-            before = (space, bytes(raw))
-            self.rows[before] = CheckpointRow(parent, implied, words, size)
+            before = (space, bytes(key if given is None else given))
+            self.rows[before] = CheckpointRow(bytes(key), parent, implied, words, size)
         for *row, size in (yield from fetch(sql.SELECT_WRITES, thread=self.number)):
             space, checkpoint, task, shape, body, _ = row
             self.writes.append(WriteRow((space, bytes(checkpoint)), bytes(task), shape, bytes(body), tuple(row), size))
+
+    def key_of(self, place: Place) -> bytes:
+        """A checkpoint's key; that of one that is not stored is its id."""
+        row = self.rows.get(place)
+        return place[1] if row is None else row.key
 
     def header(self, place: Place) -> Op[Header]:
         """A checkpoint's header."""

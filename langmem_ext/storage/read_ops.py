@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from langmem_ext.errors import DamagedRow, cause, told
 from langmem_ext.interruption import pass_on
 from langmem_ext.storage import statements as sql
-from langmem_ext.storage.checkpoint_ops import header_of
+from langmem_ext.storage.checkpoint_ops import header_of, key_of
 from langmem_ext.storage.dialect import label, scalar
 from langmem_ext.storage.effects import Foresight, Op, Row, Statement, both, fetch, operation, operation_brief, side_by_side
 from langmem_ext.storage.header import Header, ValueRef
@@ -217,9 +217,9 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """The last checkpoint of a page: ids repeat across threads and namespaces, so all three are needed."""
+    """The last checkpoint of a page: keys repeat across threads and namespaces, so all three are needed."""
 
-    id: bytes
+    key: bytes
     thread: int
     namespace: int
 
@@ -252,7 +252,7 @@ def list_page(query: Query, cursor: Cursor | None, limit: int, *, indexes: Index
         page.append((yield from assemble(reader, namespace, space, tuple(row), writes)))
     for reader in readers.values():
         indexes.account(reader.index)
-    following = Cursor(id=rows[-1][4], thread=rows[-1][0], namespace=rows[-1][3]) if len(rows) == limit else None
+    following = Cursor(key_of(rows[-1][4:]), thread=rows[-1][0], namespace=rows[-1][3]) if len(rows) == limit else None
     return page, following
 
 
@@ -283,6 +283,8 @@ def _page_statement(query: Query, cursor: Cursor | None) -> tuple[str, dict[str,
         **{name: None if text is None else encode_id(text) for name, text in encoded.items()},
     }
     wheres = [condition for name, condition in sql.PAGE_CONDITIONS.items() if params[name] is not None]
+    if query.before is not None and query.thread is not None:
+        wheres[wheres.index(sql.PAGE_CONDITIONS["before"])] = sql.PAGE_BEFORE
     if query.namespace == "":
         wheres[wheres.index(sql.PAGE_CONDITIONS["namespace"])] = "checkpoint.namespace = 0"
     for position, (name, value) in enumerate(query.labels.items()):
@@ -293,7 +295,7 @@ def _page_statement(query: Query, cursor: Cursor | None) -> tuple[str, dict[str,
             params |= {f"name{position}": name, f"value{position}": text}
     if cursor is not None:
         wheres.append(sql.PAGE_AFTER)
-        params |= {"at": cursor.id, "at_thread": cursor.thread, "at_namespace": cursor.namespace}
+        params |= {"at": cursor.key, "at_thread": cursor.thread, "at_namespace": cursor.namespace}
     condition = f" WHERE {' AND '.join(wheres)}" if wheres else ""
     return sql.SELECT_CHECKPOINT_PAGE.format(where=condition), params
 

@@ -194,4 +194,16 @@ MIGRATIONS: Final[tuple[Migration, ...]] = (
             f"CREATE INDEX word_by_run ON word ({RUN}) WHERE {RUN} IS NOT NULL",
         ),
     ),
+    # The head is what was written last on it, not what has the highest id: see `ids.key_behind`.
+    Migration(
+        "m004_checkpoints_of_wrong_clocks",
+        sqlite=(
+            "ALTER TABLE checkpoint ADD COLUMN given_id BLOB",
+            "CREATE INDEX checkpoint_by_given_id ON checkpoint (thread, namespace, given_id) WHERE given_id IS NOT NULL",
+        ),
+        postgres=(
+            "ALTER TABLE checkpoint ADD COLUMN given_id BYTEA",
+            "CREATE INDEX checkpoint_by_given_id ON checkpoint (thread, namespace, given_id) WHERE given_id IS NOT NULL",
+        ),
+    ),
 )

@@ -123,10 +123,10 @@ SELECT_VALUE_SIZES = f"SELECT {KEY}, {bytes_of('body')} FROM value WHERE {WITHIN
 
 
 def _parent(thread: str) -> str:
-    """A checkpoint's parent, where it is one of this thread. An empty one is the row before it, by id, in its namespace."""
+    """A checkpoint's parent, where it is one of this thread. An empty one is the row before it, by key, in its namespace."""
     return (
         "CASE WHEN length(checkpoint.parent) = 0 THEN"
-        f" (SELECT earlier.id FROM checkpoint AS earlier WHERE earlier.thread = {thread}"
+        f" (SELECT coalesce(earlier.given_id, earlier.id) FROM checkpoint AS earlier WHERE earlier.thread = {thread}"
         " AND earlier.namespace = checkpoint.namespace AND earlier.id < checkpoint.id ORDER BY earlier.id DESC LIMIT 1)"
         " ELSE checkpoint.parent END"
     )
@@ -135,24 +135,38 @@ def _parent(thread: str) -> str:
 # Where a parameter names the thread, PostgreSQL plans for its partition alone.
 PARENT = _parent(":thread")
 _PARENT_IN_LIST = _parent("checkpoint.thread")
-CHECKPOINT_COLUMNS = f"id, {PARENT}, step, label, shape, pattern, body, crc"
+# A checkpoint's key is the column `id`; its own id is there or, where the key is another (`ids.key_behind`), in `given_id`.
+_ID: Final = "coalesce(checkpoint.given_id, checkpoint.id)"
+_KEY: Final = "CASE WHEN checkpoint.given_id IS NOT NULL THEN checkpoint.id END AS own_key"
+_KEY_OF: Final = (
+    "coalesce((SELECT named.id FROM checkpoint AS named"
+    " WHERE named.thread = :thread AND named.namespace = :namespace AND named.given_id = {0}), {0})"
+)
+"""The key of the checkpoint that has an id."""
+
+CHECKPOINT_COLUMNS = f"{_ID}, {PARENT}, step, label, shape, pattern, body, {_KEY}, crc"
+"""Id, parent, … and the key, NULL where it is the id."""
+
 INSERT_CHECKPOINT = (
-    "INSERT INTO checkpoint (thread, namespace, id, parent, step, label, shape, pattern, body, crc)"
-    " VALUES (:thread, :namespace, :id, :parent, :step, :label, :shape, :pattern, :body, :crc)"
+    "INSERT INTO checkpoint (thread, namespace, id, given_id, parent, step, label, shape, pattern, body, crc)"
+    " VALUES (:thread, :namespace, :key, :given_id, :parent, :step, :label, :shape, :pattern, :body, :crc)"
     " ON CONFLICT (thread, namespace, id) DO NOTHING RETURNING 1"
 )
 REPLACE_CHECKPOINT = (
     "UPDATE checkpoint SET parent = :parent, step = :step, label = :label, shape = :shape, pattern = :pattern, body = :body,"
     " crc = :crc"
-    " WHERE thread = :thread AND namespace = :namespace AND id = :id"
+    " WHERE thread = :thread AND namespace = :namespace AND id = :key"
 )
 # Before a row is put in between, or deleted: the row after it has a parent that must be named.
 NAME_PRECEDING = (
     f"UPDATE checkpoint SET parent = {PARENT} WHERE thread = :thread AND namespace = :namespace AND length(parent) = 0 AND id ="
-    " (SELECT later.id FROM checkpoint AS later WHERE later.thread = :thread AND later.namespace = :namespace AND later.id > :id"
+    " (SELECT later.id FROM checkpoint AS later WHERE later.thread = :thread AND later.namespace = :namespace AND later.id > :key"
     " ORDER BY later.id LIMIT 1)"
 )
-SELECT_CHECKPOINT = f"SELECT {CHECKPOINT_COLUMNS} FROM checkpoint WHERE thread = :thread AND namespace = :namespace AND id = :id"
+SELECT_CHECKPOINT = (
+    f"SELECT {CHECKPOINT_COLUMNS} FROM checkpoint WHERE thread = :thread AND namespace = :namespace AND id = {_KEY_OF.format(':id')}"
+)
+SELECT_KEY = f"SELECT id FROM checkpoint WHERE thread = :thread AND namespace = :namespace AND id = {_KEY_OF.format(':id')}"
 SELECT_BESIDE_CHECKPOINT = (
     f"SELECT * FROM (SELECT {CHECKPOINT_COLUMNS} FROM checkpoint WHERE thread = :thread AND namespace = :namespace AND id < :id"
     " ORDER BY id DESC LIMIT 1) AS before"
@@ -162,8 +176,12 @@ SELECT_BESIDE_CHECKPOINT = (
 SELECT_LATEST_CHECKPOINT = (
     f"SELECT {CHECKPOINT_COLUMNS} FROM checkpoint WHERE thread = :thread AND namespace = :namespace ORDER BY id DESC LIMIT 1"
 )
-SELECT_LATEST_ID = (
-    "SELECT (SELECT id FROM checkpoint WHERE thread = :thread AND namespace = :namespace ORDER BY id DESC LIMIT 1)"  # or NULL
+_OF_LATEST: Final = "FROM checkpoint WHERE thread = :thread AND namespace = :namespace ORDER BY id DESC LIMIT 1"
+SELECT_LATEST_ID = f"SELECT {_ID}, {_KEY} {_OF_LATEST}"
+# The newest of each namespace is the last row of an index's range: there may be many more checkpoints than namespaces.
+SELECT_LATEST_KEYS = (
+    "SELECT (SELECT id FROM checkpoint WHERE checkpoint.thread = :thread AND checkpoint.namespace = space.number"
+    " ORDER BY id DESC LIMIT 1) FROM (SELECT 0 AS number UNION ALL SELECT number FROM namespace WHERE thread = :thread) AS space"
 )
 WRITE_COLUMNS = "namespace, checkpoint, task, shape, body, crc"
 # Found from both sides, with what stands around them (`lookup_ops.find_writes`); and without any search, in the order of the file.
@@ -175,16 +193,13 @@ _WRITES_AROUND: Final = (
 )
 SELECT_WRITES = _WRITES_AROUND.format(up_to=UP_TO, onward=ONWARD)
 # Those of its namespace's newest checkpoint, while it is not known which one that is.
-_OF_NEWEST: Final = (
-    "thread = :thread AND (namespace, checkpoint) {} (:namespace,"
-    " (SELECT id FROM checkpoint WHERE thread = :thread AND namespace = :namespace ORDER BY id DESC LIMIT 1))"
-)
+_OF_NEWEST: Final = f"thread = :thread AND (namespace, checkpoint) {{}} (:namespace, (SELECT {_ID} {_OF_LATEST}))"
 SELECT_NEWEST_WRITES = _WRITES_AROUND.format(up_to=_OF_NEWEST.format("<="), onward=_OF_NEWEST.format(">="))
 SCAN_WRITES = (
     f"SELECT {WRITE_COLUMNS} FROM pending_write"
     f" WHERE {UNINDEXED}thread = :thread AND {UNINDEXED}namespace = :namespace AND {UNINDEXED}checkpoint = :checkpoint"
 )
-HAS_CHECKPOINT = "SELECT 1 FROM checkpoint WHERE thread = :thread AND namespace = :namespace AND id = :checkpoint"
+HAS_CHECKPOINT = f"SELECT 1 FROM checkpoint WHERE thread = :thread AND namespace = :namespace AND id = {_KEY_OF.format(':checkpoint')}"
 INSERT_WRITES = (
     "INSERT INTO pending_write (thread, namespace, checkpoint, task, shape, body, crc)"
     " VALUES (:thread, :namespace, :checkpoint, :task, :shape, :body, :crc)"
@@ -199,8 +214,8 @@ UPDATE_WRITES = (
     " WHERE thread = :thread AND namespace = :namespace AND checkpoint = :checkpoint AND task = :task"
 )
 SELECT_CHECKPOINT_PAGE = (
-    f"SELECT checkpoint.thread, thread.id, thread.generation, checkpoint.namespace, checkpoint.id, {_PARENT_IN_LIST}, checkpoint.step,"
-    " checkpoint.label, checkpoint.shape, checkpoint.pattern, checkpoint.body, checkpoint.crc"
+    f"SELECT checkpoint.thread, thread.id, thread.generation, checkpoint.namespace, {_ID}, {_PARENT_IN_LIST}, checkpoint.step,"
+    f" checkpoint.label, checkpoint.shape, checkpoint.pattern, checkpoint.body, {_KEY}, checkpoint.crc"
     " FROM checkpoint JOIN thread ON thread.number = checkpoint.thread"
     " LEFT JOIN word ON word.thread = checkpoint.thread AND word.number = checkpoint.label{where}"
     " ORDER BY checkpoint.id DESC, checkpoint.thread, checkpoint.namespace LIMIT :limit"
@@ -209,8 +224,14 @@ PAGE_CONDITIONS: Final = {
     "id": CHECKPOINT_OF_ID,
     "owner": "thread.owner = :owner",
     "namespace": "checkpoint.namespace = (SELECT number FROM namespace WHERE thread = checkpoint.thread AND name = :namespace)",
-    "checkpoint_id": "checkpoint.id = :checkpoint_id",
+    "checkpoint_id": "(checkpoint.id = :checkpoint_id AND checkpoint.given_id IS NULL OR checkpoint.given_id = :checkpoint_id)",
     "before": "checkpoint.id < :before",
     "step": "checkpoint.step = :step",
 }
+PAGE_BEFORE = (
+    "checkpoint.id < coalesce((SELECT named.id FROM checkpoint AS named"
+    f" WHERE named.thread = (SELECT number FROM thread WHERE {NUMBERED}) AND named.given_id = :before LIMIT 1), :before)"
+)
+"""The same within one thread, whose checkpoint `:before` may have another key than its id."""
+
 PAGE_AFTER = "(checkpoint.id < :at OR checkpoint.id = :at AND (checkpoint.thread, checkpoint.namespace) > (:at_thread, :at_namespace))"

@@ -18,7 +18,7 @@ from langmem_ext.errors import LangmemExtError
 from langmem_ext.interruption import pass_on
 from langmem_ext.messages.manifest import ranges_of
 from langmem_ext.storage import stats_statements as sql
-from langmem_ext.storage.checkpoint_ops import header_of
+from langmem_ext.storage.checkpoint_ops import header_of, key_of
 from langmem_ext.storage.compression import MARK, original_length
 from langmem_ext.storage.dialect import NUMBER
 from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Op, fetch, fetch_one, operation, operation_once
@@ -173,7 +173,7 @@ def measure_checkpoints(thread: Measured, after: tuple[int, bytes], limit: int) 
             pass  # damaged: the doctor names it
         if count % PAUSE_EVERY == 0:
             yield PAUSE
-    return (rows[-1][0], rows[-1][1]) if len(rows) == limit else None
+    return (rows[-1][0], key_of(rows[-1][1:])) if len(rows) == limit else None
 
 
 @operation_once

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias
 
 from langmem_ext.storage import checks, statements
 from langmem_ext.storage import transfer_statements as sql
-from langmem_ext.storage.checkpoint_ops import damaged_checkpoint, put_checkpoint
+from langmem_ext.storage.checkpoint_ops import damaged_checkpoint, key_of, put_checkpoint
 from langmem_ext.storage.clock import is_storable
 from langmem_ext.storage.effects import (
     PAUSE,
@@ -169,12 +169,12 @@ def _checkpoints(reader: Reader) -> Op[list[tuple[int, bytes]]]:
     while True:
         rows = yield from fetch(sql.STORED_CHECKPOINTS, thread=thread, **after, limit=PAGE)
         for space, *row in rows:
-            if not checks.holds(row[-1], thread, space, *row[:-1]):
+            if row[-1] != checks.checkpoint_check(thread, (space, *row[:-1])):
                 raise damaged_checkpoint(thread, row[0], checks.CHANGED)
             found.append((space, row[0]))
         if len(rows) < PAGE:
             return found
-        after = dict(zip(FIRST_CHECKPOINT, rows[-1], strict=False))
+        after = {"namespace": rows[-1][0], "id": key_of(rows[-1][1:])}
         yield PAUSE
 
 
