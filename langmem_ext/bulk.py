@@ -38,11 +38,11 @@ class BulkSaver(ForgettingSaver):
     """What `DeltaSaver` is moved into and out of with."""
 
     @abstractmethod
-    def _put(self, *given: Any) -> tuple[Operation[None], RunnableConfig]:
+    def _put(self, *given: Any, **options: Any) -> tuple[Operation[None], RunnableConfig]:
         """The operation of a `put`, and what that returns."""
 
     @abstractmethod
-    def _put_writes(self, *given: Any) -> Operation[None]:
+    def _put_writes(self, *given: Any, **options: Any) -> Operation[None]:
         """The operation of a `put_writes`."""
 
     @abstractmethod

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager
 from functools import partial
 from types import TracebackType
 from typing import Any, Unpack
@@ -19,13 +19,14 @@ from langgraph.checkpoint.base import (
     CheckpointTuple,
     DeltaChannelHistory,
 )
+from langgraph.checkpoint.base.id import uuid6
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from langmem_ext.ahead import Ahead, Build, plan_ahead, read_beside
 from langmem_ext.bulk import BulkSaver
 from langmem_ext.checkpoint_pages import CheckpointPages
 from langmem_ext.codec import MessageCodec, codec_of
-from langmem_ext.errors import HeadConflict, ThreadNotFound
+from langmem_ext.errors import HeadConflict, ThreadDeleted, ThreadNotFound
 from langmem_ext.labels import EXPECTED_HEAD
 from langmem_ext.log import MessageLog, owner_key, thread_key
 from langmem_ext.opening import Done, Opening, SaverOptions
@@ -46,6 +47,7 @@ from langmem_ext.storage import checkpoint_ops, read_ops, write_ops
 from langmem_ext.storage.clock import now_ms
 from langmem_ext.storage.effects import Operation
 from langmem_ext.storage.header import MINOR_DIGITS, next_version
+from langmem_ext.storage.late_writes import origin_of
 from langmem_ext.storage.many_ops import Wanted
 from langmem_ext.storage.sqlite import Synchronous
 from langmem_ext.telemetry import Emitter, Sink
@@ -163,12 +165,14 @@ class DeltaSaver(BulkSaver):
 
         Raises:
             ThreadNotFound: The thread belongs to another owner.
+            ThreadDeleted: The config names a checkpoint of a thread that was deleted since.
             HeadConflict: The config names an `expected_head`, and the newest checkpoint is not the one that this one follows; or, where the
                 config names none to follow, not the expected one.
             InvalidThreadId: The config names no thread.
         """
-        op, stored = self._put(config, checkpoint, metadata, new_versions)
-        self.log.run(op, write=True)
+        op, stored = self._put(config, checkpoint, metadata, new_versions, of_run=True)
+        with self._refusing(stored):
+            self.log.run(op, write=True)
         if (work := self._after_put(config)) is not None:
             work()
         return stored
@@ -177,44 +181,65 @@ class DeltaSaver(BulkSaver):
         self, config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata, new_versions: ChannelVersions
     ) -> RunnableConfig:
         """Async twin of `put`."""
-        op, stored = self._put(config, checkpoint, metadata, new_versions)
-        await self.log.arun(op, write=True)
+        op, stored = self._put(config, checkpoint, metadata, new_versions, of_run=True)
+        with self._refusing(stored):
+            await self.log.arun(op, write=True)
         if (work := self._after_put(config)) is not None:
             await self.log.driver.acall(work)
         return stored
 
     def _put(
-        self, config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata, new_versions: ChannelVersions
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+        *,
+        of_run: bool = False,
     ) -> tuple[Operation[None], RunnableConfig]:
         key = self._key_to_write(config)
         checkpoint = checked_checkpoint(checkpoint, metadata, new_versions)
         configurable = config["configurable"]
         place = place_of(configurable)
         packed = pack_checkpoint(self.codec, config, place, checkpoint, metadata, new_versions, self.metadata_keys)
-        op = checkpoint_ops.put_checkpoint(key, place[0], packed, now=now_ms(), indexes=self.log.indexes, codec=self.codec)
+        origin = origin_of(configurable, *place, writes=False) if of_run else None
+        op = checkpoint_ops.put_checkpoint(key, place[0], packed, now=now_ms(), indexes=self.log.indexes, codec=self.codec, origin=origin)
         return op, config_of(configurable["thread_id"], place[0], checkpoint["id"])
+
+    @contextmanager
+    def _refusing(self, stored: RunnableConfig) -> Iterator[None]:
+        """Remember a checkpoint that is refused because its thread was deleted."""
+        try:
+            yield
+        except ThreadDeleted:
+            self.log.indexes.late_writes.refuse(stored["configurable"]["checkpoint_id"])
+            raise
 
     def put_writes(self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = "") -> None:
         """Store a task's writes for a checkpoint; they are stored when this returns.
 
         Raises:
             ThreadNotFound: The thread belongs to another owner.
+            ThreadDeleted: The config names a checkpoint of a thread that was deleted since.
             InvalidThreadId: The config names no thread.
         """
-        self.log.run(self._put_writes(config, writes, task_id, task_path), write=True)
+        self.log.run(self._put_writes(config, writes, task_id, task_path, of_run=True), write=True)
 
     async def aput_writes(self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = "") -> None:
         """Async twin of `put_writes`."""
-        await self.log.arun(self._put_writes(config, writes, task_id, task_path), write=True)
+        await self.log.arun(self._put_writes(config, writes, task_id, task_path, of_run=True), write=True)
 
-    def _put_writes(self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = "") -> Operation[None]:
+    def _put_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = "", *, of_run: bool = False
+    ) -> Operation[None]:
         key = self._key_to_write(config)
         namespace, checkpoint_id, task, path = checked_task(config["configurable"], task_id, task_path)
         packed = [
             PackedWrite(WRITES_IDX_MAP.get(channel, index), channel, self.codec.pack_value(value, texts=texts_of(channel)))
             for index, (channel, value) in enumerate(checked_writes(writes))
         ]
-        known: Any = {"now": now_ms(), "indexes": self.log.indexes, "codec": self.codec}
+        origin = origin_of(config["configurable"], namespace, checkpoint_id, writes=True) if of_run else None
+        known: Any = {"now": now_ms(), "indexes": self.log.indexes, "codec": self.codec, "origin": origin}
         return write_ops.put_writes(key, namespace, checkpoint_id, task, path, packed, **known)
 
     # -- reading -------------------------------------------------------------------------------------------------------------------------
@@ -266,6 +291,8 @@ class DeltaSaver(BulkSaver):
             if expected != found:
                 raise HeadConflict(thread_key(configurable.get("thread_id")), expected, found)
         if stored is None:
+            if not asked and not configurable.get("checkpoint_ns"):
+                self.log.indexes.late_writes.begin(thread_key(configurable.get("thread_id")), uuid6().bytes)
             return None
         return load_checkpoint(self.codec, stored, configurable["thread_id"], config if asked else None, ahead)
 

@@ -8,7 +8,8 @@ LangmemExtError
 │   └── MalformedExport              a file that no export has written, or larger than is allowed; names the line
 ├── SettingsError                    every mistake of the settings, each with its place; nothing was changed
 ├── ThreadNotFound (LookupError)     no such thread, or it belongs to another owner
-│   └── ThreadExpired                not written for longer than it lives
+│   ├── ThreadExpired                not written for longer than it lives
+│   └── ThreadDeleted                deleted while a run was under way; nothing of the run is stored
 ├── TurnLimitReached                 a thread has as many turns as it may have
 ├── ThreadBusy                       another caller is driving the thread right now
 ├── HeadConflict                     another writer has moved a thread's head
@@ -100,6 +101,20 @@ class ThreadExpired(ThreadNotFound):
 
     A thread that was not found is what it is from the next sweep on, so who handles that handles both.
     """
+
+
+class ThreadDeleted(ThreadNotFound):
+    """A thread was deleted while a run was under way. What the run has still written is not stored.
+
+    Args:
+        thread_id: The thread.
+    """
+
+    def __init__(self, thread_id: str) -> None:
+        super().__init__(
+            f"thread {thread_id!r} was deleted while this run was under way, so nothing more of the run is stored:"
+            " begin a new conversation (to copy checkpoints from elsewhere use copy_saver)"
+        )
 
 
 class TurnLimitReached(LangmemExtError):

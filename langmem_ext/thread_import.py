@@ -240,7 +240,7 @@ class Import:
             return [stored for name, arrival in arrivals.items() for stored in self._add({name: arrival})]
 
     def _add(self, arrivals: Mapping[str, Arrival]) -> list[str]:
-        op = transit_ops.copy_in(list(arrivals.values()), indexes=self._log.indexes, codec=self._codec)
+        op = transit_ops.copy_in(list(arrivals.values()), now=now_ms(), indexes=self._log.indexes, codec=self._codec)
         return [name for name, added in zip(arrivals, self._log.run(op, write=True), strict=True) if added]
 
     def _arrival(self, scratch: SqliteDriver, name: str, ids: Mapping[str, str]) -> Arrival:

@@ -24,12 +24,13 @@ from langmem_ext.storage.expectations import NONE, STORED
 from langmem_ext.storage.header import Header, ValueRef, decode_header, encode_header, longest_list
 from langmem_ext.storage.ids import decode_id, encode_id, key_behind, readable
 from langmem_ext.storage.index import Indexes, ThreadIndex
+from langmem_ext.storage.late_writes import Origin
 from langmem_ext.storage.lookup_ops import Newest, find_namespace, find_newest_id, read_body, read_word
 from langmem_ext.storage.manifests import decode_runs, encode_runs, plan_row
 from langmem_ext.storage.message_ops import catch_up, resolve
 from langmem_ext.storage.rest import is_at_rest
 from langmem_ext.storage.search_ops import keep_indexed
-from langmem_ext.storage.thread_ops import ThreadRow, ensure_thread
+from langmem_ext.storage.thread_ops import ThreadRow, ensure_thread, require_origin
 from langmem_ext.storage.title_ops import keep_title
 from langmem_ext.storage.writer import Writer
 from langmem_ext.types import Codec, PackedCheckpoint, PackedValue, ThreadKey
@@ -49,7 +50,15 @@ PRECEDING: Final = b""
 
 @operation
 def put_checkpoint(
-    key: ThreadKey, namespace: str, packed: PackedCheckpoint, *, now: int, indexes: Indexes, codec: Codec, times: Times | None = None
+    key: ThreadKey,
+    namespace: str,
+    packed: PackedCheckpoint,
+    *,
+    now: int,
+    indexes: Indexes,
+    codec: Codec,
+    times: Times | None = None,
+    origin: Origin | None = None,
 ) -> Op[None]:
     """Store a checkpoint; one with the same id is replaced.
 
@@ -61,12 +70,15 @@ def put_checkpoint(
         indexes: What this process knows.
         codec: Reads and writes items.
         times: What counts in place of now, where it was made earlier.
+        origin: The checkpoint that it follows, where a run puts it.
 
     Raises:
         ThreadNotFound: The thread belongs to another owner.
+        ThreadDeleted: The thread was deleted while the run was under way.
         HeadConflict: It must follow the newest checkpoint, and another than the expected one is that.
     """
-    writer = yield from open_writer(key, packed.parent or "", packed.id, now=now, indexes=indexes, codec=codec, times=times)
+    steps = packed.parent or "", packed.id
+    writer = yield from open_writer(key, *steps, now=now, indexes=indexes, codec=codec, times=times, born=packed.id, origin=origin)
     space = yield from ensure_namespace(writer, namespace)
     if packed.follows_head:
         yield from _require_head(key, writer, packed)
@@ -178,11 +190,34 @@ def _require_head(key: ThreadKey, writer: Writer, packed: PackedCheckpoint) -> O
 # -- parts -------------------------------------------------------------------------------------------------------------------------------
 
 
-def open_writer(key: ThreadKey, *steps: str, now: int, indexes: Indexes, codec: Codec, times: Times | None = None) -> Op[Writer]:
-    """What a write needs; `steps` are the checkpoints whose following step it is a part of (`Writer.late`)."""
+def open_writer(
+    key: ThreadKey,
+    *steps: str,
+    now: int,
+    indexes: Indexes,
+    codec: Codec,
+    times: Times | None = None,
+    born: str | None = None,
+    origin: Origin | None = None,
+) -> Op[Writer]:
+    """What a write needs.
+
+    Args:
+        key: The thread; it is made if there is none.
+        steps: The checkpoints whose following step it is a part of (`Writer.late`).
+        now: Unix milliseconds.
+        indexes: What this process knows.
+        codec: Reads and writes items.
+        times: What counts in place of now, where it was made earlier.
+        born: Id of the checkpoint that begins the thread, if that is what is written.
+        origin: The checkpoint that a write of a run builds on (`late_writes`).
+    """
     made, created, updated = (now, now, now) if times is None else (times.made, times.created, times.updated)
-    thread = yield from ensure_thread(key, now=created, indexes=indexes)
+    first = origin.id if origin is not None else None if born is None else encode_id(born)
+    thread = yield from ensure_thread(key, now=created, indexes=indexes, born=first, origin=origin)
     index = indexes.of(thread.number, thread.generation, codec)
+    if origin is not None:
+        yield from require_origin(index, key.id, thread.born, origin, now, indexes.late_writes)
     yield from catch_up(index, thread, codec)
     late = [index.late_of(encode_id(step)) for step in steps]
     return Writer(thread, key.id, index, indexes, codec, now=made, late=late, updated=updated)

@@ -74,6 +74,22 @@ def is_behind(raw: bytes) -> bool:
     return len(raw) > _COUNT_LENGTH and len(raw) != _UUID_LENGTH and raw[-1] & 1 == 1
 
 
+def is_uuid(raw: bytes) -> bool:
+    """Whether an id is a UUID's."""
+    return len(raw) == _UUID_LENGTH
+
+
+_UUID_EPOCH_MS = 12_219_292_800_000
+"""Milliseconds from 1582-10-15, from which version 6 UUIDs count, to 1970."""
+
+
+def first_id_at(milliseconds: int) -> bytes:
+    """The lowest version 6 UUID of a Unix time in milliseconds: what LangGraph names a checkpoint that is made then."""
+    ticks = (milliseconds + _UUID_EPOCH_MS) * 10_000
+    high = (ticks >> 12 & (1 << 48) - 1) << 16 | 6 << 12 | ticks & 0xFFF
+    return high.to_bytes(8, "big") + bytes(8)
+
+
 def readable(raw: object) -> str:
     """An id for people, whatever stands where it should."""
     if not isinstance(raw, bytes):

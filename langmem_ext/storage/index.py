@@ -19,6 +19,7 @@ from langmem_ext.storage.compounds import Compound
 from langmem_ext.storage.effects import Row
 from langmem_ext.storage.expectations import Expectations, MissingThreads
 from langmem_ext.storage.header import Header, size_of
+from langmem_ext.storage.late_writes import LateWrites
 from langmem_ext.types import Codec, Snapshot
 
 T = TypeVar("T")
@@ -279,6 +280,7 @@ class Indexes:
         self.missing = MissingThreads()  # what is expected of those that there are not yet
         self.size = 0
         self._claims = Claims()
+        self.late_writes = LateWrites()
 
     def on_drop(self, forget: Callable[[str], None]) -> None:
         """Have `forget` called with the id of every thread that is deleted."""
@@ -353,7 +355,7 @@ class Indexes:
         self.missing.discard(thread_id)
         if not self.speculates or not self._claims.claim(row[0]):
             return
-        number, _, generation, *_ = row
+        number, _, _, generation, *_ = row
         expected = self._expected.get(number)
         if expected is None:
             expected = self._expected[number] = Expectations(thread_id, number, generation, row)

@@ -206,4 +206,9 @@ MIGRATIONS: Final[tuple[Migration, ...]] = (
             "CREATE INDEX checkpoint_by_given_id ON checkpoint (thread, namespace, given_id) WHERE given_id IS NOT NULL",
         ),
     ),
+    Migration(
+        "m005_threads_know_late_runs",
+        sqlite=("ALTER TABLE thread ADD COLUMN born BLOB",),
+        postgres=("ALTER TABLE thread ADD COLUMN born BYTEA",),
+    ),
 )

@@ -33,7 +33,7 @@ from langmem_ext.storage.dialect import (
 # -- threads -----------------------------------------------------------------------------------------------------------------------------
 
 _COUNTERS: Final = (
-    "number, owner, generation, next_item, next_value, next_word, next_namespace, active_at,"
+    "number, owner, born, generation, next_item, next_value, next_word, next_namespace, active_at,"
     " CASE WHEN title IS NULL THEN 1 ELSE 0 END, epoch, CASE WHEN titled_by BETWEEN 0 AND 4294967294 THEN titled_by + 1 ELSE 0 END, indexed"
 )
 OWNED: Final = "(owner = :owner OR :owner IS NULL)"
@@ -46,9 +46,9 @@ LOCK_NUMBER = f"SELECT 1 FROM thread WHERE number = :thread {FOR_UPDATE}"
 LOCK_OWN_THREAD = f"{SELECT_OWN_THREAD} {FOR_UPDATE}"
 INSERT_THREAD = (
     "INSERT INTO thread"
-    f" ({NEW_THREAD}, owner, status, created_at, updated_at, active_at, epoch, next_item, next_value, next_word, next_namespace,"
+    f" ({NEW_THREAD}, owner, born, status, created_at, updated_at, active_at, epoch, next_item, next_value, next_word, next_namespace,"
     " items, tokens, indexed)"
-    f" VALUES ({NEW_THREAD_VALUES}, {OWNER_VALUE}, 'active', :now, :now, :minute, :second, 0, 0, 0, 1, 0, 0,"
+    f" VALUES ({NEW_THREAD_VALUES}, {OWNER_VALUE}, :born, 'active', :now, :now, :minute, :second, 0, 0, 0, 1, 0, 0,"
     f" (SELECT 0 FROM setting WHERE name = 'search')) ON CONFLICT DO NOTHING RETURNING {_COUNTERS}"
 )
 UPDATE_THREAD = (

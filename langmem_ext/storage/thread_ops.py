@@ -7,14 +7,16 @@ from dataclasses import dataclass, fields
 from operator import attrgetter
 from typing import Final
 
-from langmem_ext.errors import DamagedRow, LangmemExtError, StorageError, ThreadNotFound
+from langmem_ext.errors import DamagedRow, LangmemExtError, StorageError, ThreadDeleted, ThreadNotFound
 from langmem_ext.messages.manifest import NUMBERS
 from langmem_ext.storage import statements as sql
 from langmem_ext.storage.clock import MINUTE_MS
 from langmem_ext.storage.effects import Foresight, Op, Row, Rows, Statement, Together, fetch, fetch_one
 from langmem_ext.storage.expectations import NONE
-from langmem_ext.storage.ids import new_generation, thread_number
-from langmem_ext.storage.index import Indexes
+from langmem_ext.storage.ids import first_id_at, new_generation, thread_number
+from langmem_ext.storage.index import Indexes, ThreadIndex
+from langmem_ext.storage.late_writes import LateWrites, Origin
+from langmem_ext.storage.lookup_ops import find_namespace
 from langmem_ext.types import ThreadKey
 
 
@@ -23,6 +25,7 @@ class ThreadRow:
     """A thread's number, owner and counters; an operation that adds rows moves the counters and writes them back.
 
     Attributes:
+        born: The lowest id that a checkpoint of it has, unless its clock was behind; None where that is not known (`late_writes`).
         active_at: The minute in which it was last written, in Unix minutes.
         untitled: Whether it has no title yet.
         epoch: The Unix second from which its messages' times count.
@@ -32,6 +35,7 @@ class ThreadRow:
 
     number: int
     owner: str | None
+    born: bytes | None
     generation: int
     next_item: int
     next_value: int
@@ -57,7 +61,7 @@ def _thread_of(row: Row, key: ThreadKey) -> ThreadRow:
     Raises:
         DamagedRow: It describes none.
     """
-    counters = row[2:] if row[-1] is not None else row[2:-1]
+    counters = row[3:] if row[-1] is not None else row[3:-1]
     if set(map(type, counters)) != {int} or min(counters) < 0 or max(counters) > NUMBERS:
         raise DamagedRow(f"the row of thread {key.id!r} is damaged: `langmem-ext doctor --fix` counts again what the thread has")
     return ThreadRow(*row)
@@ -106,17 +110,26 @@ def find_settled(thread_id: str, *, now: int) -> Op[ThreadRow | None]:
     if thread is not None:
         return thread
     times = {"now": now, "minute": now // MINUTE_MS, "second": now // 1000}
-    made = yield from fetch_one(sql.INSERT_THREAD, id=thread_id, owner=None, new_generation=new_generation(), **times)
+    new = {"born": None, "new_generation": new_generation()}
+    made = yield from fetch_one(sql.INSERT_THREAD, id=thread_id, owner=None, **new, **times)
     if made is None:
         return (yield from find_thread(key, lock=True))
     yield from fetch(sql.DELETE_THREAD[-1], thread=made[0])
     return None
 
 
-def ensure_thread(key: ThreadKey, *, now: int, indexes: Indexes) -> Op[ThreadRow]:
+def ensure_thread(key: ThreadKey, *, now: int, indexes: Indexes, born: bytes | None = None, origin: Origin | None = None) -> Op[ThreadRow]:
     """The thread, made if there is none.
 
+    Args:
+        key: The thread.
+        now: Unix milliseconds.
+        indexes: What this process knows.
+        born: If it is made, the lowest id that a checkpoint of it has; that of now, if not given.
+        origin: The checkpoint that a write of a run builds on.
+
     Raises:
+        ThreadDeleted: There is none, and the run comes from before.
         ThreadNotFound: It belongs to another owner.
         StorageError: Another thread has its number.
     """
@@ -132,7 +145,9 @@ def ensure_thread(key: ThreadKey, *, now: int, indexes: Indexes) -> Op[ThreadRow
     row = yield from fetch_one(sql.SELECT_THREAD, expected, id=key.id)
     new = False
     if row is None:
-        row = yield from _make_thread(key, now, indexes)
+        if origin is not None and not indexes.late_writes.may_begin(key.id, origin):
+            raise ThreadDeleted(key.id)
+        row = yield from _make_thread(key, now, born or first_id_at(now), indexes)
         new = row is not None
     if row is None:
         # Another process has made it meanwhile.
@@ -141,11 +156,38 @@ def ensure_thread(key: ThreadKey, *, now: int, indexes: Indexes) -> Op[ThreadRow
         raise (yield from is_taken(key.id))
     if key.owner is not None and row[1] != key.owner:
         raise _another_owners(key.id)
+    indexes.late_writes.met(key.id)
     if row is known:
         return ThreadRow(*row)
     thread = _thread_of(row, key)
     indexes.keep_row(key.id, row, new=new)
     return thread
+
+
+def require_origin(index: ThreadIndex, thread_id: str, born: bytes | None, origin: Origin, now: int, known: LateWrites) -> Op[None]:
+    """Refuse a write to a thread that has begun again since.
+
+    Args:
+        index: The thread's.
+        thread_id: Its id.
+        born: The lowest id of a checkpoint of it; None where that is not known.
+        origin: Where the write comes from.
+        now: Unix milliseconds.
+        known: What this process knows of late writes.
+
+    Raises:
+        ThreadDeleted: It comes from before.
+    """
+    if origin.id in known.refused:
+        raise ThreadDeleted(thread_id)
+    if born is None or origin.id >= born or (not origin.stored and first_id_at(now) < born):  # or this clock is behind
+        return
+    space = yield from find_namespace(index, origin.namespace)
+    if (space, origin.id) in index.headers:
+        return
+    where = {"thread": index.number, "namespace": space, "checkpoint": origin.id}
+    if space is None or (yield from fetch_one(sql.HAS_CHECKPOINT, **where)) is None:
+        raise ThreadDeleted(thread_id)
 
 
 def learn_missing(ids: Iterable[str], indexes: Indexes) -> Op[None]:
@@ -159,15 +201,15 @@ def learn_missing(ids: Iterable[str], indexes: Indexes) -> Op[None]:
             indexes.missing.add(name)
 
 
-def _make_thread(key: ThreadKey, now: int, indexes: Indexes) -> Op[Row | None]:
+def _make_thread(key: ThreadKey, now: int, born: bytes, indexes: Indexes) -> Op[Row | None]:
     """A new thread's row; None where another process has made the thread meanwhile, or its number is another's."""
     minute, second, generation = now // MINUTE_MS, now // 1000, new_generation()
     expected = None
     if indexes.speculates:
         number, untitled, titled = thread_number(key.id), 1, 0
-        expected = ((number, key.owner, generation, 0, 0, 0, 1, minute, untitled, second, titled, indexes.missing.indexed),)
+        expected = ((number, key.owner, born, generation, 0, 0, 0, 1, minute, untitled, second, titled, indexes.missing.indexed),)
     times = {"now": now, "minute": minute, "second": second}
-    row = yield from fetch_one(sql.INSERT_THREAD, expected, id=key.id, owner=key.owner, new_generation=generation, **times)
+    row = yield from fetch_one(sql.INSERT_THREAD, expected, id=key.id, owner=key.owner, born=born, new_generation=generation, **times)
     if row is not None:
         indexes.missing.indexed = row[-1]
     return row

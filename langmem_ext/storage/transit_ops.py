@@ -33,7 +33,7 @@ from langmem_ext.storage.effects import (
     side_by_side,
 )
 from langmem_ext.storage.header import longest_runs
-from langmem_ext.storage.ids import new_generation, thread_number
+from langmem_ext.storage.ids import first_id_at, new_generation, thread_number
 from langmem_ext.storage.index import Indexes, ThreadIndex
 from langmem_ext.storage.listing_ops import ThreadFilter
 from langmem_ext.storage.statements import DELETE_THREAD, SELECT_LATEST_CHECKPOINT
@@ -164,11 +164,12 @@ class Arrival:
 
 
 @operation
-def copy_in(arrivals: Sequence[Arrival], *, indexes: Indexes, codec: Codec) -> Op[list[bool]]:
+def copy_in(arrivals: Sequence[Arrival], *, now: int, indexes: Indexes, codec: Codec) -> Op[list[bool]]:
     """Add threads with all that they have, all or none; whether each was added, for nothing happens where there is one of its id.
 
     Args:
         arrivals: The threads.
+        now: Unix milliseconds.
         indexes: Say whether their rows are compressed, where that saves enough.
         codec: Says what a search may find of them, if the database has an index.
 
@@ -177,7 +178,7 @@ def copy_in(arrivals: Sequence[Arrival], *, indexes: Indexes, codec: Codec) -> O
     """
     numbers: list[int | None] = []
     for arrival in arrivals:
-        numbers.append((yield from _copy_in(arrival, indexes)))
+        numbers.append((yield from _copy_in(arrival, now, indexes)))
     if "search" in (yield from search_ops.read_state()):
         for number, arrival in zip(numbers, arrivals, strict=True):
             if number is not None:
@@ -185,10 +186,10 @@ def copy_in(arrivals: Sequence[Arrival], *, indexes: Indexes, codec: Codec) -> O
     return [number is not None for number in numbers]
 
 
-def _copy_in(arrival: Arrival, indexes: Indexes) -> Op[int | None]:
+def _copy_in(arrival: Arrival, now: int, indexes: Indexes) -> Op[int | None]:
     """Add a thread; its number, or None where there is one of its id."""
     key, thread = arrival.key, arrival.thread
-    columns = {name: thread[name] for name in sql.THREAD_COLUMNS}
+    columns = {name: thread[name] for name in sql.THREAD_COLUMNS} | {"born": first_id_at(now)}
     expected = ((thread_number(key.id),),) if indexes.speculates else None
     made = yield from fetch_one(sql.INSERT_THREAD, expected, **{**columns, "id": key.id, "new_generation": new_generation()})
     if made is None:

@@ -92,8 +92,8 @@ THREAD_COLUMNS: Final = (
 SELECT_THREAD = f"SELECT number, {', '.join(THREAD_COLUMNS)} FROM thread WHERE {OF_ID} AND {OWNED}"
 SELECT_OWNER = f"SELECT owner FROM thread WHERE {OF_ID}"
 INSERT_THREAD = (
-    f"INSERT INTO thread ({NEW_THREAD}, {', '.join(THREAD_COLUMNS[1:])})"
-    f" VALUES ({NEW_THREAD_VALUES}, {OWNER_VALUE}, :{', :'.join(THREAD_COLUMNS[2:])}) ON CONFLICT DO NOTHING RETURNING number"
+    f"INSERT INTO thread ({NEW_THREAD}, {', '.join(THREAD_COLUMNS[1:])}, born)"
+    f" VALUES ({NEW_THREAD_VALUES}, {OWNER_VALUE}, :{', :'.join(THREAD_COLUMNS[2:])}, :born) ON CONFLICT DO NOTHING RETURNING number"
 )
 INSERT_COPY = f"INSERT INTO thread (number, {', '.join(THREAD_COLUMNS)}) VALUES (:number, :{', :'.join(THREAD_COLUMNS)})"
 SELECT_IDS = "SELECT number, id FROM thread{where} ORDER BY number LIMIT :limit"

@@ -15,6 +15,7 @@ from langmem_ext.storage.effects import Op, Row, execute, fetch, operation_follo
 from langmem_ext.storage.header import ValueRef, decode_values, encode_values
 from langmem_ext.storage.ids import encode_id
 from langmem_ext.storage.index import Indexes, ThreadIndex
+from langmem_ext.storage.late_writes import Origin
 from langmem_ext.storage.lookup_ops import read_word
 from langmem_ext.storage.writer import Writer
 from langmem_ext.types import Codec, PackedWrite, ThreadKey
@@ -33,6 +34,7 @@ def put_writes(
     indexes: Indexes,
     codec: Codec,
     times: Times | None = None,
+    origin: Origin | None = None,
 ) -> Op[None]:
     """Store a task's pending writes for a checkpoint, all in one row.
 
@@ -41,8 +43,9 @@ def put_writes(
 
     Raises:
         ThreadNotFound: The thread belongs to another owner.
+        ThreadDeleted: The thread was deleted while the run of the task was under way.
     """
-    writer = yield from open_writer(key, checkpoint_id, now=now, indexes=indexes, codec=codec, times=times)
+    writer = yield from open_writer(key, checkpoint_id, now=now, indexes=indexes, codec=codec, times=times, origin=origin)
     writer.by_task = True
     space = yield from ensure_namespace(writer, namespace)
     entries: list[WriteEntry] = []
