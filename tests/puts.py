@@ -11,6 +11,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 from comparison import Names
 from hypothesis import strategies as st
@@ -26,6 +27,9 @@ CHANNELS = ("messages", "files", "value", "log")
 PATHS = ("", "~a", "~b", "~b, 1")
 EDITS = ("flag", "deep", "content", "metadata")
 NAMESPACES = ("", "child:1", "child:1|deep:2")
+
+DAY = 24 * 60 * 60 * 10**7 >> 12
+"""A day, in what the first half of a version 6 UUID counts."""
 
 
 @dataclass(frozen=True)
@@ -293,6 +297,9 @@ class Branch:
         at = (self.ids[self.used],) if call.at < 0 else self._put_at(call.thread, call.namespace, call.at)
         if at is None:
             return
+        if not any(live.put for (thread, _), live in self.live.items() if thread == call.thread):
+            # A run asks for its thread before it writes to it.
+            await self.calls.call(self.shelf.saver, "get_tuple", self._config(call.thread, ""))
         written = [(channel, built(value)) for channel, value in call.writes]
         task = f"{call.task:08x}-2222-5222-8222-222222222222"
         config = self._config(call.thread, call.namespace, at[0])
@@ -355,5 +362,6 @@ def changed_in_place(value: Any, which: int, how: str) -> Any:
 
 
 def new_ids(count: int) -> list[str]:
-    """Give checkpoint ids in the order of their age."""
-    return [str(uuid6(clock_seq=number)) for number in range(count)]
+    """Give checkpoint ids in the order of their age, of tomorrow: all are made after whatever a program asks first."""
+    first = uuid6().int + (DAY << 80)
+    return [str(UUID(int=first + (number << 80))) for number in range(count)]
