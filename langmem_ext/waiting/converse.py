@@ -27,6 +27,9 @@ from langmem_ext.waiting.turn import Turn, asked_by, messages_of, pending_interr
 
 RECURSION_LIMIT = 60
 
+RUNS = 8
+"""How often a graph is run for one message, at most: to finish an earlier turn, to deliver the message, and to finish its turn."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -164,22 +167,30 @@ class _Job:
         """The calls that deliver the message and bring the thread to rest or to a question; ends with the state it is in then."""
         snapshot: StateSnapshot = yield Look()
         delivered, failed = self._holds_message(snapshot), False
-        while True:
+        for _ in range(RUNS):
             interrupts = pending_interrupts(snapshot)
             if snapshot.tasks and not interrupts and not failed:
                 if self._stands_at_breakpoint(snapshot):
                     return self._left_at_breakpoint(snapshot, delivered)
                 # A waiting graph's nodes fail for no message, and it hears only the last one: none is put behind one that was not heard.
                 may_fail = not delivered and not self._records
-                snapshot = yield Run(None, may_fail=may_fail)
+                before, snapshot = snapshot, (yield Run(None, may_fail=may_fail))
                 failed = may_fail and bool(snapshot.tasks) and not pending_interrupts(snapshot) and not self._stands_at_breakpoint(snapshot)
             elif delivered or self.message is None:
                 return snapshot
             else:
                 value, recorded = self._delivery(snapshot, self.message)
-                snapshot = yield Run(value)
+                before, snapshot = snapshot, (yield Run(value))
                 delivered, failed = not recorded, False
             delivered = delivered or self._holds_message(snapshot)
+            goes_on = not delivered or (bool(snapshot.tasks) and not pending_interrupts(snapshot))
+            if goes_on and not failed and self._stood_still(before, snapshot):
+                break
+        raise ConversationError(
+            "the graph was run, but the thread is still where it was before: its checkpointer stored the turn beside the newest"
+            " checkpoint. Checkpointers that order checkpoints by their ids do this where the clock of this machine is behind that of"
+            " the machine that wrote last: set the clock, or use DeltaSaver; do not send the message again before"
+        )
 
     @property
     def _records(self) -> bool:
@@ -210,6 +221,12 @@ class _Job:
         """Whether the thread may have been stopped on purpose; a dead process leaves the same picture, so never go on by oneself."""
         before = self.graph.interrupt_before_nodes
         return bool(self.graph.interrupt_after_nodes) or before == "*" or any(task.name in before for task in snapshot.tasks)
+
+    def _stood_still(self, before: StateSnapshot, snapshot: StateSnapshot) -> bool:
+        """Whether a run has left the thread at the same checkpoint, and neither a new question nor a breakpoint has stopped it there."""
+        ids = {found.config["configurable"].get("checkpoint_id") for found in (before, snapshot)}
+        asked = [interrupt for interrupt in pending_interrupts(snapshot) if interrupt not in pending_interrupts(before)]
+        return len(ids) == 1 and not asked and not self._stands_at_breakpoint(snapshot)
 
     def _left_at_breakpoint(self, snapshot: StateSnapshot, delivered: bool) -> StateSnapshot:
         if delivered:
