@@ -1,0 +1,242 @@
+"""Promise: a turn that was answered is the thread's state, whatever the clocks of those who write to it say.
+
+LangGraph names checkpoints by the time at which they are made. What follows a thread's newest checkpoint is the newest, even if
+its id is lower; only a fork of an earlier checkpoint that is made on such a clock stays a branch.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import random
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from comparison import assert_same
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from langchain_core.messages import AIMessage, HumanMessage
+from langgraph.graph import START, MessagesState, StateGraph
+from programs import Continue, Invoke, Program, Step, Update, programs
+from savers import Backend, Mode, ReferenceShelf, Shelf, run_without_loop
+from sessions import Session
+from skewed import SKEWS, clock_off_by
+
+from langmem_ext import (
+    ConversationMemory,
+    DeltaSaver,
+    ThreadChatMessageHistory,
+    Threads,
+    copy_saver,
+    examine,
+)
+from langmem_ext.storage.ids import encode_id, is_behind, key_behind
+
+THREAD: Any = {"configurable": {"thread_id": "t"}}
+
+
+def chat(saver: Any) -> Any:
+    def answer(state: MessagesState) -> Any:
+        return {"messages": [AIMessage(f"a{len(state['messages'])}")]}
+
+    return StateGraph(MessagesState).add_node("answer", answer).add_edge(START, "answer").compile(checkpointer=saver)
+
+
+def say(saver: Any, *texts: str) -> list[str]:
+    """Say something in a turn each; the conversation as the last turn returned it."""
+    graph = chat(saver)
+    for text in texts:
+        found = graph.invoke({"messages": [HumanMessage(text)]}, THREAD)
+    return [message.text for message in found["messages"]]
+
+
+def conversation(saver: Any, thread: Any = THREAD) -> list[str]:
+    return [message.text for message in chat(saver).get_state(thread).values["messages"]]
+
+
+def history(saver: Any, thread: Any = THREAD) -> list[tuple[int, Any, Any, int]]:
+    """Each checkpoint of the history, newest first: step, id, parent, messages."""
+    return [
+        (
+            one.metadata["step"],
+            one.config["configurable"]["checkpoint_id"],
+            one.parent_config and one.parent_config["configurable"]["checkpoint_id"],
+            len(one.values.get("messages", ())),
+        )
+        for one in chat(saver).get_state_history(thread)
+    ]
+
+
+def assert_clean(saver: DeltaSaver) -> None:
+    found = examine(saver).findings
+    assert [one for one in found if one.severity != "note"] == []
+
+
+@pytest.mark.parametrize("skew", SKEWS)
+def test_turns_on_a_clock_that_is_behind_are_the_state_for_every_reader(url: str, skew: float, tmp_path: Path) -> None:
+    with DeltaSaver.open(url) as saver:
+        say(saver, "q0", "q1")
+    with DeltaSaver.open(url) as saver, clock_off_by(skew):
+        answered = say(saver, "q2", "q3")
+        assert answered == ["q0", "a1", "q1", "a3", "q2", "a5", "q3", "a7"]
+    with DeltaSaver.open(url) as saver:
+        assert conversation(saver) == answered
+        steps = history(saver)
+        assert [step for step, *_ in steps] == sorted((step for step, *_ in steps), reverse=True)
+        assert [parent for _, _, parent, _ in steps[:-1]] == [name for _, name, _, _ in steps[1:]], "each follows the one before"
+        for _, name, parent, length in steps:
+            found = chat(saver).get_state({"configurable": {"thread_id": "t", "checkpoint_id": name}})
+            assert len(found.values.get("messages", ())) == length
+            assert (found.parent_config and found.parent_config["configurable"]["checkpoint_id"]) == parent
+            before = [one.config["configurable"]["checkpoint_id"] for one in chat(saver).get_state_history(THREAD, before=found.config)]
+            assert before == [other for _, other, _, _ in steps[[one for _, one, _, _ in steps].index(name) + 1 :]]
+        [shown] = Threads(saver).list()
+        assert shown.messages == 8
+        assert [hit.thread_id for hit in Threads(saver).search("q3")] == ["t"]
+        assert_clean(saver)
+        # Copies, forks and exports keep the order.
+        Threads(saver).fork("t", to="whole")
+        assert [row[0] for row in history(saver, {"configurable": {"thread_id": "whole"}})] == [row[0] for row in steps]
+        half = next(name for step, name, _, length in steps if length == 5)
+        Threads(saver).fork("t", to="half", checkpoint_id=half)
+        assert conversation(saver, {"configurable": {"thread_id": "half"}}) == answered[:5]
+        lines = "".join(Threads(saver).export_lines("t"))
+        with DeltaSaver.open(str(tmp_path / "copied.db")) as copied, DeltaSaver.open(str(tmp_path / "imported.db")) as imported:
+            copy_saver(saver, copied)
+            Threads(imported).import_from(io.BytesIO(lines.encode()), keep_ids=True)
+            for other in (copied, imported):
+                assert history(other) == steps
+                assert conversation(other) == answered
+                assert_clean(other)
+            assert "".join(Threads(imported).export_lines("t")).splitlines()[1:-1] == lines.splitlines()[1:-1]
+        saver.prune(["t"])
+        assert conversation(saver) == answered
+        assert len(history(saver)) == 1
+        assert_clean(saver)
+        assert say(saver, "q4")[-2:] == ["q4", "a9"], "a clock that is right again goes on"
+        assert conversation(saver)[-2:] == ["q4", "a9"]
+
+
+@pytest.mark.parametrize("skew", SKEWS)
+async def test_history_sessions_and_async_runs_go_on_on_a_clock_that_is_behind(url: str, skew: float) -> None:
+    async with DeltaSaver.open(url) as saver:
+        await chat(saver).ainvoke({"messages": [HumanMessage("q0")]}, THREAD)
+        kept = ThreadChatMessageHistory("h", saver)
+        await kept.aadd_messages([HumanMessage("one")])
+        memory = ConversationMemory(saver).for_session("s")
+        await memory.amerge({"a": 1})
+        with clock_off_by(skew):
+            await chat(saver).ainvoke({"messages": [HumanMessage("q1")]}, THREAD)
+            await kept.aadd_messages([HumanMessage("two")])
+            await memory.amerge({"b": 2})
+        assert [one.text for one in (await chat(saver).aget_state(THREAD)).values["messages"]] == ["q0", "a1", "q1", "a3"]
+        assert [one.text for one in await kept.aget_messages()] == ["one", "two"]
+        assert await memory.aparams() == {"a": 1, "b": 2}
+
+
+@pytest.mark.parametrize("skew", SKEWS)
+def test_processes_whose_clocks_differ_take_turns(url: str, skew: float) -> None:
+    said: list[str] = []
+    with DeltaSaver.open(url) as right, DeltaSaver.open(url) as behind, DeltaSaver.open(url) as further:
+        for number in range(12):
+            saver, apart = [(right, 0.0), (behind, skew), (further, 3 * skew)][number % 3]
+            with clock_off_by(apart):
+                said += [f"q{number}", f"a{2 * number + 1}"]
+                assert say(saver, f"q{number}") == said
+        for saver in (right, behind, further):
+            assert conversation(saver) == said
+        assert_clean(right)
+    with DeltaSaver.open(url) as saver:
+        assert conversation(saver) == said
+
+
+@pytest.mark.parametrize("skew", SKEWS)
+def test_a_fork_that_is_made_on_purpose_stays_a_branch(url: str, skew: float) -> None:
+    with DeltaSaver.open(url) as saver:
+        said = say(saver, "q0", "q1", "q2")
+        earlier = list(chat(saver).get_state_history(THREAD))[4]
+        with clock_off_by(skew - 60):
+            fork = chat(saver).update_state(earlier.config, {"messages": [HumanMessage("aside")]})
+            on_fork = chat(saver).invoke({"messages": [HumanMessage("further")]}, fork)
+        assert [one.text for one in on_fork["messages"]][-3:-1] == ["aside", "further"]
+        assert conversation(saver) == said
+        assert conversation(saver, fork)[-1] == "aside"
+        with clock_off_by(skew):
+            assert say(saver, "q3")[:-2] == said
+        assert_clean(saver)
+
+
+def test_a_checkpoint_that_is_put_again_keeps_its_place(url: str) -> None:
+    with DeltaSaver.open(url) as saver:
+        say(saver, "q0")
+        with clock_off_by(-60):
+            said = say(saver, "q1")
+        for one in list(saver.list(THREAD)):
+            before = history(saver)
+            parent: Any = one.parent_config or {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
+            saver.put(parent, one.checkpoint, one.metadata, one.checkpoint["channel_versions"])
+            assert history(saver) == before
+        assert conversation(saver) == said
+        assert_clean(saver)
+
+
+@given(
+    st.lists(
+        st.one_of(st.uuids().map(str), st.text(st.characters(exclude_characters="\0", codec="utf-8"), min_size=1, max_size=20)), min_size=2
+    )
+)
+def test_a_key_behind_another_sorts_behind_it_and_is_never_an_ids(names: list[str]) -> None:
+    ids = sorted({encode_id(name) for name in names})
+    for raw in ids:
+        key = raw
+        for _ in range(3):
+            following = key_behind(key)
+            assert following > key
+            assert is_behind(following)
+            assert following not in ids
+            key = following
+        uuids = [other for other in ids if len(other) == 16 and other > raw]
+        assert len(raw) != 16 or all(key < other for other in uuids), "and before every UUID that follows"
+
+
+# -- random programs -----------------------------------------------------------------------------------------------------------------------
+
+
+def without_forks(step: Step) -> Step:
+    """The same at the head: a fork becomes the head only where its id is the highest."""
+    return replace(step, at=None) if isinstance(step, Invoke | Continue | Update) else step
+
+
+straight = programs.map(lambda program: replace(program, steps=tuple(map(without_forks, program.steps))))
+seeds = st.integers(0, 2**32)
+
+
+async def compare_skewed(program: Program, seed: int, backend: Backend, mode: Mode, folder: Path) -> None:
+    """Run a program on the reference, and on the subject with another clock at each step; all that can be read must be the same."""
+    shelf, chance = Shelf(backend, mode, folder), random.Random(seed)
+    try:
+        reference, subject = (Session(place, mode, program) for place in (ReferenceShelf(), shelf))
+        for number, step in enumerate(program.steps):
+            last = number == len(program.steps) - 1
+            expected = await reference.carry_out(step, last=last)
+            with clock_off_by(chance.choice([0, 0, *SKEWS, 3600])):
+                found = await subject.carry_out(step, last=last)
+            for (what, form), (_, other) in zip(expected, found, strict=True):
+                assert_same(form, other, f"step {number} ({type(step).__name__}), {what}")
+    finally:
+        await shelf.close()
+
+
+def test_random_programs_on_wrong_clocks_read_back_as_on_a_right_one(backend: Backend, mode: Mode, folder: Path) -> None:
+    @settings(max_examples=max(1, settings().max_examples // 4) if settings().derandomize else settings().max_examples)
+    @given(straight, seeds)
+    def compare(program: Program, seed: int) -> None:
+        work = compare_skewed(program, seed, backend, mode, folder)
+        if mode == "async":
+            asyncio.run(work)
+        else:
+            run_without_loop(work)
+
+    compare()
