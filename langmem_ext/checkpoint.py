@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from functools import partial
 from types import TracebackType
 from typing import Any, Unpack
@@ -26,7 +26,7 @@ from langmem_ext.ahead import Ahead, Build, plan_ahead, read_beside
 from langmem_ext.bulk import BulkSaver
 from langmem_ext.checkpoint_pages import CheckpointPages
 from langmem_ext.codec import MessageCodec, codec_of
-from langmem_ext.errors import HeadConflict, ThreadDeleted, ThreadNotFound
+from langmem_ext.errors import HeadConflict, ThreadNotFound
 from langmem_ext.labels import EXPECTED_HEAD
 from langmem_ext.log import MessageLog, owner_key, thread_key
 from langmem_ext.opening import Done, Opening, SaverOptions
@@ -171,8 +171,7 @@ class DeltaSaver(BulkSaver):
             InvalidThreadId: The config names no thread.
         """
         op, stored = self._put(config, checkpoint, metadata, new_versions, of_run=True)
-        with self._refusing(stored):
-            self.log.run(op, write=True)
+        self.log.write_of_run(op)
         if (work := self._after_put(config)) is not None:
             work()
         return stored
@@ -182,8 +181,7 @@ class DeltaSaver(BulkSaver):
     ) -> RunnableConfig:
         """Async twin of `put`."""
         op, stored = self._put(config, checkpoint, metadata, new_versions, of_run=True)
-        with self._refusing(stored):
-            await self.log.arun(op, write=True)
+        await self.log.awrite_of_run(op)
         if (work := self._after_put(config)) is not None:
             await self.log.driver.acall(work)
         return stored
@@ -201,19 +199,12 @@ class DeltaSaver(BulkSaver):
         checkpoint = checked_checkpoint(checkpoint, metadata, new_versions)
         configurable = config["configurable"]
         place = place_of(configurable)
-        packed = pack_checkpoint(self.codec, config, place, checkpoint, metadata, new_versions, self.metadata_keys)
         origin = origin_of(configurable, *place, writes=False) if of_run else None
+        if origin is not None:
+            self.log.indexes.late_writes.follow(checkpoint["id"], origin)
+        packed = pack_checkpoint(self.codec, config, place, checkpoint, metadata, new_versions, self.metadata_keys)
         op = checkpoint_ops.put_checkpoint(key, place[0], packed, now=now_ms(), indexes=self.log.indexes, codec=self.codec, origin=origin)
         return op, config_of(configurable["thread_id"], place[0], checkpoint["id"])
-
-    @contextmanager
-    def _refusing(self, stored: RunnableConfig) -> Iterator[None]:
-        """Remember a checkpoint that is refused because its thread was deleted."""
-        try:
-            yield
-        except ThreadDeleted:
-            self.log.indexes.late_writes.refuse(stored["configurable"]["checkpoint_id"])
-            raise
 
     def put_writes(self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = "") -> None:
         """Store a task's writes for a checkpoint; they are stored when this returns.
@@ -223,11 +214,11 @@ class DeltaSaver(BulkSaver):
             ThreadDeleted: The config names a checkpoint of a thread that was deleted since.
             InvalidThreadId: The config names no thread.
         """
-        self.log.run(self._put_writes(config, writes, task_id, task_path, of_run=True), write=True)
+        self.log.write_of_run(self._put_writes(config, writes, task_id, task_path, of_run=True))
 
     async def aput_writes(self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = "") -> None:
         """Async twin of `put_writes`."""
-        await self.log.arun(self._put_writes(config, writes, task_id, task_path, of_run=True), write=True)
+        await self.log.awrite_of_run(self._put_writes(config, writes, task_id, task_path, of_run=True))
 
     def _put_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = "", *, of_run: bool = False

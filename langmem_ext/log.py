@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import random
 import re
 import sqlite3
+import time
 from collections.abc import Generator
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import quote, urlencode
@@ -25,6 +28,7 @@ from langmem_ext.storage.edit_ops import Edit
 from langmem_ext.storage.effects import Operation
 from langmem_ext.storage.header import MINOR_DIGITS
 from langmem_ext.storage.index import Indexes
+from langmem_ext.storage.late_writes import PATIENCE, Buried
 from langmem_ext.storage.sqlite import SqliteDriver, Synchronous
 from langmem_ext.templates import TemplateCache
 
@@ -122,6 +126,22 @@ class MessageLog:
     async def arun(self, op: Operation[T], *, write: bool) -> T:
         """Async twin of `run`."""
         return await self.driver.arun(op, write=write)
+
+    def write_of_run(self, op: Operation[T]) -> T:
+        """Run what a run of a graph writes: as `run`, but where it may be late it is tried again (`storage.late_writes`)."""
+        for pause in PATIENCE:
+            with suppress(Buried):
+                return self.run(op, write=True)
+            time.sleep(pause)
+        return self.run(op, write=True)
+
+    async def awrite_of_run(self, op: Operation[T]) -> T:
+        """Async twin of `write_of_run`."""
+        for pause in PATIENCE:
+            with suppress(Buried):
+                return await self.arun(op, write=True)
+            await asyncio.sleep(pause)
+        return await self.arun(op, write=True)
 
     def compact(self, *, full: bool = False) -> int:
         """Give the space of what was deleted back to the file system; returns how many bytes the database got smaller.

@@ -217,7 +217,7 @@ def open_writer(
     thread = yield from ensure_thread(key, now=created, indexes=indexes, born=first, origin=origin)
     index = indexes.of(thread.number, thread.generation, codec)
     if origin is not None:
-        yield from require_origin(index, key.id, thread.born, origin, now, indexes.late_writes)
+        yield from require_origin(index, key.id, thread.born, origin, indexes.late_writes)
     yield from catch_up(index, thread, codec)
     late = [index.late_of(encode_id(step)) for step in steps]
     return Writer(thread, key.id, index, indexes, codec, now=made, late=late, updated=updated)

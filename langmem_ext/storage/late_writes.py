@@ -1,24 +1,27 @@
 """What runs write after their thread was deleted: it is refused, so nothing of it comes back.
 
-LangGraph names the checkpoint that a write builds on. A write is late where that checkpoint was made before the thread, and is
-not in it:
+LangGraph names the checkpoint that a write builds on. A write is late where that checkpoint, or one that it follows, was made
+before the thread, and is not in it:
 
 - A checkpoint names its parent, which was stored before it. So where there is no thread, it is late.
 - A task's writes name their checkpoint, and a subgraph's first checkpoint names that of the root. Those may still be on their
-  way: LangGraph stores them in the background, in any order. So where there is no thread, they are late, unless this process
-  asked for the thread before the checkpoint was made, and found none (`LateWrites.begin`).
+  way: LangGraph stores them in the background, in any order. So where there is no thread, they are late, unless their
+  checkpoint follows no other, and this process asked for the thread before it was made, and found none.
 
 Where the thread has begun again, `thread.born` tells: the lowest id that a checkpoint of it can have, unless its clock was
-behind. A run whose checkpoint was refused is known by its id for as long as its process lives.
+behind. What a run that goes on makes then has higher ids; of those that this process has put, it knows what they follow. A
+run is of one process. So where the thread was deleted since this process wrote to it, a checkpoint of which nothing is known
+is on its way, or late: such a write is tried again until that is known (`Buried`).
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from langmem_ext.errors import ThreadDeleted
 from langmem_ext.storage.ids import encode_id, is_uuid
 
 ROOT: Final = ""
@@ -26,8 +29,19 @@ ROOT: Final = ""
 BEGUN: Final = 16_384
 """Of how many threads it is remembered that a run was to begin them."""
 
-REFUSED: Final = 4096
-"""How many refused checkpoints are remembered."""
+BURIED: Final = 4096
+"""Of how many threads it is remembered when they began, and that they have begun again."""
+
+FOLLOWED: Final = 16_384
+"""Of how many checkpoints it is remembered what they follow."""
+
+
+class Buried(ThreadDeleted):
+    """A write may be late: nothing is known of its checkpoint, which may still come. It is tried again."""
+
+
+PATIENCE: Final = (0.001, 0.01, 0.05, 0.2, 0.5, 1.0)
+"""Seconds to wait before each further attempt: a checkpoint that is on its way has come long before that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +78,13 @@ def origin_of(configurable: Mapping[str, Any], namespace: str, checkpoint_id: st
 
 
 class LateWrites:
-    """What this process knows of runs: which threads they are to begin, and which of their checkpoints were refused."""
+    """What this process knows of runs: which threads they are to begin, and what the checkpoints follow that they put."""
 
     def __init__(self) -> None:
-        self.refused: OrderedDict[bytes, None] = OrderedDict()
         self._begun: OrderedDict[str, bytes] = OrderedDict()
+        self._followed: OrderedDict[bytes, bytes] = OrderedDict()
+        self._born: OrderedDict[str, bytes | None] = OrderedDict()
+        self._buried: OrderedDict[str, None] = OrderedDict()
 
     def begin(self, thread_id: str, moment: bytes) -> None:
         """A run was told that there is no such thread.
@@ -81,18 +97,46 @@ class LateWrites:
         if len(self._begun) > BEGUN:
             self._begun.popitem(last=False)
 
-    def met(self, thread_id: str) -> None:
-        """There is such a thread now."""
+    def met(self, thread_id: str, born: bytes | None) -> None:
+        """There is such a thread now; `born` tells it from others of its id."""
         if self._begun:
             self._begun.pop(thread_id, None)
+        if self._born.get(thread_id, born) != born:
+            self.bury(thread_id)
+        self._born[thread_id] = born
+        if len(self._born) > BURIED:
+            self._born.popitem(last=False)
 
     def may_begin(self, thread_id: str, origin: Origin) -> bool:
         """Whether a write may come before the checkpoint that begins the thread."""
         moment = self._begun.get(thread_id)
-        return not origin.stored and moment is not None and moment < origin.id and origin.id not in self.refused
+        return moment is not None and moment < origin.id and self.may_come(origin)
 
-    def refuse(self, checkpoint_id: str) -> None:
-        """A checkpoint was refused: what builds on it is late, too."""
-        self.refused[encode_id(checkpoint_id)] = None
-        if len(self.refused) > REFUSED:
-            self.refused.popitem(last=False)
+    def may_come(self, origin: Origin) -> bool:
+        """Whether the checkpoint that a write builds on may still come: this process has not begun to put it."""
+        return not origin.stored and origin.id not in self._followed
+
+    def follow(self, checkpoint_id: str, origin: Origin) -> None:
+        """A run puts a checkpoint that follows another."""
+        self._followed[encode_id(checkpoint_id)] = origin.id
+        if len(self._followed) > FOLLOWED:
+            self._followed.popitem(last=False)
+
+    def bury(self, thread_id: str) -> ThreadDeleted:
+        """The error that a write to a thread is late; a run of the thread may go on in this process."""
+        self._buried[thread_id] = None
+        if len(self._buried) > BURIED:
+            self._buried.popitem(last=False)
+        return ThreadDeleted(thread_id)
+
+    def is_buried(self, thread_id: str) -> bool:
+        """Whether a thread was deleted, or has begun again, since this process wrote to it."""
+        return thread_id in self._buried
+
+    def line_of(self, origin: Origin) -> Iterator[bytes]:
+        """The checkpoint that a write builds on, and those that it follows, as far as this process has put them."""
+        checkpoint: bytes | None = origin.id
+        while checkpoint is not None:
+            yield checkpoint
+            before = self._followed.get(checkpoint)
+            checkpoint = before if before != checkpoint else None

@@ -200,6 +200,7 @@ SCAN_WRITES = (
     f" WHERE {UNINDEXED}thread = :thread AND {UNINDEXED}namespace = :namespace AND {UNINDEXED}checkpoint = :checkpoint"
 )
 HAS_CHECKPOINT = f"SELECT 1 FROM checkpoint WHERE thread = :thread AND namespace = :namespace AND id = {_KEY_OF.format(':checkpoint')}"
+HAS_CHECKPOINT_ANYWHERE = "SELECT 1 FROM checkpoint WHERE thread = :thread AND (id = :checkpoint OR given_id = :checkpoint) LIMIT 1"
 INSERT_WRITES = (
     "INSERT INTO pending_write (thread, namespace, checkpoint, task, shape, body, crc)"
     " VALUES (:thread, :namespace, :checkpoint, :task, :shape, :body, :crc)"

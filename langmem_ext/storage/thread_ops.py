@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
+from functools import partial
 from operator import attrgetter
 from typing import Final
 
-from langmem_ext.errors import DamagedRow, LangmemExtError, StorageError, ThreadDeleted, ThreadNotFound
+from langmem_ext.errors import DamagedRow, LangmemExtError, StorageError, ThreadNotFound
 from langmem_ext.messages.manifest import NUMBERS
 from langmem_ext.storage import statements as sql
 from langmem_ext.storage.clock import MINUTE_MS
@@ -15,7 +16,7 @@ from langmem_ext.storage.effects import Foresight, Op, Row, Rows, Statement, Tog
 from langmem_ext.storage.expectations import NONE
 from langmem_ext.storage.ids import first_id_at, new_generation, thread_number
 from langmem_ext.storage.index import Indexes, ThreadIndex
-from langmem_ext.storage.late_writes import LateWrites, Origin
+from langmem_ext.storage.late_writes import Buried, LateWrites, Origin
 from langmem_ext.storage.lookup_ops import find_namespace
 from langmem_ext.types import ThreadKey
 
@@ -146,7 +147,7 @@ def ensure_thread(key: ThreadKey, *, now: int, indexes: Indexes, born: bytes | N
     new = False
     if row is None:
         if origin is not None and not indexes.late_writes.may_begin(key.id, origin):
-            raise ThreadDeleted(key.id)
+            raise indexes.late_writes.bury(key.id)
         row = yield from _make_thread(key, now, born or first_id_at(now), indexes)
         new = row is not None
     if row is None:
@@ -156,7 +157,7 @@ def ensure_thread(key: ThreadKey, *, now: int, indexes: Indexes, born: bytes | N
         raise (yield from is_taken(key.id))
     if key.owner is not None and row[1] != key.owner:
         raise _another_owners(key.id)
-    indexes.late_writes.met(key.id)
+    indexes.late_writes.met(key.id, row[2])
     if row is known:
         return ThreadRow(*row)
     thread = _thread_of(row, key)
@@ -164,30 +165,35 @@ def ensure_thread(key: ThreadKey, *, now: int, indexes: Indexes, born: bytes | N
     return thread
 
 
-def require_origin(index: ThreadIndex, thread_id: str, born: bytes | None, origin: Origin, now: int, known: LateWrites) -> Op[None]:
-    """Refuse a write to a thread that has begun again since.
+def require_origin(index: ThreadIndex, thread_id: str, born: bytes | None, origin: Origin, known: LateWrites) -> Op[None]:
+    """Refuse a write of a run to a thread that has begun again since.
 
     Args:
         index: The thread's.
         thread_id: Its id.
         born: The lowest id of a checkpoint of it; None where that is not known.
-        origin: Where the write comes from.
-        now: Unix milliseconds.
-        known: What this process knows of late writes.
+        origin: The checkpoint that the write builds on.
+        known: What this process knows of runs.
 
     Raises:
-        ThreadDeleted: It comes from before.
+        ThreadDeleted: It comes from before; or it may do so (`late_writes.Buried`).
     """
-    if origin.id in known.refused:
-        raise ThreadDeleted(thread_id)
-    if born is None or origin.id >= born or (not origin.stored and first_id_at(now) < born):  # or this clock is behind
+    if born is None:
         return
     space = yield from find_namespace(index, origin.namespace)
-    if (space, origin.id) in index.headers:
-        return
-    where = {"thread": index.number, "namespace": space, "checkpoint": origin.id}
-    if space is None or (yield from fetch_one(sql.HAS_CHECKPOINT, **where)) is None:
-        raise ThreadDeleted(thread_id)
+    # Of whatever namespace: what a subgraph puts first follows the root's.
+    stored = partial(fetch, sql.HAS_CHECKPOINT_ANYWHERE, thread=index.number)
+    may_come = known.may_come(origin)
+    for checkpoint in known.line_of(origin):
+        if (space, checkpoint) in index.headers:
+            return
+        if checkpoint < born:
+            if (yield from stored(checkpoint=checkpoint)):
+                return
+            raise Buried(thread_id) if may_come else known.bury(thread_id)
+    # The last of the line is what nothing is known of.
+    if known.is_buried(thread_id) and not (yield from stored(checkpoint=checkpoint)):
+        raise Buried(thread_id)
 
 
 def learn_missing(ids: Iterable[str], indexes: Indexes) -> Op[None]:
