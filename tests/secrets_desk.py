@@ -12,7 +12,9 @@ from dataclasses import asdict
 from typing import Any
 
 from forgotten import rows
+from langchain_core.messages import AIMessage
 from langchain_core.tools import BaseTool, ToolException, tool
+from langgraph.graph import START, MessagesState, StateGraph
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
@@ -72,6 +74,46 @@ def catalog_for(types: Sequence[str] = TYPES) -> IntentCatalog:
             "replies": {"failed": "Something went wrong.", "unknown": "I can keep things."},
         }
     )
+
+
+def own_desk(saver: DeltaSaver) -> Any:
+    """The graph of a `Desk`, without its sinks."""
+    tools = [_tool(kind, []) for kind in TYPES]
+    return build_waiting_graph(catalog_for(), tools).compile(checkpointer=saver)
+
+
+def open_desk(saver: DeltaSaver) -> Any:
+    """The same desk as another application has it: to its catalog no parameter is a secret."""
+    data = catalog_for().model_dump(mode="json")
+    for intent in data["intents"]:
+        intent["id"] = f"tell_{intent['id']}"
+    for param in data["params"].values():
+        param["sensitive"] = False
+    tools = [_tool(kind, []) for kind in TYPES]
+    builder = build_waiting_graph(IntentCatalog.from_dict(data), tools, summarize_above=4)
+    return builder.compile(checkpointer=saver)
+
+
+def _heard(state: MessagesState) -> dict[str, Any]:
+    return {"messages": [AIMessage("heard")]}
+
+
+def foreign_desk(saver: DeltaSaver) -> Any:
+    """A graph that is no waiting graph."""
+    builder = StateGraph(MessagesState).add_node("hear", _heard).add_edge(START, "hear")
+    return builder.compile(checkpointer=saver)
+
+
+CHATS: dict[str, list[str]] = {
+    "its own graph": ["--graph", "secrets_desk:own_desk"],
+    "the order desk": [],
+    "another desk": ["--graph", "secrets_desk:open_desk"],
+    "a foreign graph": ["--graph", "secrets_desk:foreign_desk"],
+}
+"""Graphs that a chat may be opened with."""
+
+LOOKING = ["/params", "/state", "/history", "/files", "/sessions", "/title", "/export"]
+"""What can be typed in a chat to see something."""
 
 
 def _tool(kind: str, failures: list[str]) -> BaseTool:
@@ -145,6 +187,11 @@ class Desk:
         self._root.setLevel(self._level)
         self.saver.close()
 
+    def declare_nothing(self, thread: str) -> None:
+        """Leave the thread as a graph leaves it that declares no parameter."""
+        config = {"configurable": {"thread_id": thread}}
+        self.graph.update_state(config, {"sensitive_params": {}}, as_node="summarize")
+
     def held(self) -> str:
         """All that the log holds."""
         return "\n".join(repr(message) for info in self.threads.each() for message in self.threads.messages(info.id))
@@ -189,11 +236,28 @@ class Desk:
             ["show", thread],
             ["show", thread, "--json"],
             ["history", thread],
+            ["history", thread, "--json"],
             ["search", "kept"],
+            ["search", "kept", "--json"],
+            ["export", thread, "--format", "markdown"],
             ["stats"],
         ):
-            done = CliRunner().invoke(app, ["threads", *words, "--db", self.url])
-            yield f"threads {' '.join(words)}", done.output
+            yield f"threads {' '.join(words)}", printed("threads", *words, "--db", self.url)
+        yield "doctor", printed("doctor", self.url)
+
+    def chats(self, thread: str) -> Iterator[tuple[str, str]]:
+        """What a chat shows of the thread, whichever graph opens it; nothing is said in it."""
+        chat = ("chat", "--thread", thread, "--db", self.url)
+        for name, graph in CHATS.items():
+            yield f"chat with {name}", printed(*chat, *graph, lines=LOOKING)
+        yield "chat --json", printed(*chat, "--json", lines=LOOKING)
+
+
+def printed(*words: str, lines: Sequence[str] = ()) -> str:
+    """All that a command prints."""
+    done = CliRunner().invoke(app, list(words), input="".join(f"{line}\n" for line in lines))
+    assert done.exit_code == 0, done.output
+    return done.output
 
 
 def leaks(secret: str, text: str) -> bool:

@@ -126,7 +126,8 @@ def _deliver(desk: Desk, screen: Screen, text: str, *, left: bool = False) -> bo
         if text.strip() not in ("", "/reset"):
             desk.require_room()
         with screen.working() as callbacks:
-            turn = thread.say(text, callbacks) if text.strip() or thread.in_progress() else Turn(reply="")
+            speaks = text.strip() or thread.in_progress()
+            turn = thread.say(text, callbacks, left=left) if speaks else Turn(reply="")
     except KeyboardInterrupt:
         if not screen.interactive:
             raise

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 from uuid import uuid4
 
@@ -19,8 +19,8 @@ from langmem_ext.waiting.converse import converse
 from langmem_ext.waiting.marks import sensitive_names
 from langmem_ext.waiting.nodes import Nodes
 from langmem_ext.waiting.playbook import Playbook
-from langmem_ext.waiting.session import read_session, read_summary
-from langmem_ext.waiting.turn import Turn, asked_by, messages_of, pending_interrupts
+from langmem_ext.waiting.session import read_session, read_summary, shown_params
+from langmem_ext.waiting.turn import Turn, asked_by, messages_of, pending_interrupts, reply_of
 
 _ROLES: Final[Mapping[str, type[BaseMessage]]] = {"human": HumanMessage, "ai": AIMessage, "system": SystemMessage, "tool": ToolMessage}
 
@@ -73,9 +73,16 @@ class ChatThread:
         self._unrecorded = False
         """Whether it was an answer, and the graph does not say whether it has arrived."""
 
-    def say(self, text: str, callbacks: Sequence[BaseCallbackHandler] = ()) -> Turn:
+    def say(
+        self,
+        text: str,
+        callbacks: Sequence[BaseCallbackHandler] = (),
+        *,
+        left: bool = False,
+    ) -> Turn:
         """Deliver a message, or with an empty one finish what was left unfinished and show the question that waits.
 
+        What an earlier run left (`left`) is shown without sensitive values: it may be another's.
         Said again unchanged after it was stopped or failed, a message keeps its id, so it is not delivered twice.
         """
         if self._said is None or self._said[0] != text:
@@ -83,7 +90,7 @@ class ChatThread:
         self._unrecorded = not self.waits and bool(pending_interrupts(self._state()))
         turn = converse(self._graph, text, thread_id=self.id, message_id=self._said[1], config={"callbacks": list(callbacks)})
         self._said = None
-        return turn
+        return replace(turn, reply=reply_of(self._state(), masked=True)) if left else turn
 
     def unsent(self) -> str:
         """The text of a message that was stopped before the thread recorded it; empty if there is none.
@@ -143,7 +150,7 @@ def _session_report(values: dict[str, Any], playbook: Playbook) -> dict[str, Jso
         "request": session.plan["intent_id"] if session.plan else None,
         "suspended": [entry["plan"]["intent_id"] for entry in session.suspended],
         "last_intent_id": session.last_intent_id,
-        "params": {name: HIDDEN if name in playbook.sensitive else value for name, value in sorted(session.params.items())},
+        "params": dict(sorted(shown_params(values, playbook).items())),
         "summary": summary["text"] if summary else None,
     }
 

@@ -7,13 +7,13 @@ one async. It looks at the thread before every call, because a process may have 
 from __future__ import annotations
 
 import logging
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 from uuid import UUID, uuid4
 
 from langchain_core.callbacks import UsageMetadataCallbackHandler
-from langchain_core.messages import HumanMessage
+from langchain_core.messages import BaseMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import merge_configs
 from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -22,7 +22,9 @@ from langgraph.types import Command, StateSnapshot
 
 from langmem_ext.errors import ConversationError, InvalidInput
 from langmem_ext.log import thread_key
+from langmem_ext.messages.annotations import asked_in
 from langmem_ext.waiting.lease import leases_of
+from langmem_ext.waiting.marks import marked
 from langmem_ext.waiting.turn import Turn, asked_by, messages_of, pending_interrupts, read_turn
 
 RECURSION_LIMIT = 60
@@ -211,7 +213,7 @@ class _Job:
         if not interrupts:
             if "messages" not in self.graph.channels:
                 raise ConversationError("the graph has no channel 'messages' to deliver a message to: invoke it with an input of its own")
-            return {"messages": [message]}, self._records
+            return {"messages": [_noted(message, messages_of(snapshot))]}, self._records
         [interrupt] = interrupts
         if self._records and asked_by(interrupt):
             return Command(resume={interrupt.id: {"text": message.text, "id": message.id}}), True
@@ -252,6 +254,12 @@ def _message(text: object, message_id: object) -> HumanMessage | None:
         raise InvalidInput("a message id is a string that is not empty; leave it out to get a random one")
     storable = text.encode("utf-8", "replace").decode()
     return HumanMessage(storable, id=message_id or str(uuid4())) if storable.strip() else None
+
+
+def _noted(message: HumanMessage, before: Sequence[BaseMessage]) -> HumanMessage:
+    """The message, marked if it follows the question of another graph for a sensitive value."""
+    asked = asked_in(vars(before[-1])) if before else None
+    return marked(message, asked[1]) if asked else message
 
 
 def _check_config(config: RunnableConfig | None, thread_id: str) -> None:

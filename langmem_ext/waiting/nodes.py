@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Generator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Literal
@@ -32,7 +32,14 @@ from langmem_ext.waiting.reading import plan_spans
 from langmem_ext.waiting.report import Reporter
 from langmem_ext.waiting.resume import resumed_id, resumed_text
 from langmem_ext.waiting.running_summary import extracted, is_due, plan_part
-from langmem_ext.waiting.session import Session, in_use, read_session, read_summary, results_of
+from langmem_ext.waiting.session import (
+    Session,
+    in_use,
+    read_sensitive,
+    read_session,
+    read_summary,
+    results_of,
+)
 from langmem_ext.waiting.state import SessionState, Summary
 from langmem_ext.waiting.turn_plan import plan_turn
 from langmem_ext.waiting.wording import fill, in_text
@@ -78,14 +85,15 @@ class Nodes:
         heard = self._heard(state)
         if heard is not None:
             self.reporter.received(state, config)
-        deciding, last = plan_turn(self.playbook, state, heard), None
+        here = self._on(state)
+        deciding, last = plan_turn(here.playbook, state, heard), None
         try:
             request = next(deciding)
             while True:
                 last = yield request
                 request = deciding.send(last)
         except StopIteration as done:
-            update = self._apply(state, heard, done.value)
+            update = here._apply(state, heard, done.value)
         self.reporter.decided(state, update, heard is not None, last, config)
         return update
 
@@ -109,19 +117,26 @@ class Nodes:
             if risks:  # whoever stores the answer, it is marked
                 said_now[-1] = annotated(annotated(said_now[-1], "asks", asked), "risks", [*sorted(risks)])
         messages += said_now
-        return {**decided.update, "messages": messages} if messages else dict(decided.update)
+        update = dict(decided.update)
+        if (sensitive := read_sensitive(state, self.playbook)) != state.get("sensitive_params"):
+            update["sensitive_params"] = sensitive
+        return {**update, "messages": messages} if messages else update
 
     def _noted(self, said: AnyMessage, heard: Heard, state: SessionState, decided: Decision, secrets: Secrets) -> AnyMessage:
         """The user's message with its mark, if it holds a sensitive value or was to give one."""
         before, after = self._session(state), read_session({**state, **decided.update}, self.playbook)
-        found = candidates(self.playbook, self.playbook.sensitive, heard)
+        declared = self.playbook.catalog.params
+        found = candidates(self.playbook, self.playbook.sensitive & declared.keys(), heard)
         names = self.playbook.sensitive & {*decided.mentioned, *found, before.waiting_for} | held(said, secrets)
         risky = self._risks(before) | self._risks(after)
         if not names and not risky:
             return said
-        others = secrets_in(after.params.keys() - self.playbook.sensitive, after.params)
-        declared = [self.playbook.catalog.params[name] for name in names]
-        spans = plan_spans(heard.text, declared, found, secrets, others, self.playbook.familiar)
+        harmless = declared.keys() - self.playbook.sensitive
+        others = secrets_in(harmless, after.params)
+        spans = None  # of another graph's parameter, nothing says which words may be its value
+        if names <= declared.keys():
+            given = [declared[name] for name in names]
+            spans = plan_spans(heard.text, given, found, secrets, others, self.playbook.familiar)
         unread = sensitive_names(said) in ({before.waiting_for}, self._risks(before))
         return marked(said, names or (risky if spans else ()), spans, anew=unread)
 
@@ -143,16 +158,17 @@ class Nodes:
 
     def ask_user(self, state: SessionState) -> dict[str, Any]:
         """Wait for the answer to the question; a wait that is void passes on to be decided again."""
-        session = self._session(state)
+        session, playbook = self._session(state), self._on(state).playbook
         if session.plan is None or session.waiting_for is None:
             return {}
-        asked = question(self.playbook, session.plan, session.params, session.waiting_for)
+        asked = question(playbook, session.plan, session.params, session.waiting_for)
         answer = interrupt(asked.payload())
         text = resumed_text(answer, asked.param)
         known_id = resumed_id(answer)
         if text is None or any(message.id == known_id for message in state.get("messages") or [] if known_id):
             return {}
-        return {"messages": [marked(HumanMessage(text, id=known_id), {asked.param} & self.playbook.sensitive)]}
+        said = HumanMessage(text, id=known_id)
+        return {"messages": [marked(said, {asked.param} & playbook.sensitive)]}
 
     # -- call_tool
 
@@ -188,9 +204,10 @@ class Nodes:
         return plan_call(self.playbook, session, session.plan, _thread_id(config))
 
     def _called(self, state: SessionState, call: Call, answer: ToolMessage, began: float, config: RunnableConfig) -> dict[str, Any]:
-        session = self._session(state)
+        session, here = self._session(state), self._on(state)
         assert session.plan is not None
-        update = plan_outcome(self.playbook, session, session.plan, call, answer, self._secrets(state))
+        secrets = here._secrets(state)
+        update = plan_outcome(here.playbook, session, session.plan, call, answer, secrets)
         self.reporter.called(state, update, call.tool.name, int((monotonic() - began) * 1000), config)
         return update
 
@@ -218,7 +235,7 @@ class Nodes:
             result = last["value"] if last is not None else None
             text = fill(intent.reply, session.params, result) or (result if isinstance(result, str) else "") or "Done."
         message = AIMessage(text)
-        noted = covered(message, self._secrets(state))
+        noted = covered(message, self._on(state)._secrets(state))
         update = {"messages": [noted], "plan": None, "waiting_for_param": None, "last_intent_id": intent.id}
         self.reporter.responded(state, update, intent.id, last["status"] if last else "ok", config)
         return update
@@ -267,6 +284,12 @@ class Nodes:
     def _rest(self, state: SessionState) -> str:
         due = is_due(state.get("messages") or [], read_summary(state), self.summarize_above)
         return "summarize" if due else END
+
+    def _on(self, state: Mapping[str, Any]) -> Nodes:
+        """The nodes with all that is sensitive on this thread: another graph may have said so."""
+        sensitive = read_sensitive(state, self.playbook)
+        playbook = self.playbook.with_sensitive({name for name in sensitive if sensitive[name]})
+        return self if playbook is self.playbook else replace(self, playbook=playbook)
 
     def _session(self, state: SessionState) -> Session:
         return read_session(state, self.playbook)

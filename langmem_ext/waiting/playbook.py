@@ -8,7 +8,8 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
+from copy import copy
 
 from langchain_core.tools import BaseTool
 from pydantic import JsonValue
@@ -48,6 +49,15 @@ class Playbook:
         self.sensitive = frozenset(name for name in self.catalog.params if self.catalog.is_sensitive(name))
         self.familiar = familiar_words(self.catalog)
         self.confirmation = Param(name=CONFIRMATION, type=ParamType.BOOLEAN, examples=("yes", "no"), on_exhausted="cancel")
+
+    def with_sensitive(self, names: Set[str]) -> Playbook:
+        """The same where these parameters are sensitive too, be they in the catalog or not."""
+        if names <= self.sensitive:
+            return self
+        bound = copy(self)
+        bound.sensitive = self.sensitive | names
+        bound.familiar = familiar_words(self.catalog, bound.sensitive)
+        return bound
 
     def _steps_of(self, intent: Intent) -> list[Step]:
         return [Step(tool=name, args=step_arguments(intent, self.tools[name])) for name in intent.tool]

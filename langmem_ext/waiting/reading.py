@@ -7,7 +7,7 @@ language's closed classes ("is", "my", "and"), words of the catalog, and values 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 
 from langmem_ext.messages.spans import Span, find_spans, joined, squeezed
 from langmem_ext.waiting.catalog import IntentCatalog
@@ -25,7 +25,7 @@ _TOKEN = re.compile(r"\S+")
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W\d_]+)?")
 
 
-def familiar_words(catalog: IntentCatalog) -> frozenset[str]:
+def familiar_words(catalog: IntentCatalog, sensitive: Set[str] = frozenset()) -> frozenset[str]:
     """The words that tell nothing of a user: closed word classes and the catalog's own, but for the values of a sensitive choice."""
     texts: list[str] = []
     for intent in catalog.intents:
@@ -33,7 +33,7 @@ def familiar_words(catalog: IntentCatalog) -> frozenset[str]:
     secret: list[str] = []
     for param in catalog.params.values():
         texts += [param.name, param.description, param.prompt, param.clarified_prompt]
-        if catalog.is_sensitive(param.name):
+        if param.name in sensitive or catalog.is_sensitive(param.name):
             secret += [*param.examples, *(word for value, synonyms in param.enum.items() for word in (value, *synonyms))]
     words = {word for text in texts for word in _words(text) if not re.search(r"\d", word)}
     return (COMMON | words) - {word for text in secret for word in _words(text)}

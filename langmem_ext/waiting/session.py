@@ -11,6 +11,7 @@ from typing import Any
 
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
+from langmem_ext.messages.annotations import HIDDEN
 from langmem_ext.types import CONFIRMATION
 from langmem_ext.waiting.playbook import Playbook
 from langmem_ext.waiting.state import PlanExecution, Summary, Suspended
@@ -95,6 +96,42 @@ def _read_wait(value: object, session: Session, playbook: Playbook) -> str | Non
     if value == CONFIRMATION:
         return value if not missing and playbook.unconfirmed(session.plan, session.params) else None
     return value if value in missing else None
+
+
+def read_sensitive(state: Mapping[str, Any], playbook: Playbook) -> dict[str, bool]:
+    """Whether each parameter is sensitive on this thread, for the graph that goes on with it.
+
+    A parameter is sensitive if the thread or the catalog says so. The catalog says that one is
+    harmless; but not of a value that another graph has left without a declaration.
+    """
+    found = dict.fromkeys(playbook.catalog.params, False)
+    if state.get("last_intent_id") is not None and not _is_own(state, playbook):
+        found |= dict.fromkeys(_read_params(state.get("params")), True)
+    return found | _read_declared(state) | dict.fromkeys(playbook.sensitive, True)
+
+
+def shown_params(state: Mapping[str, Any], playbook: Playbook) -> dict[str, JsonValue]:
+    """The parameters as a person is shown them: no value but of those that are declared harmless.
+
+    The thread declares them. For a thread of this graph's own, its catalog does too: earlier
+    versions declared nothing on the thread.
+    """
+    sensitive = read_sensitive(state, playbook)
+    declared = sensitive if _is_own(state, playbook) else _read_declared(state)
+    harmless = {name for name in declared if not sensitive[name]}
+    params = _read_params(state.get("params"))
+    return {name: value if name in harmless else HIDDEN for name, value in params.items()}
+
+
+def _is_own(state: Mapping[str, Any], playbook: Playbook) -> bool:
+    """Whether the last request was one of this catalog."""
+    return state.get("last_intent_id") in tuple(playbook.intents)
+
+
+def _read_declared(state: Mapping[str, Any]) -> dict[str, bool]:
+    declared = state.get("sensitive_params")
+    items = declared.items() if isinstance(declared, dict) else ()
+    return {name: flag for name, flag in items if isinstance(flag, bool)}
 
 
 def in_use(session: Session, playbook: Playbook) -> frozenset[str]:

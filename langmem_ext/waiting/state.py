@@ -68,6 +68,9 @@ class SessionState(SessionInput):
     """The channels of the waiting graph."""
 
     params: dict[str, JsonValue]
+    sensitive_params: dict[str, bool]
+    """Whether a parameter is sensitive, as declared by the catalogs of the graphs that have run on
+    the thread. Once true, it stays true. A value whose parameter is not here is not shown."""
     waiting_for_param: str | None
     plan: PlanExecution | None
     suspended: list[Suspended]

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.messages.ai import UsageMetadata
 from langgraph.types import Interrupt, StateSnapshot
+
+from langmem_ext.messages.annotations import shown_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,7 @@ def read_turn(snapshot: StateSnapshot, usage: Mapping[str, UsageMetadata]) -> Tu
     params = _values(snapshot).get("params")
     waiting_for, attempt = asked.get("param"), asked.get("attempt")
     return Turn(
-        reply=_reply(messages_of(snapshot), interrupts),
+        reply=reply_of(snapshot),
         waiting_for=waiting_for if isinstance(waiting_for, str) else None,
         params_keys=tuple(sorted(params)) if isinstance(params, dict) else (),
         attempt=attempt if isinstance(attempt, int) else 0,
@@ -70,14 +72,22 @@ def _values(snapshot: StateSnapshot) -> dict[str, Any]:
     return snapshot.values if isinstance(snapshot.values, dict) else {}
 
 
-def _reply(messages: Sequence[BaseMessage], interrupts: Sequence[Interrupt]) -> str:
+def reply_of(snapshot: StateSnapshot, *, masked: bool = False) -> str:
+    """What the agent has said since the newest human message, and the question that waits.
+
+    Args:
+        snapshot: The thread's latest state.
+        masked: Whether to hide sensitive values, as every view does but the reply itself.
+    """
+    messages = messages_of(snapshot)
     newest = max((place for place, message in enumerate(messages) if isinstance(message, HumanMessage)), default=-1)
-    texts = [str(message.text) for message in messages[newest + 1 :] if isinstance(message, AIMessage) and message.text]
-    for interrupt in interrupts:
-        prompt = _prompt(interrupt)
-        if prompt and prompt not in texts:
-            texts.append(prompt)
-    return "\n".join(texts)
+    answers = [message for message in messages[newest + 1 :] if isinstance(message, AIMessage)]
+    said = [message for message in answers if message.text]
+    texts = [str(message.text) for message in said]
+    prompts = dict.fromkeys(map(_prompt, pending_interrupts(snapshot)))
+    asked = [prompt for prompt in prompts if prompt and prompt not in texts]
+    shown = [shown_text(vars(message)) for message in said] if masked else texts
+    return "\n".join([*shown, *asked])
 
 
 def _prompt(interrupt: Interrupt) -> str:

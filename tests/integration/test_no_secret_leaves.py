@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -12,10 +14,20 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.tools import tool
 from postgres.server import SHARED
-from savers import Backend
-from secrets_desk import TYPES, Desk, leaks
+from savers import Backend, Mode
+from secrets_desk import CHATS, TYPES, Desk, foreign_desk, leaks, open_desk, printed
 
-from langmem_ext import ConversationMemory, IntentCatalog, Message, ThreadChatMessageHistory, build_waiting_graph, converse
+from langmem_ext import (
+    ConversationMemory,
+    IntentCatalog,
+    Message,
+    ThreadChatMessageHistory,
+    Turn,
+    aconverse,
+    build_waiting_graph,
+    converse,
+)
+from langmem_ext.messages.annotations import HIDDEN
 from langmem_ext.messages.spans import squeezed
 
 LETTERS = "bcdfghjkmpqvwxz"
@@ -83,6 +95,11 @@ def check(desk: Desk, secrets: list[str], doors: Any) -> None:
             assert not leaks(secret, text), f"{secret} leaves by {door}: {text[:3000]}"
 
 
+def everywhere(desk: Desk, *words: str) -> list[tuple[str, str]]:
+    """All that can be read of the thread beside the log; what words are searched for."""
+    return [*desk.doors(*words), *desk.commands("t"), *desk.chats("t")]
+
+
 def play(said: list[str], secrets: list[str], ending: str, durable: Backend) -> None:
     with tempfile.TemporaryDirectory() as folder, SHARED.own_schemas(), Desk(durable.new_url(Path(folder))) as desk:
         desk.failures += [ending] if ending else []
@@ -91,7 +108,7 @@ def play(said: list[str], secrets: list[str], ending: str, durable: Backend) -> 
             turn = converse(desk.graph, text, thread_id="t", message_id=f"m{number}")
             given += turn.params_keys != ()
             check(desk, secrets, desk.doors(*(secret for secret in secrets if len(squeezed(secret)) >= 7)))
-        check(desk, secrets, desk.commands("t"))
+        check(desk, secrets, [*desk.commands("t"), *desk.chats("t")])
         event("a value was taken" if given else "no value was taken")
         assert leaks(secrets[0], desk.held()), "the log itself does not hold what was said"
 
@@ -126,7 +143,7 @@ def test_a_secret_of_each_type_is_taken_and_hidden(kind: str, url: str) -> None:
         assert taken.params_keys == (f"secret_{kind}",), taken
         done = converse(desk.graph, "T-123", thread_id="t")
         assert "Kept" in done.reply
-        check(desk, [secret], [*desk.doors(), *desk.commands("t")])
+        check(desk, [secret], everywhere(desk))
         assert leaks(secret, desk.held())
 
 
@@ -151,9 +168,9 @@ def test_a_value_that_only_a_tool_knows_is_hidden_however_deep_it_stands(url: st
         done = converse(desk.graph, "find me for T-123", thread_id="t")
         assert secret in done.reply, "the user is told"
         for text in ("what a day", "and what now?", f"so {secret} it is"):
-            check(desk, [secret], [*desk.doors(secret), *desk.commands("t")])
+            check(desk, [secret], everywhere(desk, secret))
             converse(desk.graph, text, thread_id="t")
-        check(desk, [secret], [*desk.doors(secret), *desk.commands("t")])
+        check(desk, [secret], everywhere(desk, secret))
         assert leaks(secret, desk.held())
 
 
@@ -186,3 +203,107 @@ def test_an_answer_that_is_stored_past_the_graph_is_hidden(write: Any, url: str)
         write(desk, "good morning everybody")
         assert list(desk.threads.search("everybody")), "where nothing waits, nothing is hidden for it"
         check(desk, [secret, another], [*desk.doors(secret), *desk.doors(another), *desk.commands("t")])
+
+
+# -- a thread that another graph than its own opens -----------------------------------------------
+
+CARD, MAIL = "4929123456781234", "zqxj@wvkq.org"
+OWN = CHATS["its own graph"]
+OTHERS = {name: CHATS[name] for name in ("the order desk", "another desk")}
+
+
+def params_in(desk: Desk, graph: list[str]) -> dict[str, Any]:
+    """What `/params` shows of the thread in a chat with a graph; `/state` shows the same."""
+    words = ["chat", "--json", "--thread", "t", "--db", desk.url, *graph]
+    lines = printed(*words, lines=["/params", "/state"]).splitlines()
+    params, state = (json.loads(line) for line in lines if line.startswith("{"))
+    assert state["params"] == params
+    return {**params}
+
+
+def say(mode: Mode, graph: Any, text: str) -> Turn:
+    if mode == "sync":
+        return converse(graph, text, thread_id="t")
+    return asyncio.run(aconverse(graph, text, thread_id="t"))
+
+
+def test_values_are_hidden_at_every_turn_whichever_graph_opens_the_thread(url: str) -> None:
+    with Desk(url) as desk:
+        for text in ("keep my email", f"keep my identifier {CARD}", "T-123", "T-123", MAIL, CARD):
+            converse(desk.graph, text, thread_id="t")
+            check(desk, [CARD, MAIL], everywhere(desk, CARD, MAIL))
+        assert leaks(CARD, desk.held())
+        assert leaks(MAIL, desk.held())
+
+
+@pytest.mark.parametrize("graph", OTHERS.values(), ids=OTHERS)
+def test_the_thread_says_which_values_are_harmless(graph: list[str], url: str) -> None:
+    shown = {"secret_identifier": HIDDEN, "ticket": "T-123"}
+    with Desk(url) as desk:
+        converse(desk.graph, f"keep my identifier {CARD} for T-123", thread_id="t")
+        assert params_in(desk, OWN) == shown
+        assert params_in(desk, graph) == shown
+
+
+@pytest.mark.parametrize("graph", OTHERS.values(), ids=OTHERS)
+def test_of_undeclared_values_another_graph_shows_the_names(graph: list[str], url: str) -> None:
+    with Desk(url) as desk:
+        converse(desk.graph, f"keep my identifier {CARD} for T-123", thread_id="t")
+        desk.declare_nothing("t")
+        assert params_in(desk, graph) == {"secret_identifier": HIDDEN, "ticket": HIDDEN}
+        assert params_in(desk, OWN) == {"secret_identifier": HIDDEN, "ticket": "T-123"}
+        ConversationMemory(desk.saver).for_session("t").merge({"mood": "zqxjm"})
+        assert params_in(desk, OWN)["mood"] == HIDDEN, "no catalog knows it"
+        check(desk, [CARD], everywhere(desk, CARD))
+
+
+@pytest.mark.parametrize("declared", [True, False], ids=["declared", "not declared"])
+def test_what_is_sensitive_stays_so_in_another_graph(declared: bool, mode: Mode, url: str) -> None:
+    with Desk(url) as desk:
+        another = open_desk(desk.saver)
+        say(mode, desk.graph, f"keep my identifier {CARD} for T-123")
+        if not declared:
+            desk.declare_nothing("t")
+        told = say(mode, another, "keep my identifier again, the same one")
+        assert CARD in told.reply, "the user is told"
+        for text in (f"so {CARD} it is", "hm", "keep my identifier", f"it is {CARD}", "what a day"):
+            say(mode, another, text)
+            check(desk, [CARD], everywhere(desk, CARD))
+        assert params_in(desk, OWN)["secret_identifier"] == HIDDEN
+        assert leaks(CARD, desk.held())
+
+
+@pytest.mark.parametrize("graph", [open_desk, foreign_desk])
+def test_an_answer_that_another_graph_hears_is_hidden(graph: Any, mode: Mode, url: str) -> None:
+    with Desk(url) as desk:
+        say(mode, desk.graph, "keep my identifier")
+        say(mode, graph(desk.saver), f"it is {CARD}")
+        check(desk, [CARD], everywhere(desk, CARD))
+        assert leaks(CARD, desk.held())
+        say(mode, graph(desk.saver), "good morning everybody")
+        assert list(desk.threads.search("everybody")), "nothing asks, and nothing is hidden for it"
+
+
+def test_a_value_is_hidden_that_no_message_holds(url: str) -> None:
+    with Desk(url) as desk:
+        session = ConversationMemory(desk.saver).for_session("t")
+        session.merge({"secret_identifier": CARD, "ticket": "T-123"})
+        check(desk, [CARD, "T-123"], desk.chats("t"))
+        converse(desk.graph, "good morning", thread_id="t")
+        session.merge({"mood": "zqxjm"})
+        check(desk, [CARD, "zqxjm"], desk.chats("t"))
+        converse(desk.graph, "keep my identifier again, the same one", thread_id="t")
+        shown = {"secret_identifier": HIDDEN, "ticket": "T-123", "mood": HIDDEN}
+        assert params_in(desk, OWN) == shown
+        check(desk, [CARD], everywhere(desk, CARD))
+        assert leaks(CARD, desk.held())
+
+
+def test_a_request_that_another_interrupted_keeps_its_values_hidden(url: str) -> None:
+    with Desk(url) as desk:
+        for text in (f"keep my identifier {CARD}", f"keep my email {MAIL}"):
+            assert converse(desk.graph, text, thread_id="t").waiting_for == "ticket"
+        for text in ("T-123", "T-124"):
+            check(desk, [CARD, MAIL], everywhere(desk, CARD, MAIL))
+            converse(desk.graph, text, thread_id="t")
+        check(desk, [CARD, MAIL], everywhere(desk, CARD, MAIL))
