@@ -11,12 +11,14 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final, TypeAlias
 from uuid import UUID, uuid4
 
+from langmem_ext.checkpoint import DeltaSaver
 from langmem_ext.continuation import Continuation
-from langmem_ext.errors import InvalidInput
+from langmem_ext.errors import InvalidInput, ThreadNotFound
 from langmem_ext.log import thread_key
 from langmem_ext.meaning import CheckpointMeaning
 from langmem_ext.messages.turns import ConversationTurn
 from langmem_ext.retention import Keeper, Retention, Steps, arun_steps, checked_now, run_steps
+from langmem_ext.rewind import arewind, rewind
 from langmem_ext.source import Closing, Source
 from langmem_ext.storage.clock import now_ms
 from langmem_ext.storage.retention_ops import Surroundings
@@ -28,7 +30,6 @@ from langmem_ext.types import Pruned, ThreadInfo, ThreadStatistics
 from langmem_ext.usage import Prices, ThreadUsage, checked_prices, spent_by, thread_usage
 
 if TYPE_CHECKING:
-    from langmem_ext.checkpoint import DeltaSaver
     from langmem_ext.log import MessageLog
 
 ThreadId: TypeAlias = str | int | UUID
@@ -136,6 +137,39 @@ class LimitedThreads(Closing):
         """Async twin of `continue_`."""
         return await self.log.driver.acall(lambda: self.continue_(continuation_id, tool=tool))
 
+    def rewind(self, thread_id: ThreadId, *, wait: float = 10) -> ThreadInfo:
+        """Take back the answers that a thread's open step was given: its question waits again.
+
+        LangGraph stores an answer before the node has gone on. If the node cannot use it, each
+        later answer replays that one, and the thread is stuck. Nothing but those answers is lost:
+        what was said stays, and so does what other tasks of the step have done. A step with several
+        questions asks again from the first one at the next run.
+
+        Args:
+            thread_id: The thread.
+            wait: Seconds to wait for another caller who drives the thread.
+
+        Raises:
+            ThreadNotFound: There is no such thread.
+            InvalidInput: Its open step was given no answer, or it has no open step. Nothing was
+                changed.
+            ThreadBusy: Another caller was still driving the thread after `wait` seconds.
+        """
+        key, saver = thread_key(thread_id), self._saver()
+        with saver.lease(key, wait=wait):
+            _require_rewound(key, rewind(saver, key))
+        return self.get(key)
+
+    async def arewind(self, thread_id: ThreadId, *, wait: float = 10) -> ThreadInfo:
+        """Async twin of `rewind`."""
+        key, saver = thread_key(thread_id), self._saver()
+        async with saver.alease(key, wait=wait):
+            _require_rewound(key, await arewind(saver, key))
+        return await self.aget(key)
+
+    def _saver(self) -> DeltaSaver:
+        return DeltaSaver(self.log, serde=self._source.serde, owner=self.owner)
+
     # -- counting ------------------------------------------------------------------------------------------------------------------------
 
     def usage(self, thread_id: ThreadId, prices: Prices | None = None) -> ThreadUsage:
@@ -221,3 +255,11 @@ class LimitedThreads(Closing):
         around = Surroundings(self.owner, CheckpointMeaning(self._codec), self.log.indexes)
         keeper = Keeper(retention, self.log, around, self._emitter)
         return (yield from keeper.sweep_steps(now_ms() if now is None else checked_now(now), dry_run=dry_run))
+
+
+def _require_rewound(thread_id: str, taken: bool | None) -> None:
+    if taken is None:
+        raise ThreadNotFound(f"there is no thread {thread_id!r}: list those that there are")
+    if not taken:
+        why = "its open step was given no answer; go on as usual"
+        raise InvalidInput(f"thread {thread_id!r} has nothing to rewind: {why}")

@@ -12,6 +12,8 @@ from langmem_ext.storage.edit_ops import Edit
 from langmem_ext.types import ThreadKey
 
 if TYPE_CHECKING:
+    from langgraph.checkpoint.serde.base import SerializerProtocol
+
     from langmem_ext.checkpoint import DeltaSaver
 
 
@@ -23,11 +25,13 @@ class Source:
         log: The open database.
         owner: Whom the view speaks for; None for one that sees every thread.
         codec: Reads and writes messages and values: a saver's own, or the default.
+        serde: The serializer of a saver; None: the default.
     """
 
     log: MessageLog
     owner: str | None
     codec: MessageCodec
+    serde: SerializerProtocol | None = None
 
     @classmethod
     def of(cls, log: MessageLog | DeltaSaver | str, owner: object) -> Source:
@@ -39,7 +43,8 @@ class Source:
         bound = bound_owner(log, owner)
         opened = MessageLog.of(log)
         codec: Any = getattr(log, "codec", None)
-        return cls(opened, bound, codec or MessageCodec(RestorePolicy(), opened.templates))
+        codec = codec or MessageCodec(RestorePolicy(), opened.templates)
+        return cls(opened, bound, codec, getattr(log, "serde", None))
 
     def key(self, thread_id: object) -> ThreadKey:
         """A thread as storage is asked for it.

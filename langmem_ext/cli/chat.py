@@ -138,6 +138,8 @@ def _deliver(desk: Desk, screen: Screen, text: str, *, left: bool = False) -> bo
         return False
     except Exception as error:  # whatever a node of somebody's graph raises: no traceback, and the chat can go on
         screen.note(f"the graph failed with {in_a_line(error)}{_kept(thread, screen)}")
+        if thread.asks_again():
+            screen.question(thread.say(""))
         return False
     show(turn)
     return True
@@ -145,6 +147,8 @@ def _deliver(desk: Desk, screen: Screen, text: str, *, left: bool = False) -> bo
 
 def _kept(thread: ChatThread, screen: Screen) -> str:
     """What became of a message whose turn failed."""
+    if thread.asks_again():
+        return ". The answer was taken back, and the question waits again"
     if not thread.unsent():
         return ". Your message is kept; an empty line tries again"
     there = " and is on the next line" if screen.interactive else ""

@@ -92,6 +92,10 @@ class ChatThread:
         self._said = None
         return replace(turn, reply=reply_of(self._state(), masked=True)) if left else turn
 
+    def asks_again(self) -> bool:
+        """Whether the graph failed with the last answer, and the question waits again."""
+        return self._unrecorded and bool(pending_interrupts(self._state()))
+
     def unsent(self) -> str:
         """The text of a message that was stopped before the thread recorded it; empty if there is none.
 

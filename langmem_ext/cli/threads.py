@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from langmem_ext.types import ThreadInfo
 
 threads = typer.Typer(
-    help="List, search, show, name, fork, export, import and delete conversations.",
+    help="List, search, show, name, fork, rewind, export, import and delete conversations.",
     no_args_is_help=True,
     rich_markup_mode=None,
     epilog=examples_of("threads"),
@@ -197,6 +197,27 @@ def fork(
             lambda threads, key: threads.fork(key, checkpoint_id=checkpoint, message_id=at, to=to),
             as_json=as_json,
         )
+
+
+@threads.command(short_help="Take back answers with which a conversation is stuck.")
+def rewind(thread: _Id, db: _Db = None, owner: _Owner = None, as_json: _Json = False) -> None:
+    """Take back the answers that a conversation's open step was given: its question waits again.
+
+    For a conversation in which every answer fails as the one before: LangGraph has stored an answer
+    that the graph cannot use, and replays it. All that was said stays. A step with several
+    questions asks again from the first one at the next run.
+    """
+    with clear_errors():
+        from langmem_ext.cli.listing import change_with  # noqa: PLC0415 - help must not wait for it
+
+        def told(changed: ThreadInfo) -> str:
+            again = f"`langmem-ext chat --thread {changed.id} --graph …`"
+            return f"the answers were taken back: {again} shows the question again"
+
+        def change(threads: Threads, key: str) -> ThreadInfo:
+            return threads.rewind(key)
+
+        change_with(db, owner, [thread], change, as_json=as_json, told=told)
 
 
 @threads.command()

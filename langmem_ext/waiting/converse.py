@@ -7,7 +7,8 @@ one async. It looks at the thread before every call, because a process may have 
 from __future__ import annotations
 
 import logging
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 from uuid import UUID, uuid4
@@ -23,9 +24,18 @@ from langgraph.types import Command, StateSnapshot
 from langmem_ext.errors import ConversationError, InvalidInput
 from langmem_ext.log import thread_key
 from langmem_ext.messages.annotations import asked_in
+from langmem_ext.rewind import arewind, rewind
+from langmem_ext.waiting.approvals import plan_answers
 from langmem_ext.waiting.lease import leases_of
 from langmem_ext.waiting.marks import marked
-from langmem_ext.waiting.turn import Turn, asked_by, messages_of, pending_interrupts, read_turn
+from langmem_ext.waiting.turn import (
+    Turn,
+    asked_by,
+    asked_of,
+    messages_of,
+    pending_interrupts,
+    read_turn,
+)
 
 RECURSION_LIMIT = 60
 
@@ -50,10 +60,14 @@ def converse(
     message delivers nothing and shows what waits. The message is stored before it is worked on: if this raises or the process dies, the
     same call with the same `message_id` finishes the turn and does not deliver it twice.
 
-    A graph without the channel `waiting_for_param` is driven too: its interrupt is resumed with the plain text. Its thread does not record
-    the id of such an answer, so only messages that begin a turn can be sent again there. A turn of its that fails once more before another
-    message is left as it stands, with a warning, and the message begins a turn behind it, as LangGraph has it: the messages of both are in
-    the thread, and no message can stand in the way of all that follow.
+    A graph without the channel `waiting_for_param` is driven too: its interrupt is resumed with the
+    plain text. Where the interrupt asks for something else (LangChain's `HumanInTheLoopMiddleware`
+    does), the text is translated (`approve`, `no, too dear`) or read as JSON, and refused if the
+    interrupt does not take it. An answer with which the graph fails is taken back: the question
+    waits again. The thread does not record the id of an answer, so only messages that begin a turn
+    can be sent again there. If such a turn fails once more before another message, it is left as it
+    is, with a warning, and the message begins a turn behind it, as LangGraph has it: the messages
+    of both are in the thread, and no message can stand in the way of all that follow.
 
     Args:
         graph: A graph compiled with a checkpointer.
@@ -65,7 +79,8 @@ def converse(
 
     Raises:
         InvalidThreadId: The thread id is empty, or neither a string, an int nor a UUID.
-        InvalidInput: Another argument cannot be used. Nothing was changed.
+        InvalidInput: Another argument cannot be used, or the text is no answer to what waits. The
+            message was not delivered.
         ThreadBusy: Another caller was still driving the thread after `wait` seconds.
         ConversationError: The thread stands where no message can be delivered: several questions wait, or it stopped at a breakpoint.
     """
@@ -82,7 +97,10 @@ def converse(
                 try:
                     graph.invoke(call.value, job.config, durability="sync")
                 except Exception as error:  # whatever a node of somebody's graph raises
-                    job.pass_over(call, error)
+                    taken = None
+                    with job.taking_back():
+                        taken = rewind(job.saver, job.thread_id, failed=True)
+                    job.pass_over(call, error, taken)
             snapshot = graph.get_state(job.config)
 
 
@@ -109,7 +127,10 @@ async def aconverse(
                 try:
                     await graph.ainvoke(call.value, job.config, durability="sync")
                 except Exception as error:  # as above
-                    job.pass_over(call, error)
+                    taken = None
+                    with job.taking_back():
+                        taken = await arewind(job.saver, job.thread_id, failed=True)
+                    job.pass_over(call, error, taken)
             snapshot = await graph.aget_state(job.config)
 
 
@@ -168,14 +189,16 @@ class _Job:
     def steps(self) -> Steps:
         """The calls that deliver the message and bring the thread to rest or to a question; ends with the state it is in then."""
         snapshot: StateSnapshot = yield Look()
-        delivered, failed = self._holds_message(snapshot), False
+        delivered, failed, tried = self._holds_message(snapshot), False, False
         for _ in range(RUNS):
-            interrupts = pending_interrupts(snapshot)
-            if snapshot.tasks and not interrupts and not failed:
+            answered = not tried and self._holds_failed_answer(snapshot)
+            if snapshot.tasks and (answered or not pending_interrupts(snapshot)) and not failed:
                 if self._stands_at_breakpoint(snapshot):
                     return self._left_at_breakpoint(snapshot, delivered)
                 # A waiting graph's nodes fail for no message, and it hears only the last one: none is put behind one that was not heard.
-                may_fail = not delivered and not self._records
+                # An answer that fails again is taken back, and its question waits: no error.
+                may_fail = not self._records and (answered or not delivered)
+                tried = True
                 before, snapshot = snapshot, (yield Run(None, may_fail=may_fail))
                 failed = may_fail and bool(snapshot.tasks) and not pending_interrupts(snapshot) and not self._stands_at_breakpoint(snapshot)
             elif delivered or self.message is None:
@@ -186,7 +209,7 @@ class _Job:
                 delivered, failed = not recorded, False
             delivered = delivered or self._holds_message(snapshot)
             goes_on = not delivered or (bool(snapshot.tasks) and not pending_interrupts(snapshot))
-            if goes_on and not failed and self._stood_still(before, snapshot):
+            if goes_on and not (failed or answered) and self._stood_still(before, snapshot):
                 break
         raise ConversationError(
             "the graph was run, but the thread is still where it was before: its checkpointer stored the turn beside the newest"
@@ -205,19 +228,20 @@ class _Job:
     def _delivery(self, snapshot: StateSnapshot, message: HumanMessage) -> tuple[Any, bool]:
         """The input that delivers the message, and whether the thread shows afterwards that it did."""
         interrupts = pending_interrupts(snapshot)
-        if len(interrupts) > 1:
-            raise ConversationError(
-                f"{len(interrupts)} questions wait at once and a message cannot say which it answers: "
-                "resume the graph with Command(resume={interrupt id: answer, …})"
-            )
         if not interrupts:
             if "messages" not in self.graph.channels:
                 raise ConversationError("the graph has no channel 'messages' to deliver a message to: invoke it with an input of its own")
             return {"messages": [_noted(message, messages_of(snapshot))]}, self._records
-        [interrupt] = interrupts
-        if self._records and asked_by(interrupt):
-            return Command(resume={interrupt.id: {"text": message.text, "id": message.id}}), True
-        return Command(resume={interrupt.id: message.text}), False
+        if self._records and len(interrupts) == 1 and asked_by(interrupts[0]):
+            heard = {"text": message.text, "id": message.id}
+            return Command(resume={interrupts[0].id: heard}), True
+        waiting = {one.id: asked_of(one) for one in interrupts}
+        return Command(resume=plan_answers(waiting, message.text)), False
+
+    def _holds_failed_answer(self, snapshot: StateSnapshot) -> bool:
+        """Whether a task failed that had asked: if it was answered, it hears no other answer."""
+        failed = any(task.error and task.interrupts for task in snapshot.tasks)
+        return failed and not self._stands_at_breakpoint(snapshot)
 
     def _stands_at_breakpoint(self, snapshot: StateSnapshot) -> bool:
         """Whether the thread may have been stopped on purpose; a dead process leaves the same picture, so never go on by oneself."""
@@ -236,11 +260,37 @@ class _Job:
         names = ", ".join(repr(task.name) for task in snapshot.tasks)
         raise ConversationError(f"the thread is stopped at a breakpoint before {names}: go on with graph.invoke(None, config), then send")
 
-    def pass_over(self, call: Run, error: Exception) -> None:
-        """Go on after an error of an earlier message's turn; raise any other."""
+    @contextmanager
+    def taking_back(self) -> Iterator[None]:
+        """Let the graph's error be raised, and none that comes of taking back its answer."""
+        try:
+            yield
+        except Exception as error:
+            _log.warning(
+                "a failed answer may be stored on thread %r (%s): `threads rewind` takes it back",
+                self.thread_id,
+                type(error).__name__,
+            )
+
+    def pass_over(self, call: Run, error: Exception, taken: bool | None) -> None:
+        """Go on after an error of an earlier message's turn; raise any other.
+
+        Args:
+            call: What failed.
+            error: The graph's error.
+            taken: Whether an answer that failed was taken back.
+        """
+        if taken:
+            error.add_note(
+                "The answer was taken back and the question waits again. "
+                f"`langmem-ext threads rewind {self.thread_id}` (or `Threads.rewind`) "
+                "takes back earlier answers of the step, too."
+            )
         if not call.may_fail:
             raise error
-        _log.warning("the turn before failed again on thread %r (%s): it is left as it stands", self.thread_id, type(error).__name__)
+        left = "its answer was taken back" if taken else "it is left as it stands"
+        told = "the turn before failed again on thread %r (%s): %s"
+        _log.warning(told, self.thread_id, type(error).__name__, left)
 
     def turn(self, snapshot: StateSnapshot) -> Turn:
         return read_turn(snapshot, self.used.usage_metadata)
@@ -249,7 +299,8 @@ class _Job:
 def _message(text: object, message_id: object) -> HumanMessage | None:
     """The message to deliver; None when there is nothing in it."""
     if not isinstance(text, str):
-        raise InvalidInput(f"a message is text, not {type(text).__name__}")
+        kind = type(text).__name__
+        raise InvalidInput(f"a message is text, not {kind}: say a structured answer as JSON text")
     if message_id is not None and (not isinstance(message_id, str) or not message_id):
         raise InvalidInput("a message id is a string that is not empty; leave it out to get a random one")
     storable = text.encode("utf-8", "replace").decode()

@@ -12,6 +12,7 @@ from langchain_core.messages.ai import UsageMetadata
 from langgraph.types import Interrupt, StateSnapshot
 
 from langmem_ext.messages.annotations import shown_text
+from langmem_ext.waiting.approvals import OWN, Asked, question_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,12 @@ def messages_of(snapshot: StateSnapshot) -> list[BaseMessage]:
 def asked_by(interrupt: Interrupt) -> dict[str, Any]:
     """The payload of a waiting graph's question; empty for an interrupt of any other kind."""
     payload = interrupt.value
-    return payload if isinstance(payload, dict) and {"param", "prompt", "attempt"} <= payload.keys() else {}
+    return payload if isinstance(payload, dict) and payload.keys() >= OWN else {}
+
+
+def asked_of(interrupt: Interrupt) -> Asked:
+    """What an interrupt asks, whoever made it."""
+    return Asked(interrupt.value, getattr(interrupt, "response_schema", None))
 
 
 def _values(snapshot: StateSnapshot) -> dict[str, Any]:
@@ -92,7 +98,11 @@ def reply_of(snapshot: StateSnapshot, *, masked: bool = False) -> str:
 
 def _prompt(interrupt: Interrupt) -> str:
     """What an interrupt asks, whoever made it."""
+    if (question := question_of(asked_of(interrupt))) is not None:
+        return question
     payload = interrupt.value
     if isinstance(payload, dict):
         payload = next((payload[key] for key in ("prompt", "question", "description") if isinstance(payload.get(key), str)), payload)
-    return payload if isinstance(payload, str) else json.dumps(payload, ensure_ascii=False, default=str)
+    if isinstance(payload, str):
+        return payload
+    return json.dumps(payload, ensure_ascii=False, default=str, skipkeys=True)
