@@ -231,7 +231,7 @@ def close_writer(writer: Writer, head: tuple[int | None, str | None] | None) -> 
         head: Longest list of messages and awaited parameter of the root's newest checkpoint, if that is what was written.
     """
     thread = writer.thread
-    minute = writer.updated // MINUTE_MS
+    minute = max(thread.active_at, writer.updated // MINUTE_MS)
     if minute != thread.active_at or writer.title is not None or writer.tool is not None:
         yield from execute(sql.DESCRIBE_THREAD, thread=thread.number, active_at=minute, **writer.description())
         thread.active_at = minute

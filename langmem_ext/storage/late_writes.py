@@ -17,7 +17,7 @@ is on its way, or late: such a write is tried again until that is known (`Buried
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -82,7 +82,7 @@ class LateWrites:
 
     def __init__(self) -> None:
         self._begun: OrderedDict[str, bytes] = OrderedDict()
-        self._followed: OrderedDict[bytes, bytes] = OrderedDict()
+        self._followed: OrderedDict[bytes, Origin] = OrderedDict()
         self._born: OrderedDict[str, bytes | None] = OrderedDict()
         self._buried: OrderedDict[str, None] = OrderedDict()
 
@@ -110,15 +110,11 @@ class LateWrites:
     def may_begin(self, thread_id: str, origin: Origin) -> bool:
         """Whether a write may come before the checkpoint that begins the thread."""
         moment = self._begun.get(thread_id)
-        return moment is not None and moment < origin.id and self.may_come(origin)
-
-    def may_come(self, origin: Origin) -> bool:
-        """Whether the checkpoint that a write builds on may still come: this process has not begun to put it."""
-        return not origin.stored and origin.id not in self._followed
+        return moment is not None and moment < origin.id and not origin.stored and origin.id not in self._followed
 
     def follow(self, checkpoint_id: str, origin: Origin) -> None:
         """A run puts a checkpoint that follows another."""
-        self._followed[encode_id(checkpoint_id)] = origin.id
+        self._followed[encode_id(checkpoint_id)] = origin
         if len(self._followed) > FOLLOWED:
             self._followed.popitem(last=False)
 
@@ -133,10 +129,7 @@ class LateWrites:
         """Whether a thread was deleted, or has begun again, since this process wrote to it."""
         return thread_id in self._buried
 
-    def line_of(self, origin: Origin) -> Iterator[bytes]:
-        """The checkpoint that a write builds on, and those that it follows, as far as this process has put them."""
-        checkpoint: bytes | None = origin.id
-        while checkpoint is not None:
-            yield checkpoint
-            before = self._followed.get(checkpoint)
-            checkpoint = before if before != checkpoint else None
+    def before(self, origin: Origin) -> Origin | None:
+        """What a checkpoint follows that this process has put, or is about to; None where it has not begun to put it."""
+        before = self._followed.get(origin.id)
+        return before if before != origin else None

@@ -51,13 +51,15 @@ INSERT_THREAD = (
     f" VALUES ({NEW_THREAD_VALUES}, {OWNER_VALUE}, :born, 'active', :now, :now, :minute, :second, 0, 0, 0, 1, 0, 0,"
     f" (SELECT 0 FROM setting WHERE name = 'search')) ON CONFLICT DO NOTHING RETURNING {_COUNTERS}"
 )
+# Never earlier than before: a thread that is written to by a clock that is behind must not look idle, and expire.
+_WRITTEN: Final = "updated_at = CASE WHEN updated_at > :now THEN updated_at ELSE :now END"
 UPDATE_THREAD = (
-    "UPDATE thread SET updated_at = :now, generation = :generation, next_item = :next_item, next_value = :next_value,"
+    f"UPDATE thread SET {_WRITTEN}, generation = :generation, next_item = :next_item, next_value = :next_value,"
     " next_word = :next_word, next_namespace = :next_namespace, indexed = :indexed, items = items + :items,"
     " tokens = tokens + :tokens WHERE number = :thread"
 )
 UPDATE_THREAD_HEAD = (
-    "UPDATE thread SET updated_at = :now, generation = :generation, next_item = :next_item, next_value = :next_value,"
+    f"UPDATE thread SET {_WRITTEN}, generation = :generation, next_item = :next_item, next_value = :next_value,"
     " next_word = :next_word, next_namespace = :next_namespace, indexed = :indexed, items = items + :items, tokens = tokens + :tokens,"
     " head_messages = :head_messages, waiting_for = :waiting_for WHERE number = :thread"
 )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
-from functools import partial
 from operator import attrgetter
 from typing import Final
 
@@ -180,20 +179,18 @@ def require_origin(index: ThreadIndex, thread_id: str, born: bytes | None, origi
     """
     if born is None:
         return
-    space = yield from find_namespace(index, origin.namespace)
-    # Of whatever namespace: what a subgraph puts first follows the root's.
-    stored = partial(fetch, sql.HAS_CHECKPOINT_ANYWHERE, thread=index.number)
-    may_come = known.may_come(origin)
-    for checkpoint in known.line_of(origin):
-        if (space, checkpoint) in index.headers:
+    before: Origin | None = origin
+    while before is not None:
+        space = yield from find_namespace(index, before.namespace)
+        if (space, before.id) in index.headers or (before.id >= born and not known.is_buried(thread_id)):
             return
-        if checkpoint < born:
-            if (yield from stored(checkpoint=checkpoint)):
-                return
-            raise Buried(thread_id) if may_come else known.bury(thread_id)
-    # The last of the line is what nothing is known of.
-    if known.is_buried(thread_id) and not (yield from stored(checkpoint=checkpoint)):
-        raise Buried(thread_id)
+        # Of whatever namespace: what a subgraph puts first follows the root's.
+        if (yield from fetch(sql.HAS_CHECKPOINT_ANYWHERE, thread=index.number, checkpoint=before.id)):
+            return
+        if before.stored:
+            raise known.bury(thread_id)
+        before = known.before(before)
+    raise Buried(thread_id)
 
 
 def learn_missing(ids: Iterable[str], indexes: Indexes) -> Op[None]:

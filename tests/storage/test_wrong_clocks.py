@@ -10,6 +10,7 @@ import asyncio
 import io
 import random
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -165,6 +166,19 @@ def test_a_fork_that_is_made_on_purpose_stays_a_branch(url: str, skew: float) ->
         assert conversation(saver, fork)[-1] == "aside"
         with clock_off_by(skew):
             assert say(saver, "q3")[:-2] == said
+        assert_clean(saver)
+
+
+@pytest.mark.parametrize("skew", SKEWS)
+def test_a_thread_that_is_written_to_by_a_clock_that_is_behind_does_not_look_idle(url: str, skew: float) -> None:
+    with DeltaSaver.open(url) as saver:
+        say(saver, "q0")
+        [before] = Threads(saver).list()
+        with clock_off_by(skew):
+            say(saver, "q1")
+        [after] = Threads(saver).list()
+        assert after.updated_at >= before.updated_at
+        assert Threads(saver, ttl=timedelta(days=1)).sweep().threads == 0
         assert_clean(saver)
 
 
