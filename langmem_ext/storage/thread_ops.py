@@ -145,9 +145,7 @@ def ensure_thread(key: ThreadKey, *, now: int, indexes: Indexes, born: bytes | N
     row = yield from fetch_one(sql.SELECT_THREAD, expected, id=key.id)
     new = False
     if row is None:
-        if origin is not None and not indexes.late_writes.may_begin(key.id, origin):
-            raise indexes.late_writes.bury(key.id)
-        row = yield from _make_thread(key, now, born or first_id_at(now), indexes)
+        row = yield from _make_thread(key, now, indexes, born, origin)
         new = row is not None
     if row is None:
         # Another process has made it meanwhile.
@@ -156,7 +154,8 @@ def ensure_thread(key: ThreadKey, *, now: int, indexes: Indexes, born: bytes | N
         raise (yield from is_taken(key.id))
     if key.owner is not None and row[1] != key.owner:
         raise _another_owners(key.id)
-    indexes.late_writes.met(key.id, row[2])
+    if not new:  # what has just been made may come to nothing
+        indexes.late_writes.met(key.id, row[2])
     if row is known:
         return ThreadRow(*row)
     thread = _thread_of(row, key)
@@ -177,7 +176,7 @@ def require_origin(index: ThreadIndex, thread_id: str, born: bytes | None, origi
     Raises:
         ThreadDeleted: It comes from before; or it may do so (`late_writes.Buried`).
     """
-    if born is None:
+    if born is None or born == origin.id:
         return
     before: Origin | None = origin
     while before is not None:
@@ -204,8 +203,11 @@ def learn_missing(ids: Iterable[str], indexes: Indexes) -> Op[None]:
             indexes.missing.add(name)
 
 
-def _make_thread(key: ThreadKey, now: int, born: bytes, indexes: Indexes) -> Op[Row | None]:
+def _make_thread(key: ThreadKey, now: int, indexes: Indexes, born: bytes | None, origin: Origin | None) -> Op[Row | None]:
     """A new thread's row; None where another process has made the thread meanwhile, or its number is another's."""
+    if origin is not None and not indexes.late_writes.may_begin(key.id, origin):
+        raise indexes.late_writes.bury(key.id)
+    born = born or first_id_at(now)
     minute, second, generation = now // MINUTE_MS, now // 1000, new_generation()
     expected = None
     if indexes.speculates:
