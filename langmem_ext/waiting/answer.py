@@ -12,22 +12,35 @@ from typing import TypeAlias
 
 from pydantic import JsonValue
 
+from langmem_ext.names import in_words
 from langmem_ext.types import CONFIRMATION
 from langmem_ext.waiting.classify import Classification, ClassifyRequest
 from langmem_ext.waiting.extract import Reply, extract
+from langmem_ext.waiting.extract.attitude import wishes_by_asking
 from langmem_ext.waiting.heard import Heard, mentions, overlap, values
+from langmem_ext.waiting.intent import TEMPLATE_FIELD
 from langmem_ext.waiting.param import Extraction, Param
 from langmem_ext.waiting.plan import Deciding, Move, drop, forget, plan_next, start, suspend, take
 from langmem_ext.waiting.playbook import Playbook
 from langmem_ext.waiting.question import question
 from langmem_ext.waiting.session import Session
-from langmem_ext.waiting.signals import correction, is_cancel, is_reset, refers_back, words_without_values
+from langmem_ext.waiting.signals import (
+    begins_with_no,
+    correction,
+    is_cancel,
+    is_question,
+    is_reset,
+    is_value_alone,
+    without_part,
+    words_without_values,
+    yes_or_no,
+)
 from langmem_ext.waiting.state import PlanExecution
 
 SURE = 0.5
 """Above this confidence the words of an answer are a value and nothing else; open values that nothing marks stay below."""
 
-OtherRequest: TypeAlias = Generator[ClassifyRequest, Classification, Move | None]
+Classifying: TypeAlias = Generator[ClassifyRequest, Classification, Classification]
 
 
 def plan_answer(playbook: Playbook, session: Session, plan: PlanExecution, heard: Heard) -> Deciding:
@@ -35,21 +48,56 @@ def plan_answer(playbook: Playbook, session: Session, plan: PlanExecution, heard
     name = session.waiting_for
     if is_reset(heard.text):
         return forget(playbook)
+    if name == CONFIRMATION:
+        return (yield from _at_confirmation(playbook, session, plan, heard))
     if is_cancel(heard.text):
-        if name == CONFIRMATION and (yield from _asks_for_the_same(playbook, plan, heard)):
-            return _confirmed(playbook, session, plan)
         return drop(playbook, session, playbook.catalog.replies.cancelled)
     answer = _read(playbook, session, plan, heard)
     if name and answer and is_value(playbook.param(name), heard.text):
         return _take(playbook, session, {name: answer.value})
     if corrected := _corrected(playbook, session, plan, heard):
         return _take(playbook, session, corrected)
-    other = yield from _other_request(playbook, session, plan, heard, answer)
-    if other is not None:
+    asked_for = yield from _classified(playbook, session, plan, heard, answer)
+    if other := _other_request(playbook, session, plan, heard, asked_for):
         return other
-    if name == CONFIRMATION:
-        return _confirmation(playbook, session, plan, heard, answer)
     return _attempt(playbook, session, plan, heard, answer)
+
+
+def _at_confirmation(playbook: Playbook, session: Session, plan: PlanExecution, heard: Heard) -> Deciding:
+    """Yes to just these calls, no to all of them, or another value, which is asked about anew.
+
+    Nothing else answers. What asks for something else is served, and then the same is asked with
+    the same values.
+    """
+    given = mentions(playbook, playbook.uses(plan), heard)
+    changed = {name: found for name, found in given.items() if session.params.get(name) != found.value}
+    spans = [found.span for found in given.values() if found.span]
+    asked = _asked(playbook, plan)
+    decided = None if changed else yes_or_no(heard.text, spans, asked)
+    if decided is None and is_cancel(heard.text) and not is_question(heard.text):
+        decided = False
+    if decided is not None:
+        return _confirmed(playbook, session, plan) if decided else drop(playbook, session, playbook.catalog.replies.cancelled)
+    new = _corrected(playbook, session, plan, heard)
+    if not new and is_value_alone(words_without_values(heard.text, spans), asked, [playbook.param(name) for name in changed]):
+        new = values(changed)
+    if playbook.accepts(plan, new):
+        return _take(playbook, session, new)
+    asked_for = yield from _classified(playbook, session, plan, heard, None)
+    if other := _other_request(playbook, session, plan, heard, asked_for):
+        return other
+    if not changed and begins_with_no(heard.text):
+        return drop(playbook, session, playbook.catalog.replies.cancelled)
+    if is_question(heard.text):
+        return plan_next(playbook, session, (playbook.catalog.replies.unknown,))
+    return _wrong(playbook, session, plan, CONFIRMATION, heard)
+
+
+def _asked(playbook: Playbook, plan: PlanExecution) -> str:
+    """What a confirmation of the plan says besides values: its own words and those of the request."""
+    intent = playbook.intent_of(plan)
+    asked = TEMPLATE_FIELD.sub(" ", playbook.catalog.confirm_question(intent) or "")
+    return f"{asked} {in_words(intent.id)} {intent.description}"
 
 
 def _read(playbook: Playbook, session: Session, plan: PlanExecution, heard: Heard) -> Extraction | None:
@@ -61,7 +109,7 @@ def _read(playbook: Playbook, session: Session, plan: PlanExecution, heard: Hear
     prompt = question(playbook, plan, session.params, name).prompt
     reply = Reply(heard.text, prompt=prompt, others=others, filled=session.params, now=heard.now)
     found = extract(playbook.param(name), reply)
-    if found.status != "filled" or (name != CONFIRMATION and playbook.value_error(plan, name, found.value)):
+    if found.status != "filled" or playbook.value_error(plan, name, found.value):
         return None
     return found
 
@@ -80,58 +128,46 @@ def _corrected(playbook: Playbook, session: Session, plan: PlanExecution, heard:
     """New values for what is known already, when the message takes something back."""
     uses = playbook.uses(plan)
     known = {name: session.params[name] for name in uses if name in session.params}
-    found = correction(heard.text, playbook.catalog, known, now=heard.now, waiting_for=session.waiting_for, among=uses)
+    asked = None if session.waiting_for == CONFIRMATION else session.waiting_for
+    found = correction(heard.text, playbook.catalog, known, now=heard.now, waiting_for=asked, among=uses)
     return {name: value for name, value in found.items() if name in known and playbook.value_error(plan, name, value) is None}
 
 
-def _other_request(playbook: Playbook, session: Session, plan: PlanExecution, heard: Heard, answer: Extraction | None) -> OtherRequest:
-    """The beginning of another request, if what the message says besides values is one; the running one is suspended."""
-    marked = mentions(playbook, playbook.catalog.params, heard)
-    spans = [found.span for found in marked.values() if found.span]
+def _classified(playbook: Playbook, session: Session, plan: PlanExecution, heard: Heard, answer: Extraction | None) -> Classifying:
+    """What the message asks for, if it says anything besides values.
+
+    Patterns are tried on the whole message: a value may be what they need ("where is O-2?"). A
+    possible value of the parameter that is asked for is an answer, though, whatever pattern holds
+    its words ("my order was late").
+    """
+    waiting, text = session.waiting_for, heard.text
+    spans = [found.span for found in mentions(playbook, playbook.catalog.params, heard).values() if found.span]
     if answer and answer.span and answer.confidence > SURE:
         spans.append(answer.span)
-    words = words_without_values(heard.text, spans)
-    if not re.search(r"[^\W\d_]", words):
-        return None
-    waiting = session.waiting_for
-    classification = yield ClassifyRequest(
-        words,
+        if waiting and playbook.param(waiting).enum:
+            text = without_part(text, answer.span)
+    if not re.search(r"[^\W\d_]", words_without_values(text, spans)):
+        return Classification()
+    found = yield ClassifyRequest(
+        text,
         playbook.catalog,
         history=heard.history,
         params=session.params,
         waiting_for=waiting,
         prompt=question(playbook, plan, session.params, waiting).prompt if waiting else "",
         now=heard.now,
+        values=spans,
     )
-    intent = playbook.intents.get(classification.intent_id or "")
+    return found
+
+
+def _other_request(playbook: Playbook, session: Session, plan: PlanExecution, heard: Heard, asked_for: Classification) -> Move | None:
+    """The beginning of another request, if that is what the message asks for; the running one is suspended."""
+    intent = playbook.intents.get(asked_for.intent_id or "")
     if intent is None or intent.id == plan["intent_id"]:
         return None
-    found = {**values(marked), **classification.params}
+    found = {**values(mentions(playbook, playbook.catalog.params, heard)), **asked_for.params}
     return start(playbook, suspend(session), intent, heard, {name: found[name] for name in intent.param_names if name in found})
-
-
-def _confirmation(playbook: Playbook, session: Session, plan: PlanExecution, heard: Heard, answer: Extraction | None) -> Move:
-    """Yes to just these calls, no to all of them, or another value, which is asked about anew."""
-    marked = values(mentions(playbook, playbook.uses(plan), heard))
-    changed = {name: value for name, value in marked.items() if session.params.get(name) != value}
-    if playbook.accepts(plan, changed):
-        return _take(playbook, session, changed)
-    if answer is None:
-        return _wrong(playbook, session, plan, CONFIRMATION, heard)
-    if answer.value is not True:
-        return drop(playbook, session, playbook.catalog.replies.cancelled)
-    return _confirmed(playbook, session, plan)
-
-
-def _asks_for_the_same(playbook: Playbook, plan: PlanExecution, heard: Heard) -> Generator[ClassifyRequest, Classification, bool]:
-    """Whether the message asks once more for what waits to be confirmed: "cancel it" is a yes to "shall I cancel the order?".
-
-    A bare "cancel" could as well be said of the conversation: what cannot be undone is then left undone.
-    """
-    if not refers_back(heard.text):
-        return False
-    classification = yield ClassifyRequest(heard.text, playbook.catalog, history=heard.history, now=heard.now)
-    return classification.intent_id == plan["intent_id"]
 
 
 def _confirmed(playbook: Playbook, session: Session, plan: PlanExecution) -> Move:
@@ -144,7 +180,8 @@ def _attempt(playbook: Playbook, session: Session, plan: PlanExecution, heard: H
     """The answer, with whatever else the message gives; other values alone are taken too and cost no attempt."""
     name = session.waiting_for
     unknown = [other for other in playbook.uses(plan) if other != name and other not in session.params]
-    marked = mentions(playbook, unknown, heard)
+    asks = is_question(heard.text) and not wishes_by_asking(heard.text)
+    marked = {} if asks else mentions(playbook, unknown, heard)
     if answer:
         rivals = {other for other, extraction in marked.items() if overlap(answer, extraction)}
         if rivals and answer.confidence <= SURE:

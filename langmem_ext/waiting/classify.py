@@ -14,6 +14,7 @@ from pydantic import JsonValue
 from langmem_ext.waiting.catalog import Intent, IntentCatalog
 from langmem_ext.waiting.extract import find
 from langmem_ext.waiting.likeness import LikenessIndex, without_refusals
+from langmem_ext.waiting.signals import words_without_values
 
 PATTERN = 0.9
 """Confidence in an intent whose pattern matches."""
@@ -36,13 +37,15 @@ class ClassifyRequest:
     """A user's message and what is known when it arrives.
 
     Attributes:
-        text: The message, or what remains of it when values are cut out.
+        text: The message.
         catalog: What users can ask for.
         history: The latest messages before it, oldest first; may be empty.
         params: Values known already, by parameter.
         waiting_for: The parameter that is being asked for.
         prompt: The question that is waiting; empty when none is.
         now: When the message was written.
+        values: Where values stand in the message, as `[start, end)` offsets. Likeness to an
+            intent's examples is judged without them; patterns see the whole message.
     """
 
     text: str
@@ -53,6 +56,7 @@ class ClassifyRequest:
     waiting_for: str | None = None
     prompt: str = ""
     now: datetime
+    values: Sequence[tuple[int, int]] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +100,7 @@ class RuleClassifier:
 
     def classify(self, request: ClassifyRequest) -> Classification:
         """What the message asks for; without an intent when that is not certain."""
-        scores = self._scores(request.catalog, request.text[:LONGEST_READ])
+        scores = self._scores(request)
         if not scores:
             return Classification(reason="no intent fits")
         (best, score), runner_up = scores[0], scores[1][1] if len(scores) > 1 else 0.0
@@ -110,11 +114,12 @@ class RuleClassifier:
         """Async twin of `classify`."""
         return self.classify(request)
 
-    def _scores(self, catalog: IntentCatalog, text: str) -> list[tuple[Intent, float]]:
+    def _scores(self, request: ClassifyRequest) -> list[tuple[Intent, float]]:
         """How likely each intent is, the likeliest first; impossible ones are left out."""
-        index = self._likeness(catalog)
-        said = without_refusals(text)
-        scores = [(intent, _score(intent, said, index.likeness(intent.id, text))) for intent in catalog.intents]
+        index = self._likeness(request.catalog)
+        said = without_refusals(request.text[:LONGEST_READ])
+        words = words_without_values(request.text[:LONGEST_READ], request.values)
+        scores = [(intent, _score(intent, said, index.likeness(intent.id, words))) for intent in request.catalog.intents]
         return sorted(((intent, score) for intent, score in scores if score), key=lambda item: -item[1])
 
     def _likeness(self, catalog: IntentCatalog) -> LikenessIndex:

@@ -7,7 +7,7 @@ one async. It looks at the thread before every call, because a process may have 
 from __future__ import annotations
 
 import logging
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Container, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -190,6 +190,7 @@ class _Job:
         """The calls that deliver the message and bring the thread to rest or to a question; ends with the state it is in then."""
         snapshot: StateSnapshot = yield Look()
         delivered, failed, tried = self._holds_message(snapshot), False, False
+        seen = {interrupt.id for interrupt in pending_interrupts(snapshot)}
         for _ in range(RUNS):
             answered = not tried and self._holds_failed_answer(snapshot)
             if snapshot.tasks and (answered or not pending_interrupts(snapshot)) and not failed:
@@ -204,7 +205,7 @@ class _Job:
             elif delivered or self.message is None:
                 return snapshot
             else:
-                value, recorded = self._delivery(snapshot, self.message)
+                value, recorded = self._delivery(snapshot, self.message, seen)
                 before, snapshot = snapshot, (yield Run(value))
                 delivered, failed = not recorded, False
             delivered = delivered or self._holds_message(snapshot)
@@ -225,16 +226,20 @@ class _Job:
     def _holds_message(self, snapshot: StateSnapshot) -> bool:
         return self.message is None or any(message.id == self.message.id for message in messages_of(snapshot))
 
-    def _delivery(self, snapshot: StateSnapshot, message: HumanMessage) -> tuple[Any, bool]:
-        """The input that delivers the message, and whether the thread shows afterwards that it did."""
+    def _delivery(self, snapshot: StateSnapshot, message: HumanMessage, seen: Container[str]) -> tuple[Any, bool]:
+        """The input that delivers the message, and whether the thread shows afterwards that it did.
+
+        A question that is not among those `seen` was asked by this very call, after the message
+        was written.
+        """
         interrupts = pending_interrupts(snapshot)
         if not interrupts:
             if "messages" not in self.graph.channels:
                 raise ConversationError("the graph has no channel 'messages' to deliver a message to: invoke it with an input of its own")
             return {"messages": [_noted(message, messages_of(snapshot))]}, self._records
         if self._records and len(interrupts) == 1 and asked_by(interrupts[0]):
-            heard = {"text": message.text, "id": message.id}
-            return Command(resume={interrupts[0].id: heard}), True
+            unseen = {} if interrupts[0].id in seen else {"unseen": True}
+            return Command(resume={interrupts[0].id: {"text": message.text, "id": message.id, **unseen}}), True
         waiting = {one.id: asked_of(one) for one in interrupts}
         return Command(resume=plan_answers(waiting, message.text)), False
 

@@ -17,6 +17,7 @@ from langmem_ext.waiting.catalog import Intent, IntentCatalog
 from langmem_ext.waiting.classify import LONGEST_READ, Classification, Classifier, ClassifyRequest, RuleClassifier
 from langmem_ext.waiting.extract import Reply, extract
 from langmem_ext.waiting.param import Param, ParamType
+from langmem_ext.waiting.signals import words_without_values
 
 CONFIDENCE = 0.8
 """Confidence in an intent that the model chose."""
@@ -124,7 +125,8 @@ def _messages(request: ClassifyRequest) -> list[BaseMessage]:
         waiting = f"\n\nThe user has just been asked: {request.prompt}\nAn answer to that is no intent."
     history = [message for message in request.history if message.type in ("human", "ai") and message.text][-HISTORY_READ:]
     before = "\n".join(f"{'User' if message.type == 'human' else 'Agent'}: {message.text[:LONGEST_READ]}" for message in history)
-    said = f"{before}\nUser: {request.text[:LONGEST_READ]}" if before else request.text[:LONGEST_READ]
+    text = words_without_values(request.text, request.values)[:LONGEST_READ] if request.values else request.text[:LONGEST_READ]
+    said = f"{before}\nUser: {text}" if before else text
     return [SystemMessage(_INSTRUCTIONS.format(intents=intents, waiting=waiting)), HumanMessage(said)]
 
 

@@ -21,6 +21,7 @@ from langgraph.graph import END
 from langgraph.types import interrupt
 
 from langmem_ext.stepping import aperform, perform
+from langmem_ext.types import CONFIRMATION
 from langmem_ext.waiting.call import Call, failed, plan_call, plan_outcome, returned
 from langmem_ext.waiting.classify import Classification, Classifier, ClassifyRequest
 from langmem_ext.waiting.heard import Heard, candidates
@@ -30,7 +31,7 @@ from langmem_ext.waiting.playbook import Playbook
 from langmem_ext.waiting.question import question
 from langmem_ext.waiting.reading import plan_spans
 from langmem_ext.waiting.report import Reporter
-from langmem_ext.waiting.resume import resumed_id, resumed_text
+from langmem_ext.waiting.resume import is_unseen, resumed_id, resumed_text
 from langmem_ext.waiting.running_summary import extracted, is_due, plan_part
 from langmem_ext.waiting.session import (
     Session,
@@ -168,7 +169,10 @@ class Nodes:
         if text is None or any(message.id == known_id for message in state.get("messages") or [] if known_id):
             return {}
         said = HumanMessage(text, id=known_id)
-        return {"messages": [marked(said, {asked.param} & playbook.sensitive)]}
+        update = {"messages": [marked(said, {asked.param} & playbook.sensitive)]}
+        if asked.param == CONFIRMATION and is_unseen(answer):
+            return {**update, "waiting_for_param": None}  # a yes to what was not shown is for nothing
+        return update
 
     # -- call_tool
 

@@ -84,8 +84,10 @@ def plan_next(playbook: Playbook, session: Session, say: tuple[str, ...] = ()) -
     if not missing and not playbook.unconfirmed(plan, session.params):
         return Move(session, say)
     name = missing[0] if missing else CONFIRMATION
+    if name == CONFIRMATION:
+        plan = PlanExecution(**{**plan, "asked": playbook.fingerprint(plan, session.params)})
     asked = question(playbook, plan, session.params, name)
-    return Move(replace(session, waiting_for=name), (*say, asked.prompt))
+    return Move(replace(session, plan=plan, waiting_for=name), (*say, asked.prompt))
 
 
 def next_task(playbook: Playbook, session: Session) -> Task | None:

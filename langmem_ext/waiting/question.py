@@ -14,6 +14,7 @@ from pydantic import JsonValue
 from langmem_ext.messages.annotations import HIDDEN
 from langmem_ext.names import in_words
 from langmem_ext.types import CONFIRMATION
+from langmem_ext.waiting.intent import template_fields
 from langmem_ext.waiting.param import Param, ParamType
 from langmem_ext.waiting.playbook import Params, Playbook
 from langmem_ext.waiting.state import PlanExecution
@@ -91,14 +92,19 @@ def _examples(param: Param) -> tuple[str, ...]:
 
 
 def _confirmation(playbook: Playbook, plan: PlanExecution, params: Params) -> str:
-    """The intent's own question with its values; where it names none of them, they are put before it."""
+    """The intent's own question with its values; those that it does not name are put before it.
+
+    A yes is for what was shown, so everything is shown.
+    """
     intent = playbook.intent_of(plan)
     template = playbook.catalog.confirm_question(intent) or ""
     shown = {name: HIDDEN if name in playbook.sensitive else params[name] for name in playbook.uses(plan) if name in params}
     asked = fill(template, shown)
-    if asked != template or not shown:
+    named = template_fields(template)
+    unnamed = {name: value for name, value in shown.items() if name not in named}
+    if not unnamed:
         return asked
-    values = ", ".join(f"{in_words(name)} {in_text(value)}" for name, value in shown.items())
+    values = ", ".join(f"{in_words(name)} {in_text(value)}" for name, value in unnamed.items())
     return f"{intent.description.rstrip('.') or in_words(intent.id)} ({values}). {asked}"
 
 

@@ -40,6 +40,11 @@ def resumed_id(value: object) -> str | None:
     return given if isinstance(given, str) and given else None
 
 
+def is_unseen(value: object) -> bool:
+    """Whether the resume value says that its words were written before the question was asked."""
+    return isinstance(value, dict) and value.get("unseen") is True
+
+
 def _text(value: object, param: str, depth: int) -> str:
     if value is None or depth == 0:
         return ""

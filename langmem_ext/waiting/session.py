@@ -55,7 +55,7 @@ def read_session(state: Mapping[str, Any], playbook: Playbook) -> Session:
     """The sound part of `state`, whatever was edited into it.
 
     A plan that is malformed or cannot run is no plan. A wait without a plan, or for a parameter that is unknown, has a value or is not
-    needed, is void.
+    needed, is void. So is the wait for a confirmation of other calls than the user was asked about.
     """
     plan = _read_plan(state.get("plan"), playbook)
     last_intent_id = state.get("last_intent_id")
@@ -94,7 +94,8 @@ def _read_wait(value: object, session: Session, playbook: Playbook) -> str | Non
         return None
     missing = playbook.missing(session.plan, session.params)
     if value == CONFIRMATION:
-        return value if not missing and playbook.unconfirmed(session.plan, session.params) else None
+        asked = session.plan.get("asked") == playbook.fingerprint(session.plan, session.params)
+        return value if asked and not missing and playbook.unconfirmed(session.plan, session.params) else None
     return value if value in missing else None
 
 

@@ -7,16 +7,20 @@ address that contains the word is an address.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 
 from pydantic import JsonValue
 
 from langmem_ext.waiting.catalog import IntentCatalog
 from langmem_ext.waiting.extract import Reply, extract, find
-from langmem_ext.waiting.extract.lexicon import FUNCTION_WORDS
+from langmem_ext.waiting.extract.attitude import NO, YES, asks_back, wishes_by_asking
+from langmem_ext.waiting.extract.lexicon import FUNCTION_WORDS, word_set
 from langmem_ext.waiting.extract.vocabulary import own_stems, stem
 from langmem_ext.waiting.param import Extraction, Param, ParamType
+
+OPEN = 0.5
+"""Up to this confidence a value is read that nothing marks as one."""
 
 LONGEST_SIGNAL = 120
 """Characters of a message that only cancels or starts over, at most."""
@@ -65,7 +69,13 @@ _STRONG = re.compile(
     r"\bshould (?:be|have been|read)\b|\bnot\b.+\bbut\b|\b(?:change|correct|update|fix|switch|set)\b.+\bto\b",
     re.IGNORECASE,
 )
-_WEAK = re.compile(r"\b(?:sorry|oops|actually|wait|hold on|hang on|rather|instead|scratch that|make (?:it|that))\b|^\W*no\b", re.IGNORECASE)
+_WEAK = re.compile(
+    r"\b(?:sorry|oops|actually|wait|hold on|hang on|rather|instead|scratch that|make (?:it|that))\b|"
+    r"^\W*no\b|^\W*not\b(?! (?:sure|really|yet|now)\b).*[,;.]",
+    re.IGNORECASE,
+)
+_DISOWNED = re.compile(r"(?:['’]s|\s+(?:is|was))?\s+(?:wrong|incorrect|not right|not correct|a mistake|a typo)\b", re.IGNORECASE)
+"""What follows a value that is not meant."""
 _CORRECTED = tuple(
     re.compile(rf"{before}[\s,:]+(?:it(?:['’]?s| is) )?(?P<value>.+)", re.IGNORECASE | re.DOTALL)
     for before in (
@@ -74,6 +84,7 @@ _CORRECTED = tuple(
         r"\bshould (?:be|have been|read)\b",
         r"\bnot\b.+?\bbut\b",
         r"\b(?:mistake|typo|wrong|incorrect|correction)\b.*?\bit(?=['’]?s\b| is\b)(?:['’]?s| is)",
+        r"\bmake (?:it|that)\b",
     )
 )
 """Where the new value begins, the surest way to say so first."""
@@ -84,6 +95,43 @@ _CORRECTING_WORDS = (
 )
 _CORRECTING = frozenset(map(stem, _CORRECTING_WORDS.split()))
 """Words of a correction that are no request by themselves."""
+
+_ASKING = word_set("who whom whose what which where when why how")
+_WHAT = re.compile(r"^\W*(?:what|huh|sorry|pardon|eh|hm+)\s*\?+", re.IGNORECASE)
+_TURNING = word_set(
+    "not no nor never cannot can't don't won't if but unless except only or instead first later "
+    "before after until till when while yet without"
+)
+"""Words that make something else of a yes: a condition, an exception, an order of things."""
+_AGREEING = word_set(
+    "please pls thanks thank you very much so do it it's that that's this go ahead on proceed continue confirm confirmed "
+    "sure certain positive now right away i'm me my our the of course all and then sir by means just let's at for in under with"
+)
+_REPEATED = "repeated"
+"""Stands for a value of the prompt that a message repeats."""
+_WISHING = word_set("can could would will you i want i'd like to let's")
+_REFUSING = word_set(
+    "no nope please pls thanks thank you very much sorry way it that this them the at all i want need to do not don't any more anymore"
+)
+_DO = re.compile(r"^\W*(?:please\W+)?do (?:it|that|so|not)\b", re.IGNORECASE)
+_DO_IT = re.compile(r"^\W*(?:please\W+)?(?:do (?:it|that|so)|confirm(?:ed)?|proceed)\b", re.IGNORECASE)
+_DO_NOT = re.compile(r"^\W*(?:please\W+)?do not\b", re.IGNORECASE)
+_FLAT_NO = re.compile(
+    r"^\W*(?:(?:oh|well|um+|hm+|sorry|actually|please|but)\b\W*)*(?:no|nope|nah|nay)"
+    r"(?=\W*$|\s*[.,;:!–—-]|\s+(?:i|i'm|it|it's|keep|leave|do|don't|we|you|that|that's|this|my|not)\b)",
+    re.IGNORECASE,
+)
+_NOT_FLAT = re.compile(
+    r"\b(?i:yes|yeah|yep|sure|ok(?:ay)?|fine|go ahead|do it|wait|hold on|hang on)\b|"
+    r"\b(?i:change|update|correct|fix|use|make)\b|\d|(?<=[^\s.!?])\s+(?!I\b)[A-Z]"
+)
+"""What leaves open what a message decides that begins with no: words that take it back or change
+something, a number, a name.
+"""
+_VALUE_ALONE = word_set(
+    "number name it it's its is that's the a an my for at on to under by yes yeah yep no nope not ok okay but sorry "
+    "please pls thanks instead"
+)
 
 
 def is_reset(text: str) -> bool:
@@ -107,9 +155,83 @@ def _says(signal: re.Pattern[str], text: str) -> bool:
     return signal.fullmatch(words) is not None
 
 
+def is_question(text: str) -> bool:
+    """Whether the message asks something, whatever values it names: "where is O-2?".
+
+    "What? No, O-2" does not.
+    """
+    said = _WHAT.sub(" ", text)
+    return "?" in said or (asks_back(said) and not _DO.match(said))
+
+
+def yes_or_no(text: str, values: Iterable[tuple[int, int]], prompt: str) -> bool | None:
+    """What a message that says yes or no, and nothing else, decides; None for any other message.
+
+    Args:
+        text: The message.
+        values: Where it repeats values of the prompt, as `[start, end)` offsets.
+        prompt: What was asked. Its words may be said again: "yes, cancel the order", or just
+            "cancel it".
+    """
+    for start, end in sorted(values, reverse=True):
+        text = f"{text[:start]}{_REPEATED}{text[end:]}"  # not blanked: "it's" alone would be a yes
+    words, again = _words(text), _said_again(prompt) | {_REPEATED}
+    if words in (["true"], ["false"]):
+        return words == ["true"]
+    if "?" in text:
+        return None
+    if refused := NO.match(text) or _DO_NOT.match(text):
+        return False if set(_words(text[refused.end() :])) <= _REFUSING | again else None
+    repeats = refers_back(text) and _said_again(prompt).intersection(words) and set(words) <= _AGREEING | _WISHING | again
+    if repeats and ({"cancel", "it"} <= set(words) or not is_cancel(text)):
+        return True  # "cancel that" may be said of what goes on: then nothing is done
+    rest = text
+    while agreed := YES.match(rest) or _DO_IT.match(rest):
+        rest = rest[agreed.end() :]
+    certain = rest != text and _TURNING.isdisjoint(words) and set(_words(rest)) <= _AGREEING | again
+    return True if certain else None
+
+
+def _said_again(prompt: str) -> frozenset[str]:
+    """The words of a question that its answer may repeat; none of one that leaves a choice."""
+    asked = frozenset(_words(prompt))
+    return frozenset() if "or" in asked else asked - FUNCTION_WORDS - _TURNING
+
+
+def begins_with_no(text: str) -> bool:
+    """Whether the message says no first, and nothing that changes a value or takes it back.
+
+    "No, it is a present" does; "no, for 6" may change the number.
+    """
+    return _FLAT_NO.match(text) is not None and not is_question(text) and _NOT_FLAT.search(text) is None
+
+
+def is_value_alone(text: str, prompt: str, params: Iterable[Param]) -> bool:
+    """Whether a message gives nothing but values of these parameters, or asks for the same with them.
+
+    Args:
+        text: The message without the values.
+        prompt: What was asked; its words may be said again: "cancel O-2".
+        params: The parameters.
+    """
+    own, words, again = frozenset[str]().union(*map(own_stems, params)), set(_words(text)), _said_again(prompt)
+    known = _VALUE_ALONE | again | (_WISHING if words & again else frozenset())
+    return not is_question(text) and all(word in known or stem(word) in own for word in words)
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"[^\W_]+(?:'[^\W\d_]+)?", text.casefold().replace("’", "'"))
+
+
 def refers_back(text: str) -> bool:
     """Whether the message speaks of something said before: "cancel it", "that order", "the same one"."""
     return _REFERENCE.search(text) is not None
+
+
+def without_part(text: str, span: tuple[int, int]) -> str:
+    """The message with the part at `span` blanked; the rest keeps its place."""
+    start, end = span
+    return text[:start] + " " * len(text[start:end]) + text[end:]
 
 
 def words_without_values(text: str, spans: Sequence[tuple[int, int]]) -> str:
@@ -142,15 +264,23 @@ def correction(
     Returns:
         The corrected parameters; empty if the message corrects nothing. A value that is the known one already is no correction.
     """
+    text = _WHAT.sub(lambda match: " " * len(match.group()), text)
+    cue = next((match for pattern in _CORRECTED if (match := pattern.search(text))), None)
     strong = _STRONG.search(text) is not None
-    if not strong and not _WEAK.search(text):
+    if not (cue or strong or _WEAK.search(text)):
+        return {}
+    if is_question(text) and not wishes_by_asking(text) and (cue is None or "?" in text):
         return {}
     pool = _correctable(text, catalog, params, waiting_for, among)
     marked = _marked(text, pool, params, now, catalog.params.get(waiting_for or ""))
+    rest = words_without_values(text, [found.span for _, found in marked if found.span])
     if marked:
-        certain = strong or not _says_more(text, marked, params)
-        return {param.name: found.value for param, found in marked} if certain else {}
-    return _meant(text, pool, params, now, waiting_for) if strong else {}
+        certain = marked if not _says_more(rest, marked, params) else _said_by(cue, text, marked, params)
+        return {param.name: found.value for param, found in certain}
+    if cue is None:
+        return {}
+    new = _meant(text, cue["value"], pool, params, now, waiting_for)
+    return {param.name: found.value for param, found in new if strong or found.confidence > OPEN}
 
 
 def _correctable(
@@ -177,6 +307,8 @@ def _marked(
         found = find(param, rest, now=now, others=[other for other in pool if other is not param])
         if found.status != "filled" or found.value == params.get(param.name):
             continue
+        if found.span and _DISOWNED.match(text[found.span[1] :]):
+            continue
         taken = any(found.span == other.span for _, other in marked)
         answers = asked is not None and not _names(text, param) and _may_answer(asked, param, found)
         if not taken and not answers:
@@ -189,27 +321,39 @@ def _may_answer(asked: Param, param: Param, found: Extraction) -> bool:
     return asked.type is param.type and (asked.pattern is None or re.fullmatch(asked.pattern, str(found.value), re.IGNORECASE) is not None)
 
 
-def _says_more(text: str, marked: Sequence[tuple[Param, Extraction]], params: Mapping[str, JsonValue]) -> bool:
-    """Whether the message has words beside the new values and the words of a correction: then it asks for something."""
-    rest = words_without_values(text, [found.span for _, found in marked if found.span])
+def _says_more(rest: str, marked: Sequence[tuple[Param, Extraction]], params: Mapping[str, JsonValue]) -> bool:
+    """Whether the rest of a message has words that no correction needs: then it asks for something.
+
+    `rest` is the message without its new values.
+    """
     for param, _ in marked:
         rest = _without_value(rest, params.get(param.name))
     known = _CORRECTING.union(*(own_stems(param) for param, _ in marked))
-    return any(word not in FUNCTION_WORDS and stem(word) not in known for word in re.findall(r"[^\W\d_]+(?:['’]\w+)?", rest.lower()))
+    words = re.findall(r"[^\W\d_]+(?:['’]\w+)?", rest.lower())
+    return any(word in _ASKING or (word not in FUNCTION_WORDS and stem(word) not in known) for word in words)
+
+
+def _said_by(
+    cue: re.Match[str] | None, text: str, marked: Sequence[tuple[Param, Extraction]], params: Mapping[str, JsonValue]
+) -> list[tuple[Param, Extraction]]:
+    """The new values that follow the words of a correction at once: "I meant O-2, it is for my mother"."""
+    begin = cue.start("value") if cue else len(text)
+    behind = [(param, found) for param, found in marked if found.span and found.span[0] >= begin]
+    first = min((found.span[0] for _, found in behind if found.span), default=begin)
+    return [] if _says_more(text[begin:first], behind, params) else behind
 
 
 def _meant(
-    text: str, pool: Sequence[Param], params: Mapping[str, JsonValue], now: datetime, waiting_for: str | None
-) -> dict[str, JsonValue]:
+    text: str, value: str, pool: Sequence[Param], params: Mapping[str, JsonValue], now: datetime, waiting_for: str | None
+) -> list[tuple[Param, Extraction]]:
     """The value after the words of a correction, if it can be about one parameter only: then it may look like anything."""
     named = [param for param in pool if _names(text, param)]
     about = named or [param for param in pool if param.type is not ParamType.TEXT and waiting_for is None]
-    value = next((match["value"] for pattern in _CORRECTED if (match := pattern.search(text))), "")
     if len(about) != 1 or not value.strip():
-        return {}
+        return []
     [param] = about
     found = extract(param, Reply(value, prompt=param.prompt or "?", filled=params, now=now))
-    return {param.name: found.value} if found.status == "filled" and found.value != params.get(param.name) else {}
+    return [(param, found)] if found.status == "filled" and found.value != params.get(param.name) else []
 
 
 def _without_value(text: str, value: JsonValue) -> str:

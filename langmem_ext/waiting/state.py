@@ -40,6 +40,8 @@ class PlanExecution(TypedDict):
     results: list[StepResult]
     attempts: dict[str, int]
     """Wrong answers so far, by parameter."""
+    asked: NotRequired[str | None]
+    """Fingerprint of the calls that the user was last asked to confirm: a yes is for no others."""
     confirmed: NotRequired[str | None]
     """Fingerprint of the calls the user said yes to: another value of any argument is not confirmed."""
 

@@ -1,14 +1,17 @@
 """Users who do anything, in any order, on a database that is closed and opened between their messages.
 
 Whatever they do, the graph never goes round without asking, loses no value, calls no tool with an argument it would refuse or twice for one
-request, and never waits for a value that it has.
+request, and never waits for a value that it has. A tool that asks for confirmation runs only directly after a yes to a
+confirmation that showed just its arguments.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import tempfile
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -79,6 +82,31 @@ TURNS = [
     "cancel it",
     "the same one please",
 ]
+CONFIRMING = [
+    "cancel my order O-4",
+    "yes",
+    "no",
+    "cancel it",
+    "O-8",
+    "no, O-8",
+    "not O-4, O-8",
+    "change it to O-2",
+    "O-8?",
+    "is O-5 late?",
+    "where is the order O-3?",
+    "no, check the order O-3",
+    "yes, but first check the order O-3",
+    "yes, and also cancel O-5",
+    "yes, if it has not been sent",
+    "sure?",
+    "ok, what happens then?",
+    "my neighbour has O-5",
+    "refund $20 for O-5 by card",
+    "start over",
+]
+"""What may be said to a confirmation, and what makes one."""
+YES = ["yes", "cancel it", True]
+"""What of all that is said here is a yes."""
 JUNK = ["", "  ", "banana", "?", "why do you ask", "O-", "{order_id} {result}", "\ud800", "yes, but O-8", "not sure", "🙂"]
 
 SAY = st.tuples(st.just("say"), st.sampled_from(ANSWERS) | st.sampled_from(REQUESTS) | st.sampled_from(TURNS) | st.sampled_from(JUNK))
@@ -103,6 +131,7 @@ EDITS = st.sampled_from(
         {"last_intent_id": "gone", "last_result": [1], "summary": "x"},
     ]
 )
+CONFIRM = st.tuples(st.just("say"), st.sampled_from(CONFIRMING))
 EDIT = st.tuples(st.just("edit"), EDITS)
 STEPS = st.lists(SAY | SAY | SAY | RESUME | EDIT, min_size=1, max_size=12)
 
@@ -127,12 +156,14 @@ class User:
             graph = desk.make_graph(saver, self.shop)
             stood = graph.get_state(CONFIG)
             self.before = stood.values
+            calls = len(self.shop.calls())
             if kind == "say":
                 converse(graph, value, thread_id="t")
             elif kind == "edit":
                 self._edit(graph, value)
             else:
                 self._resume(graph, value, by_id=kind == "resume by id")
+            self._check_confirmed(self.shop.calls()[calls:], stood.interrupts, kind, value)
             stands = graph.get_state(CONFIG)
             self._check(stands, edited=self.edited or kind == "edit")
             self.edited = kind == "edit" or (self.edited and stands.config == stood.config)
@@ -174,6 +205,18 @@ class User:
             known = {name for name, value in self.before["params"].items() if value in GOOD}
             assert known <= requests[plan["id"]].keys(), "lost a value"
 
+    def _check_confirmed(self, calls: list[Any], shown: Sequence[Any], kind: str, value: Any) -> None:
+        """A cancellation follows a yes to a prompt that names its order and no other."""
+        cancelled = [arguments["number"] for name, arguments in calls if name == "cancel_order"]
+        if not cancelled:
+            return
+        event("a confirmed tool ran")
+        [asked] = [waiting.value for waiting in shown]
+        assert asked["param"] == "confirmation", "ran unasked"
+        assert kind != "edit", "ran by an edit"
+        assert value in YES, "ran without a yes"
+        assert re.findall(r"O-\d+", asked["prompt"]) == cancelled, "ran with values that were not shown"
+
     def _check_calls(self, values: dict[str, Any]) -> None:
         calls = self.shop.calls()
         tools = {tool.name: tool for tool in desk.make_tools(self.shop)} if calls else {}
@@ -201,6 +244,12 @@ def play(steps: list[tuple[str, Any]], durable: Backend) -> None:
 @given(STEPS)
 def test_whatever_users_do_the_graph_keeps_its_promises(durable: Backend, steps: list[tuple[str, Any]]) -> None:
     play(steps, durable)
+
+
+@settings(max_examples=3 * settings().max_examples)
+@given(st.lists(CONFIRM | CONFIRM | CONFIRM | SAY | RESUME | EDIT, min_size=4, max_size=12))
+def test_what_is_confirmed_is_what_was_shown(durable: Backend, steps: list[tuple[str, Any]]) -> None:
+    play([("say", "cancel order O-4 please"), *steps], durable)
 
 
 @pytest.mark.soak

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -99,6 +100,16 @@ def test_an_answer_that_is_a_little_like_an_example_is_no_request_while_a_questi
     assert classify(text).intent_id == "refund"
     assert classify(text, waiting_for="reason").intent_id is None
     assert classify("check my order", waiting_for="address").intent_id == "check_order"
+
+
+def test_patterns_see_values_and_likeness_does_not() -> None:
+    request = ClassifyRequest("follow O-12346", CATALOG, waiting_for="order_id", now=NOW, values=[(7, 14)])
+    assert RULES.classify(request).intent_id == "check_order"
+    catalog = IntentCatalog.from_dict({"intents": {"sit": {"examples": ["I want to sit outside"]}, "eat": {"examples": ["I want to eat"]}}})
+    text = "sit outside, my name is Frances Miller"
+    told = ClassifyRequest(text, catalog, waiting_for="name", now=NOW, values=[(13, len(text))])
+    assert RULES.classify(told).intent_id == "sit"
+    assert RULES.classify(replace(told, values=())).intent_id is None
 
 
 def test_a_reason_never_holds_the_users_words() -> None:

@@ -113,6 +113,11 @@ def test_the_model_sees_the_catalog_the_question_and_the_conversation() -> None:
     assert human.text == f"User: hi there\nAgent: Good morning\nUser: {OPEN}"
 
 
+def test_the_model_is_not_shown_what_was_read_as_a_value() -> None:
+    _, model = ask(chosen(None), "it is O-777 and came in pieces", values=[(6, 11)])
+    assert model.seen[0][1].text == "it is and came in pieces"
+
+
 def test_only_values_that_hold_are_taken() -> None:
     answer = chosen("refund", order_id="O-99999", amount="12", reason="because", colour="red", topic="pieces")
     found, _ = ask(answer)

@@ -56,6 +56,7 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
         return found
     start, end = answer_span(reply.text)
     written = reply.text[start:end]
-    if re.search(r"\d", written) and re.search(r"[A-Za-z]{3}", written) and "," in written and len(written) <= 120 and "?" not in written:
+    whole = re.search(r"\d", written) and re.search(r"[A-Za-z]{3}", written) and "," in written and len(written) <= 120
+    if whole and "?" not in reply.text:
         return [Candidate(start, end, written, 0.45, 0, "answer with a number and a comma")]
     return []
