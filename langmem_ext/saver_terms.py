@@ -31,14 +31,13 @@ def place_of(configurable: Mapping[str, Any]) -> tuple[str, str | None]:
     """The namespace and the checkpoint id that a config names: the root's and None, where it names none or says None.
 
     Raises:
-        InvalidInput: One of them is no text.
+        InvalidInput: One of them is no text, or holds a character that cannot be stored.
     """
     namespace, checkpoint_id = configurable.get("checkpoint_ns"), configurable.get("checkpoint_id")
     if namespace is not None:
-        namespace = _text_of(namespace, "configurable['checkpoint_ns']")
-        require_storable(namespace, "checkpoint_ns")
+        namespace = _storable(namespace, "configurable['checkpoint_ns']")
     if checkpoint_id is not None:
-        checkpoint_id = _text_of(checkpoint_id, "configurable['checkpoint_id']")
+        checkpoint_id = _storable(checkpoint_id, "configurable['checkpoint_id']")
     return namespace or "", checkpoint_id or None
 
 
@@ -49,6 +48,7 @@ def checked_checkpoint(checkpoint: object, metadata: object, new_versions: objec
         InvalidInput: It is no checkpoint, its metadata is none, or the new versions are not named by channel.
     """
     given = _dict_of(checkpoint, "a checkpoint")
+    require_storable(given.get("id"), "a checkpoint's id")
     _dict_of(metadata, "a checkpoint's metadata")
     _dict_of(new_versions, "new_versions")
     values = _dict_of(given.get("channel_values", {}), "a checkpoint's channel_values")
@@ -107,12 +107,13 @@ def checked_task(configurable: Mapping[str, Any], task_id: object, task_path: ob
     """Where a task's writes belong: namespace and id of the checkpoint, the task's id and its path.
 
     Raises:
-        InvalidInput: The config names no checkpoint, or a task's id or path is no text.
+        InvalidInput: The config names no checkpoint, or a task's id or path is no text or holds a
+            character that cannot be stored.
     """
     if configurable.get("checkpoint_id") is None:
         raise InvalidInput("a task's writes belong to a checkpoint: pass its id as configurable['checkpoint_id']")
     namespace, checkpoint_id = place_of(configurable)
-    return namespace, checkpoint_id or "", _text_of(task_id, "a task's id"), _name_of(task_path, "a task's path")
+    return namespace, checkpoint_id or "", _storable(task_id, "a task's id"), _name_of(task_path, "a task's path")
 
 
 def require_limit(limit: object) -> None:
@@ -157,6 +158,13 @@ def _version_of(version: Any) -> str | int | float:
 def _name_of(name: object, what: str = "a channel's name") -> str:
     text = _text_of(name, what)
     return text if text.isascii() else plain_text(text, what)
+
+
+def _storable(value: object, what: str) -> str:
+    """A text that names a row: what no text column takes is refused here, before anything is stored."""
+    text = _text_of(value, what)
+    require_storable(text, what)
+    return text
 
 
 def _text_of(value: object, what: str) -> str:
