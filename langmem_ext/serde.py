@@ -101,10 +101,9 @@ def _warn_refused(module: str, name: str) -> None:
     if (module, name) not in _warned and len(_warned) < 1000:
         _warned.add((module, name))
         logger.warning(
-            "%s.%s is not restored from the database: it is no data type of an imported module. Its fields come back as plain data."
+            "%r is not restored from the database: it is no data type of an imported module. Its fields come back as plain data."
             " To allow it, pass serde=DataSerializer(allow=[(%r, %r)]).",
-            module,
-            name,
+            f"{module}.{name}",
             module,
             name,
         )
@@ -167,7 +166,7 @@ def _build(policy: RestorePolicy, code: int, module: str, name: str, payload: An
     except Exception as error:
         pass_on(error)
         # The class has changed since: its data is better than nothing, and better than an error that closes the thread for ever.
-        logger.warning("%s.%s could not be built again (%s); its fields come back as plain data", module, name, type(error).__name__)
+        logger.warning("%r could not be built again (%s); its fields come back as plain data", f"{module}.{name}", type(error).__name__)
         return payload
 
 

@@ -2,6 +2,7 @@
 
 What somebody has said is quoted, line by line, and its HTML and pictures are shown as they are written: nothing in it ends the quote, runs,
 or is fetched when the page is looked at. Data stands in fences that are longer than any inside.
+Characters that turn the reading order around, or that cannot be written, are shown as escapes.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from langmem_ext.escapes import legible
 from langmem_ext.line_fields import shown
 from langmem_ext.messages.annotations import HIDDEN, notes_of, shown_text
 from langmem_ext.messages.identity import pack
@@ -47,12 +49,12 @@ def heading(thread: Mapping[str, Any]) -> str:
     facts += [f"- {name.replace('_', ' ')}: {_inline(str(thread[name]))}" for name in ("waiting_for", "forked_from") if thread[name]]
     if thread["tags"]:
         facts.append(f"- tags: {', '.join(map(_inline, thread['tags']))}")
-    return f"# {_inline(thread['title'] or 'Untitled')}\n\n" + "\n".join(facts) + "\n"
+    return legible(f"# {_inline(thread['title'] or 'Untitled')}\n\n" + "\n".join(facts) + "\n")
 
 
 def message(fields: Mapping[str, Any], seconds: int, *, include_sensitive: bool) -> str:
     """A message, from its fields and when it was stored, in Unix seconds."""
-    return "\n".join(_parts(fields, seconds, include_sensitive))
+    return legible("\n".join(_parts(fields, seconds, include_sensitive)))
 
 
 def hidden(seconds: int) -> str:

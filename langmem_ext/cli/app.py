@@ -15,6 +15,7 @@ import typer
 from typer.core import TyperGroup
 
 from langmem_ext import __version__
+from langmem_ext.cli.control_characters import write_all_characters
 from langmem_ext.cli.examples import examples_of
 from langmem_ext.cli.outcome import clear_errors
 from langmem_ext.cli.roles import roles
@@ -76,6 +77,7 @@ def _options(
     _version: Annotated[bool, typer.Option("--version", help="Show the version and exit.", callback=_show_version, is_eager=True)] = False,
 ) -> None:
     """Conversation memory for LangGraph and LangChain."""
+    write_all_characters()
 
 
 @app.command(short_help="Talk to a graph; the conversation is kept.", epilog=examples_of("chat"))

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 import typer
 
 from langmem_ext.cli.config import database
+from langmem_ext.cli.control_characters import printable
+from langmem_ext.cli.outcome import note
 from langmem_ext.errors import InvalidInput
 from langmem_ext.log import is_server, owner_key
 from langmem_ext.storage.postgres import roles
@@ -23,7 +25,7 @@ def list_with(db: str | None, *, as_json: bool) -> None:
         LangmemExtError: The database cannot be read.
     """
     for one in roles.granted(_server(db)):
-        line = json.dumps(dataclasses.asdict(one)) if as_json else "\t".join((one.role, one.rights, _threads(one.owner)))
+        line = json.dumps(dataclasses.asdict(one)) if as_json else "\t".join(map(printable, (one.role, one.rights, _threads(one.owner))))
         typer.echo(line)
 
 
@@ -50,7 +52,7 @@ def _tell(statements: Sequence[str], done: str, *, sql: bool) -> None:
     if sql:
         typer.echo("\n".join(f"{statement};" for statement in ("BEGIN", *statements, "COMMIT")))
     else:
-        typer.echo(f"langmem-ext: {done}", err=True)
+        note(done)
 
 
 def _threads(owner: str | None) -> str:

@@ -159,7 +159,7 @@ def columns_of(thread: ThreadInfo, length: int) -> str:
 def table_of(found: Sequence[ThreadInfo], now: datetime, length: int) -> Table:
     """Threads as a person reads them."""
     table = Table(box=None, padding=(0, _GAP, 0, 0), header_style="dim")
-    shortened = short_ids([thread.id for thread in found])
+    shortened = [printable(key) for key in short_ids([thread.id for thread in found])]
     # Widths are dealt out here: left alone, a narrow window takes them from the ids, by which everything is named.
     left = get_terminal_size().columns - _COUNT_WIDE - _AGE_WIDE
     longest = max((len(shown) + _GAP for shown in shortened), default=0)
@@ -173,7 +173,7 @@ def table_of(found: Sequence[ThreadInfo], now: datetime, length: int) -> Table:
         if noted := printable(", ".join(_noted(thread))):
             # On a line of its own: beside the rest, nothing of the title would be left in a narrow window.
             title = Text.assemble(title, *("\n" if title else ""), (noted, "yellow"))
-        table.add_row(Text(printable(shown)), title, f"{thread.messages:,}", age(thread.updated_at, now))
+        table.add_row(Text(shown), title, f"{thread.messages:,}", age(thread.updated_at, now))
     return table
 
 

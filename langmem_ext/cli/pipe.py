@@ -27,10 +27,9 @@ class Pipe:
 
     def __init__(self, *, as_json: bool) -> None:
         self._as_json = as_json
-        for stream in (sys.stdin, sys.stdout, sys.stderr):
-            if isinstance(stream, TextIOWrapper):
-                # What cannot be read or written in the terminal's encoding must not end the chat.
-                stream.reconfigure(errors="replace")
+        if isinstance(sys.stdin, TextIOWrapper):
+            # What cannot be read in the terminal's encoding must not end the chat.
+            sys.stdin.reconfigure(errors="replace")
 
     def read(self, prefill: str) -> str | None:
         """The next line; None at the end."""

@@ -89,9 +89,10 @@ def hit_columns(hit: SearchHit) -> str:
 def shown(hits: Sequence[SearchHit], now: datetime) -> Iterator[Text]:
     """Hits as a person reads them: a line that says where, a line of text with what was looked for in it."""
     for hit in hits:
-        # Each character has one that can be printed, so the places stay those of the snippet.
         snippet = Text(printable(hit.snippet))
-        for start, end in hit.highlights:
+        for highlight in hit.highlights:
+            # The places are those of the snippet; what is printed in front of them may be longer.
+            start, end = (len(printable(hit.snippet[:place])) for place in highlight)
             snippet.stylize("bold yellow", start, end)
         where = f"  {hit.role}, {age(hit.created_at, now)}  "
         yield Text.assemble((printable(hit.thread_id), "cyan"), (where, "dim"), printable(hit.title or ""))

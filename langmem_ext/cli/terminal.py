@@ -20,6 +20,7 @@ from rich.text import Text
 from langmem_ext.cli.control_characters import printable
 from langmem_ext.cli.thread import Line
 from langmem_ext.errors import LangmemExtError
+from langmem_ext.escapes import legible
 from langmem_ext.types import ThreadInfo
 from langmem_ext.waiting.turn import Turn
 
@@ -73,9 +74,10 @@ class Terminal:
             return False
 
     def recall(self, prompts: Sequence[str]) -> None:
-        """Offer prompts at the key Up."""
+        """Offer prompts at the key Up, but for those that cannot be shown as they are."""
         for prompt in prompts:
-            self._history.append_string(prompt)
+            if prompt == legible(prompt):
+                self._history.append_string(prompt)
 
     @contextmanager
     def working(self) -> Iterator[Sequence[BaseCallbackHandler]]:
@@ -86,7 +88,7 @@ class Terminal:
 
     def reply(self, turn: Turn) -> None:
         """Print a reply."""
-        self._waiting = f" waits for {turn.waiting_for}, asked {turn.attempt}×" if turn.waiting_for else ""
+        self._waiting = f" waits for {printable(turn.waiting_for)}, asked {turn.attempt}×" if turn.waiting_for else ""
         if turn.reply:
             self._say("agent", turn.reply)
 

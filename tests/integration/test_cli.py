@@ -17,23 +17,29 @@ from contextlib import AbstractContextManager, closing, nullcontext
 from datetime import UTC, datetime
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import pexpect
 import pytest
-from langchain_core.messages import HumanMessage
+from langchain_core.messages import AIMessage, HumanMessage
+from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.graph import StateGraph
 from langgraph.pregel import Pregel
+from prompt_toolkit.application import create_app_session
+from prompt_toolkit.input import create_pipe_input
+from prompt_toolkit.output import DummyOutput
 from rich.console import Console
 from typer.testing import CliRunner, Result
 
-from langmem_ext import DeltaSaver, InvalidInput, Settings, Threads, __version__
+from langmem_ext import DeltaSaver, InvalidInput, Settings, ThreadChatMessageHistory, Threads, __version__, saver_terms
 from langmem_ext.cli.app import app
 from langmem_ext.cli.chat import talk
 from langmem_ext.cli.chat_commands import COMMANDS
-from langmem_ext.cli.control_characters import printable
+from langmem_ext.cli.control_characters import json_line, printable
 from langmem_ext.cli.desk import Desk
 from langmem_ext.cli.graph_choice import choose_graph
 from langmem_ext.cli.listing import table_of
+from langmem_ext.cli.terminal import Terminal
 from langmem_ext.messages.annotations import HIDDEN
 from langmem_ext.waiting.turn import Turn
 
@@ -397,10 +403,17 @@ def test_ctrl_c_between_two_turns_does_not_end_the_chat(folder: Path) -> None:
 
 def test_stored_words_cannot_steer_the_terminal() -> None:
     assert printable("a\x1b[2Jb\x07\n\tc é 👩\u200d🚀") == "a�[2Jb�\n\tc é 👩\u200d🚀"
+    assert printable("invoice\u202efdp.exe \u2067x\u2069 \ud83d") == r"invoice\u202efdp.exe \u2067x\u2069 \ud83d"
 
 
-EVIL = "word\x1b[2J\x9b31m\x7f\x07\r[/b]"
-"""Escape sequences of seven bits and of eight, and rich's markup."""
+@pytest.mark.parametrize("text", ["שלום, עולם", "مرحبا بالعالم 123", "\u200fשלום\u200e (abc)", "\u061cنص"])
+def test_text_from_right_to_left_is_shown_as_it_is(text: str) -> None:
+    assert printable(text) == text
+    assert json_line([text]) == f'["{text}"]'
+
+
+EVIL = "word\x1b[2J\x9b31m\x7f\x07\r[/b]\u202eevil\u2066"
+"""Escape sequences of seven bits and of eight, rich's markup, and what turns the reading order around."""
 
 EVIL_GRAPH = f"""
 from langchain_core.messages import AIMessage, ToolMessage
@@ -434,8 +447,13 @@ def evil(folder: Path) -> Path:
     return folder
 
 
+TURNING = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
+"""The bidirectional classes of the characters that turn the reading order around."""
+
+
 def assert_harmless(text: str) -> None:
     assert not [char for char in text if unicodedata.category(char) == "Cc" and char not in "\n\t"]
+    assert not [char for char in text if unicodedata.bidirectional(char) in TURNING]
 
 
 @pytest.mark.parametrize("as_json", [False, True])
@@ -457,6 +475,51 @@ def test_nothing_that_was_stored_or_is_said_reaches_the_terminal_as_it_is(as_jso
     assert_harmless(done.output)
     if as_json:
         assert EVIL in {value for line in done.stdout.splitlines() for value in json.loads(line).values() if isinstance(value, str)}
+
+
+@pytest.mark.usefixtures("evil")
+def test_a_prompt_that_cannot_be_shown_is_not_recalled() -> None:
+    with DeltaSaver.open("evil.db") as saver, create_pipe_input() as typed, create_app_session(input=typed, output=DummyOutput()):
+        screen = Terminal({}, ["hello", EVIL, "שלום"], Threads(saver).list)
+        typed.send_text("\x1b[A\x1b[A\r")
+        assert screen.read("") == "hello"
+
+
+@pytest.mark.parametrize("charset", ["latin-1", "cp1252"])
+@pytest.mark.usefixtures("folder")
+def test_what_the_output_cannot_encode_is_written_as_an_escape(charset: str) -> None:
+    with DeltaSaver.open("memory.db") as saver:
+        ThreadChatMessageHistory("שלום", saver).add_messages([HumanMessage("é שלום 👩")])
+    for words in (["list"], ["show", "שלום"], ["history", "שלום"], ["export", "שלום", "--format", "markdown"]):
+        done = CliRunner(charset=charset).invoke(app, ["threads", *words, "--db", "memory.db"])
+        assert done.exit_code == 0, done.output
+        assert "\\u05e9\\u05dc\\u05d5\\u05dd" in done.stdout or "export" in words
+    done = CliRunner(charset=charset).invoke(app, ["threads", "history", "שלום", "--json", "--db", "memory.db"])
+    assert json.loads(done.stdout)["text"] == "é שלום 👩"
+    assert "é" in done.stdout
+
+
+@pytest.mark.usefixtures("folder")
+def test_ids_of_halves_that_an_earlier_release_stored_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    half = "half \ud83d"
+    with DeltaSaver.open("memory.db") as saver, monkeypatch.context() as patch:
+        patch.setattr(saver_terms, "require_storable", lambda text, what: None)
+        config: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": "", "checkpoint_id": half}}
+        told = HumanMessage("half \ud83d", id=half)
+        values = {"messages": [told]}
+        checkpoint: Any = empty_checkpoint() | {"channel_values": values, "channel_versions": {"messages": 1}}
+        config = saver.put(config, checkpoint, {"source": "loop", "step": 1}, {"messages": 1})
+        call: Any = {"name": half, "args": {"a": half}, "id": half}
+        saver.put_writes(config, [("messages", [AIMessage(half, tool_calls=[call])])], half)
+    for words in (["doctor"], ["stats"], *(["threads", *rest] for rest in (["list"], ["show", "t"], ["history", "t"], ["search", "half"]))):
+        for form in ([], ["--json"]):
+            done = CliRunner().invoke(app, [*words, "--db", "memory.db", *form])
+            assert done.exit_code in (0, 1), done.output
+            assert isinstance(done.exception, SystemExit | None), done.output
+    assert r"\ud83d" in CliRunner().invoke(app, ["doctor", "memory.db"]).stdout
+    for words in (["--to", "t.md"], ["--to", "t.jsonl"], ["--format", "markdown"], []):
+        done = CliRunner().invoke(app, ["threads", "export", "t", "--db", "memory.db", *words])
+        assert done.exit_code == 0, done.output
 
 
 @pytest.mark.usefixtures("evil")

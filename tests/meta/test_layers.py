@@ -82,6 +82,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("messages",),
     (
         "errors",
+        "escapes",
         "interruption",
         "collector",
         "forking",

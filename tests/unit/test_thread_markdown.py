@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from langmem_ext.escapes import legible
 from langmem_ext.messages.annotations import HIDDEN
 from langmem_ext.thread_markdown import heading, hidden, message
 
@@ -80,13 +81,40 @@ def test_what_is_quoted_stays_quoted_and_fetches_and_runs_nothing() -> None:
     assert "a < b" in page
 
 
+TURNED = "invoice\u202efdp.exe \u2067x\u2069"
+
+
+def test_what_turns_the_reading_order_around_is_shown_as_an_escape() -> None:
+    call = {"name": TURNED, "args": {TURNED: TURNED}, "id": "c"}
+    block = {"type": "image", "mime_type": TURNED, "base64": "QUJD"}
+    pages = [
+        heading({**THREAD, "id": TURNED, "title": TURNED, "tags": [TURNED], "owner": TURNED, "waiting_for": TURNED}),
+        told(content=[{"type": "text", "text": TURNED}, block], name=TURNED),
+        told(type="tool", content=TURNED),
+        told(type="ai", tool_calls=[call]),
+    ]
+    for page in pages:
+        assert r"invoice\u202efdp.exe \u2067x\u2069" in page
+        assert not set(page) & set("\u202e\u2067\u2069")
+
+
+@pytest.mark.parametrize("text", ["שלום, עולם", "مرحبا بالعالم 123", "\u200fשלום\u200e (abc)"])
+def test_text_from_right_to_left_is_shown_as_it_is(text: str) -> None:
+    assert f"> {text}\n" in told(content=text)
+
+
+def test_half_of_a_character_keeps_no_page_from_being_written() -> None:
+    page = told(type="ai", content="half \ud83d", tool_calls=[{"name": "\ud83d", "args": {"a": "\ud83d"}, "id": "c"}])
+    assert page.encode().count(rb"\ud83d") == 3
+
+
 @given(st.text(max_size=300), st.integers(0, 9))
 def test_nothing_that_was_said_ends_its_quotation_or_its_fence(text: str, ticks: int) -> None:
     text = text + "\n" + "`" * ticks + "\n" + text
     quoted = told(content=text).split("\n")[3:-1]
     assert all(line == ">" or line.startswith("> ") for line in quoted)
     [(_, result)] = fences(told(type="tool", content=text))
-    assert result == text
+    assert result == legible(text)
     page = told(type="ai", tool_calls=[{"name": text, "args": {"a": text, text: 1}, "id": "c"}])
     [(language, _)] = fences(page)
     assert language == "json"
