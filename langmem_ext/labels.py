@@ -8,11 +8,10 @@ from typing import Any, Final, cast
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import EXCLUDED_METADATA_KEYS, CheckpointMetadata
 
+from langmem_ext.secret_names import is_secret_name
+
 EXPECTED_HEAD: Final = "expected_head"
 """Name in `configurable`: the id of the checkpoint that must be the thread's newest, or empty for a thread that has none."""
-
-SECRET_WORDS: Final = ("key", "token", "secret", "password", "auth")
-"""A name in `configurable` that holds one of these is taken for a secret's."""
 
 _SCALARS: Final = (str, int, float)
 
@@ -20,7 +19,8 @@ _SCALARS: Final = (str, int, float)
 def metadata_of(config: RunnableConfig, metadata: CheckpointMetadata, names: Collection[str] | None = None) -> CheckpointMetadata:
     """A checkpoint's metadata with what the config adds to it.
 
-    Like LangGraph's `get_checkpoint_metadata`, which copies every scalar of `configurable`, but for those that look like secrets.
+    Like LangGraph's `get_checkpoint_metadata`, which copies every scalar of `configurable`, but for those with the
+    name of a secret (`secret_names`).
 
     Args:
         config: The config of the put.
@@ -44,7 +44,7 @@ def metadata_of(config: RunnableConfig, metadata: CheckpointMetadata, names: Col
 def _is_shown(name: str, names: Collection[str] | None) -> bool:
     if names is not None:
         return name in names
-    return name != EXPECTED_HEAD and not any(word in name.lower() for word in SECRET_WORDS)
+    return name != EXPECTED_HEAD and not is_secret_name(name)
 
 
 def _without_zeros(value: Any) -> Any:

@@ -20,6 +20,7 @@ from langgraph.checkpoint.base.id import uuid6
 
 from langmem_ext.errors import InvalidInput, InvalidThreadId, MissingExtra, StorageUnavailable
 from langmem_ext.forking import renew_in_child
+from langmem_ext.secret_names import masked_parameters
 from langmem_ext.storage import compression
 from langmem_ext.storage.address import parts_of, require_path
 from langmem_ext.storage.clock import now_ms
@@ -252,7 +253,7 @@ def sqlite_path(url: str) -> tuple[str, bool]:
         )
     path = rest.removeprefix("/").removesuffix(_READ_ONLY)
     if _OPTION.search(path) and not os.path.exists(path):
-        raise InvalidInput(f"a sqlite:/// URL has one option, ?mode=ro: {path[path.index('?') :]!r} cannot be used")
+        raise InvalidInput(f"a sqlite:/// URL has one option, ?mode=ro: {masked_parameters(path[path.index('?') :])!r} cannot be used")
     return path or ":memory:", rest.endswith(_READ_ONLY)
 
 

@@ -22,6 +22,7 @@ from typing import IO, Any, Final, TypeAlias
 from uuid import uuid4
 
 from langmem_ext.errors import InvalidInput, MalformedExport, MissingExtra
+from langmem_ext.secret_names import masked_parameters
 
 Place: TypeAlias = str | os.PathLike[str] | IO[str] | IO[bytes]
 """A path, a URL that fsspec knows, `-` for standard input and output, or an open file, of text or of bytes."""
@@ -40,6 +41,8 @@ _BESIDE: Final = ("-wal", "-shm", "-journal")
 
 _FILE_URL: Final = "file://"
 """A path, too, that is to be whole or not there, and no database: fsspec would write to it as it is."""
+
+_URL: Final = re.compile(r"[\w+.\-]+://\S*")
 
 _OPEN_MODE: Final = 0o600
 
@@ -69,7 +72,9 @@ def written(place: Place) -> Iterator[Write]:
         with _written_url(name) if _is_url(name) else _written_path(_path_of(name)) as raw, _compressing(raw, name) as file:
             yield file.write
     except OSError as error:
-        raise InvalidInput(f"{name} cannot be written ({error.strerror or error}): give a path that can, or a URL") from error
+        raise InvalidInput(
+            f"{_without_secrets(name)} cannot be written ({_reason(error, name)}): give a path that can, or a URL"
+        ) from error
 
 
 def _path_of(name: str) -> Path:
@@ -188,7 +193,7 @@ def read_lines(place: Place, *, max_bytes: int, max_line: int) -> Iterator[Itera
         with _opened_url(name, "rb") if _is_url(name) else _path_of(name).open("rb") as raw, _expanding(raw, name) as file:
             yield _lines(file, max_bytes, max_line)
     except OSError as error:
-        raise InvalidInput(f"{_without_secrets(name)} cannot be read ({error.strerror or error}): give the path of an export") from error
+        raise InvalidInput(f"{_without_secrets(name)} cannot be read ({_reason(error, name)}): give the path of an export") from error
 
 
 @contextmanager
@@ -245,10 +250,17 @@ def _opened_url(url: str, mode: str) -> Any:
     try:
         return fsspec.open(url, mode)
     except (ImportError, ValueError) as error:
-        raise InvalidInput(f"{_without_secrets(url)} cannot be opened ({error}): give a URL that fsspec knows") from error
+        raise InvalidInput(f"{_without_secrets(url)} cannot be opened ({_reason(error, url)}): give a URL that fsspec knows") from error
 
 
 def _without_secrets(url: str) -> str:
-    """A URL without what stands before the `@` of its host: that may be a password."""
+    """A URL without what is before the `@` of its host, which may be a password, and with its parameters masked."""
     scheme, separator, rest = url.partition("://")
-    return f"{scheme}{separator}{rest.rpartition('@')[2]}" if separator else url
+    return masked_parameters(f"{scheme}{separator}{rest.rpartition('@')[2]}") if separator else url
+
+
+def _reason(error: OSError | ImportError | ValueError, name: str) -> str:
+    """Why a place cannot be used, without quoting a URL: it may hold a secret."""
+    if isinstance(error, OSError):
+        return type(error).__name__ if _is_url(name) else str(error.strerror or error)
+    return _URL.sub(lambda url: _without_secrets(url[0]), str(error))

@@ -27,6 +27,7 @@ from langmem_ext.errors import InvalidInput, LangmemExtError, ThreadNotFound
 from langmem_ext.files import newest_first
 from langmem_ext.log import thread_key
 from langmem_ext.messages.turns import cut_turns
+from langmem_ext.settings.origin import masked
 from langmem_ext.types import ThreadInfo
 
 COMMANDS: Final[Mapping[str, str]] = {
@@ -215,7 +216,7 @@ def _export(desk: Desk, screen: Screen, rest: str) -> bool:
     target = rest if "://" in rest else str(Path(rest).expanduser())
     form = format_for(rest)
     done = desk.threads.export_to(target, key, format=form)
-    screen.note(f"written to {rest} as {'Markdown' if form == 'markdown' else 'JSON lines'}: {counted(done.messages, 'message')}")
+    screen.note(f"written to {masked(rest)} as {'Markdown' if form == 'markdown' else 'JSON lines'}: {counted(done.messages, 'message')}")
     return False
 
 

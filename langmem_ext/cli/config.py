@@ -44,7 +44,7 @@ def database(named: str | None, option: str | None = None) -> str:
         SettingsError: The settings are needed and have mistakes.
     """
     if named is not None and option is not None:
-        raise InvalidInput(f"{named} and --db {option} each name a database: give one of them")
+        raise InvalidInput(f"{masked(named)} and --db {masked(option)} each name a database: give one of them")
     given = option if named is None else named
     return given if given is not None else Settings().storage_path
 

@@ -13,6 +13,7 @@ from langmem_ext.cli.control_characters import printable
 from langmem_ext.cli.outcome import note
 from langmem_ext.errors import InvalidInput
 from langmem_ext.log import is_server, owner_key
+from langmem_ext.settings.origin import masked
 from langmem_ext.storage.postgres import roles
 from langmem_ext.storage.postgres.roles import Grant, Rights
 from langmem_ext.storage.postgres.server import Server
@@ -62,5 +63,5 @@ def _threads(owner: str | None) -> str:
 def _server(db: str | None) -> Server:
     url = database(db)
     if not is_server(url):
-        raise InvalidInput(f"{url} has no roles: name a PostgreSQL database (--db postgresql://user@host/name)")
+        raise InvalidInput(f"{masked(url)} has no roles: name a PostgreSQL database (--db postgresql://user@host/name)")
     return Server.of(url)

@@ -6,15 +6,16 @@ import re
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
+from langmem_ext.secret_names import masked_parameters
+
 Layer: TypeAlias = Literal["argument", "environment", "project file", "user file", "default"]
 
 _PASSWORDS: Final = (
     (re.compile(r"(://[^/?#\s:@]*:)[^?#]*(?=@)"), r"\1***"),
     # And in a URL within a URL (`direct=`), where these characters may be written as codes.
     (re.compile(r"((?::|%3A)(?:/|%2F){2}(?:(?!%3A|%40|%2F)[^/?#&\s:@])*(?::|%3A))[^?#&\s]*(?=@|%40)", re.IGNORECASE), r"\1***"),
-    (re.compile(r"(password\s*=\s*)(?:'[^']*'|[^&\s]*)", re.IGNORECASE), r"\1***"),
 )
-"""A password where URLs have it before the host, and where PostgreSQL takes it as a parameter."""
+"""A password where URLs have it before the host."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,7 @@ class Found:
 
 
 def masked(text: str) -> str:
-    """The text with `***` for the password of a database's URL or connection string."""
+    """The text with `***` for what is secret in a database's URL or connection string."""
     for pattern, hidden in _PASSWORDS:
         text = pattern.sub(hidden, text)
-    return text
+    return masked_parameters(text)

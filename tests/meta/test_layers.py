@@ -89,6 +89,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "stepping",
         "types",
         "names",
+        "secret_names",
         "yaml_file",
         "settings",
         "telemetry",

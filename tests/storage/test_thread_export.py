@@ -486,6 +486,14 @@ async def test_a_url_is_written_and_read_with_fsspec(saver: DeltaSaver, other: D
         await calls.call(Threads(saver), "export_to", "nonsense://user:secret@here/x")
 
 
+@pytest.mark.parametrize("place", ["memory://user:SECRET@nothing/here.jsonl?sig=SECRET&v=1", "nosuch://host/here?databaseUrl=SECRET"])
+async def test_an_error_about_a_url_shows_no_secret(saver: DeltaSaver, mode: Mode, place: str) -> None:
+    pytest.importorskip("fsspec")
+    with pytest.raises(InvalidInput) as refused:
+        await Calls(mode).call(Threads(saver), "import_from", place)
+    assert "SECRET" not in str(refused.value)
+
+
 def test_a_missing_fsspec_names_the_pip_command(saver: DeltaSaver, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "fsspec", None)
     with pytest.raises(ImportError, match=r"pip install 'langmem-ext\[fsspec\]'"):

@@ -28,6 +28,23 @@ def test_a_secret_of_the_config_is_not_copied_by_either_way() -> None:
     assert dict(found)["cache_key"] == "the application's own"
 
 
+SECRET_NAMES = (
+    *("bearer", "jwt", "cookie", "credentials", "passwd", "pwd", "passphrase", "pin", "cvv", "dsn", "database_url", "connection_string"),
+    *("sas", "signature", "userJWT", "dbPwd", "PIN", "pin2", "CVV_CODE", "session-cookies", "gatewayCredentials", "databaseURL"),
+    *("ConnectionString", "x-amz-signature", "azure.sas", "pass_phrase", "redis_uris", "connectionstring", "JWTs", "smtpPass"),
+    *("openai_api_key", "apikey", "accessToken", "authorization", "cookie_consent_shown"),
+)
+HARMLESS_NAMES = (
+    *("spinner", "opinion", "mapping", "user_id", "Spinning", "pinned", "bypass", "passenger", "design", "assignee", "sash", "datastring"),
+    *("url", "base_url", "connection_id", "database", "string", "usa", "cookbook", "signal", "credits", "significant", "p_in_g", "größe"),
+)
+
+
+def test_a_name_is_a_secrets_by_its_words() -> None:
+    config: Any = {"configurable": dict.fromkeys((*SECRET_NAMES, *HARMLESS_NAMES), "value")}
+    assert set(metadata_of(config, {})) == set(HARMLESS_NAMES)
+
+
 def test_what_the_graph_itself_says_stays() -> None:
     assert dict(metadata_of({"configurable": SECRETS}, {"access_token": "said by the graph"})) == {"access_token": "said by the graph"}  # type: ignore[typeddict-unknown-key]
 
