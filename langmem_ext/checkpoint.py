@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Collection, Iterator, Mapping, Sequence
@@ -33,6 +34,7 @@ from langmem_ext.opening import Done, Opening, SaverOptions
 from langmem_ext.packing import (
     config_of,
     follows_head,
+    is_heavy,
     is_small,
     load_checkpoint,
     load_history,
@@ -204,6 +206,7 @@ class DeltaSaver(BulkSaver):
             self.log.indexes.late_writes.follow(checkpoint["id"], origin)
         packed = pack_checkpoint(self.codec, config, place, checkpoint, metadata, new_versions, self.metadata_keys)
         op = checkpoint_ops.put_checkpoint(key, place[0], packed, now=now_ms(), indexes=self.log.indexes, codec=self.codec, origin=origin)
+        op.heavy = is_heavy(packed.values.values())
         return op, config_of(configurable["thread_id"], place[0], checkpoint["id"])
 
     def put_writes(self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = "") -> None:
@@ -231,7 +234,9 @@ class DeltaSaver(BulkSaver):
         ]
         origin = origin_of(config["configurable"], namespace, checkpoint_id, writes=True) if of_run else None
         known: Any = {"now": now_ms(), "indexes": self.log.indexes, "codec": self.codec, "origin": origin}
-        return write_ops.put_writes(key, namespace, checkpoint_id, task, path, packed, **known)
+        op = write_ops.put_writes(key, namespace, checkpoint_id, task, path, packed, **known)
+        op.heavy = is_heavy(write.value for write in packed)
+        return op
 
     # -- reading -------------------------------------------------------------------------------------------------------------------------
 
@@ -323,6 +328,8 @@ class DeltaSaver(BulkSaver):
         while (page := pages.following()) is not None:
             for found in pages.wanted(await self.log.arun(page, write=False)):
                 yield found
+                if found.is_built:  # by the caller, and it may have been long
+                    await asyncio.sleep(0)
 
     def _pages(
         self, config: RunnableConfig | None, filter: dict[str, Any] | None, before: RunnableConfig | None, limit: int | None

@@ -1,6 +1,7 @@
 """Values to bytes and back. Messages are lifted out of whatever holds them, so that each is stored once.
 
 Packing happens when a call arrives, in the calling thread: what was passed is what is stored, whatever the caller does to it afterwards.
+What can be made of the bytes alone is made later, off an event loop (`storage.compounds`, `TemplateCache.catch_up`).
 Loading happens outside the transaction and gives every caller objects of its own.
 """
 
@@ -33,7 +34,6 @@ from langmem_ext.messages.identity import (
     id_of,
     is_standard,
     is_text,
-    map_head,
     message_of,
     opaque,
     pack,
@@ -110,17 +110,23 @@ class MessageCodec:
             TypeError: Something in it cannot be stored (as `ormsgpack.MsgpackEncodeError`, which LangGraph's serializers raise too).
         """
         if is_message_list(value):
-            return PackedValue(messages=self._templates.pack(place, value, default_of) if place else snapshots(value, default_of))
+            return self._pack_list(value, place)
         messages: list[Snapshot] = []
         if type(value) is bytearray:
             value = ormsgpack.Ext(EXT_BYTEARRAY, bytes(value))
         marked = mark_texts(value) if texts == "all" else value if texts == "none" else mark_messages(value, bare=texts == "messages")
         body = pack(marked, Lifting(messages, texts=texts == "all"))
         if len(body) < PARTS_BYTES or messages:
-            return PackedValue(body=body, messages=messages)
+            return PackedValue(body=body, messages=messages, fresh=len(messages))
         if type(value) is list:
             return PackedValue(body=body, count=array_count(body))
-        return PackedValue(body=body, pieces=_pieces(body) if type(value) is dict and len(value) >= PARTS_KEYS else None)
+        return PackedValue(body=body, keyed=type(value) is dict and len(value) >= PARTS_KEYS)
+
+    def _pack_list(self, messages: Sequence[BaseMessage], place: Place | None) -> PackedValue:
+        if place is None:
+            return PackedValue(messages=snapshots(messages, default_of), fresh=len(messages))
+        packed, fresh = self._templates.pack(place, messages, default_of)
+        return PackedValue(messages=packed, fresh=fresh)
 
     def load_value(self, packed: PackedValue, place: Place | None = None) -> Any:
         """A fresh object; `place` is where it stands."""
@@ -298,7 +304,7 @@ class ForeignCodec(MessageCodec):
         """A value as it is now; a list of messages as its messages, everything else whole."""
         if is_message_list(value):
             try:
-                return PackedValue(messages=self._templates.pack(place, value, default_of) if place else snapshots(value, default_of))
+                return self._pack_list(value, place)
             except (TypeError, ormsgpack.MsgpackEncodeError):
                 pass
         return PackedValue(body=self.pack_plain(value))
@@ -347,19 +353,6 @@ def _has_zero(fields: dict[str, Any]) -> bool:
 def codec_of(serde: SerializerProtocol, templates: TemplateCache | None = None) -> MessageCodec:
     """The codec for a saver's serializer."""
     return MessageCodec(serde.policy, templates) if isinstance(serde, DataSerializer) else ForeignCodec(serde, templates)
-
-
-def _pieces(body: bytes) -> dict[bytes, bytes] | None:
-    """Packed value by packed key of a packed dict, if its keys are texts.
-
-    Taken from the bytes, not from the dict: another thread may change that while it is being packed.
-    """
-    fields = unpack(body, opaque)
-    if set(map(type, fields)) != {str}:
-        return None
-    pieces = {pack(key): pack(item) for key, item in fields.items()}
-    whole = b"".join([map_head(len(pieces)), *(piece for pair in pieces.items() for piece in pair)])
-    return pieces if whole == body else None
 
 
 def _restore_bytearray(code: int, data: bytes) -> Any:

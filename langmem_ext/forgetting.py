@@ -52,10 +52,12 @@ class ForgettingSaver(BaseCheckpointSaver[Any]):
 
     def _after_put(self, config: RunnableConfig) -> Callable[[], None] | None:
         """What a put gives occasion for; None: nothing."""
-        if self._keeper is None:
-            return None
-        thread_id = thread_key(config["configurable"]["thread_id"])
-        return partial(self._keeper.step, thread_id, now_ms()) if self._keeper.is_due(thread_id) else None
+        works: list[Callable[[], object]] = []
+        if self.log.templates.is_behind:
+            works.append(self.log.templates.catch_up)
+        if self._keeper is not None and self._keeper.is_due(thread_id := thread_key(config["configurable"]["thread_id"])):
+            works.append(partial(self._keeper.step, thread_id, now_ms()))
+        return partial(_do_all, works) if works else None
 
     def delete_thread(self, thread_id: str) -> None:
         """Delete a thread with everything it has. Nothing happens if there is none (or it is another owner's)."""
@@ -240,3 +242,8 @@ def _moment(older_than: timedelta | datetime | None) -> datetime | None:
     if isinstance(older_than, datetime) and older_than.tzinfo is not None:
         return older_than
     raise InvalidInput(f"older_than is a timedelta that is not negative, or a datetime with its time zone, not {older_than!r}")
+
+
+def _do_all(works: Iterable[Callable[[], object]]) -> None:
+    for work in works:
+        work()

@@ -25,6 +25,7 @@ from langmem_ext.storage import history_ops
 from langmem_ext.storage.channel_ops import change_channels
 from langmem_ext.storage.edit_ops import Edit
 from langmem_ext.storage.effects import Op, Operation, operation
+from langmem_ext.templates import AT_ONCE
 from langmem_ext.types import PackedValue, Snapshot, ThreadKey
 
 if TYPE_CHECKING:
@@ -110,7 +111,10 @@ class ThreadChatMessageHistory(BaseChatMessageHistory):
 
     async def aadd_messages(self, messages: Iterable[BaseMessage]) -> None:
         """Async twin of `add_messages`."""
-        if given := several(messages, "messages"):
+        given = several(messages, "messages")
+        if len(given) > AT_ONCE:
+            await self.log.driver.acall(lambda: self.add_messages(given))
+        elif given:
             await self.log.arun(self._add(given), write=True)
 
     def clear(self) -> None:

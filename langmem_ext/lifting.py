@@ -33,6 +33,9 @@ EXT_TEXT: Final = 66
 LONG_TEXT: Final = 64
 """Characters from which a text of an input is worth lifting out: it will stand in a message."""
 
+_NO_TEXTS: Final = frozenset([int, float, bool, type(None), bytes])
+"""Types of what no text is in: a long list of these alone is not gone through in Python."""
+
 _CLASSES: Final = frozenset(CLASSES)
 _plain = JsonPlusSerializer()
 
@@ -70,7 +73,7 @@ def mark_texts(value: Any) -> Any:
     if type(value) is dict:
         return {name: mark_texts(item) for name, item in value.items()}
     if type(value) is list or type(value) is tuple:
-        return [mark_texts(item) for item in value]
+        return value if type(value) is list and _NO_TEXTS.issuperset(map(type, value)) else [mark_texts(item) for item in value]
     return value
 
 
@@ -81,7 +84,7 @@ def mark_messages(value: Any, *, bare: bool) -> Any:
     if type(value) is tuple and len(value) == 2 and type(value[0]) is str:
         return [value[0], mark_texts(value[1])]
     if type(value) is list:
-        return [mark_messages(item, bare=bare) for item in value]
+        return value if _NO_TEXTS.issuperset(map(type, value)) else [mark_messages(item, bare=bare) for item in value]
     if type(value) is dict and type(value.get("content")) in (str, list):
         return {**value, "content": mark_texts(value["content"])}
     return value

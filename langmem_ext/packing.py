@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cached_property, partial
 from typing import Any, Final, TypeVar, cast
 
@@ -27,7 +27,7 @@ from langmem_ext.interruption import pass_on
 from langmem_ext.labels import EXPECTED_HEAD, metadata_of
 from langmem_ext.log import thread_key
 from langmem_ext.messages.text import column_name
-from langmem_ext.templates import LONG, Place
+from langmem_ext.templates import AT_ONCE, LONG, Place
 from langmem_ext.types import DeltaHistory, PackedCheckpoint, PackedValue, StoredCheckpoint
 
 T = TypeVar("T")
@@ -49,6 +49,9 @@ WRITTEN_BITS: Final = 2048
 
 SMALL_BYTES: Final = 32 * 1024
 """Bytes of values beside messages that an event loop loads itself, at most."""
+
+HEAVY_BYTES: Final = 128 * 1024
+"""Bytes of values beside messages that a PostgreSQL operation of an event loop stores, at most."""
 
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]*")
 
@@ -171,6 +174,15 @@ def is_small(stored: StoredCheckpoint, ahead: Ahead | None = None) -> bool:
     return sum(len(value.messages) for value in values) <= LONG and sum(len(value.body or b"") for value in values) <= SMALL_BYTES
 
 
+def is_heavy(values: Iterable[PackedValue]) -> bool:
+    """Whether to store what is packed takes a while."""
+    fresh = size = 0
+    for value in values:
+        fresh += value.fresh
+        size += len(value.body or b"")
+    return fresh > AT_ONCE or size > HEAVY_BYTES
+
+
 def load_checkpoint(
     codec: MessageCodec, stored: StoredCheckpoint, thread_id: Any, config: RunnableConfig | None = None, ahead: Ahead | None = None
 ) -> CheckpointTuple:
@@ -213,6 +225,11 @@ class ListedCheckpoint(CheckpointTuple):
         self = tuple.__new__(cls, (config, None, metadata, parent, None))
         self._build = lambda: _decoded(stored, lambda: _state(codec, stored, ahead))
         return self
+
+    @property
+    def is_built(self) -> bool:
+        """Whether its state has been looked at."""
+        return "_state" in vars(self)
 
     @cached_property
     def _state(self) -> tuple[Checkpoint, list[PendingWrite]]:

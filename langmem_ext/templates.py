@@ -51,6 +51,9 @@ TEMPLATE_BYTES: Final = 700
 MAX_LISTS: Final = 256
 """How many lists are remembered."""
 
+AT_ONCE: Final = 128
+"""New messages of a list whose templates are made as it is packed, at most: they take longer than packing it."""
+
 LONG: Final = 64
 """Messages of a list that an event loop builds itself, at most."""
 
@@ -123,11 +126,15 @@ class TemplateCache:
         """Remember nothing. In a forked child: another thread may have been changing what is remembered."""
         self._lists: OrderedDict[Place, Templates] = OrderedDict()
         self._long: dict[tuple[str, str], Place] = {}
+        self._behind: dict[Place, list[Snapshot]] = {}
         self.size = 0
         self._lock = threading.Lock()
 
-    def pack(self, place: Place, messages: Sequence[BaseMessage], default: Default) -> list[Snapshot]:
-        """`identity.snapshots` of a list."""
+    def pack(self, place: Place, messages: Sequence[BaseMessage], default: Default) -> tuple[list[Snapshot], int]:
+        """`identity.snapshots` of a list, and how many of the messages were not known.
+
+        Where these are many, the list is known from the next `catch_up` on.
+        """
         known = self._find(place)
         unchanged = _unchanged(messages, known)
         tail = snapshots(messages[len(unchanged) :], default)
@@ -136,8 +143,26 @@ class TemplateCache:
         else:
             before = zip(unchanged, known.packed, messages)  # noqa: B905 - as long as `unchanged`
             packed = [packed if same else snapshot(message, default) for same, packed, message in before] + tail
-        self._remember(place, known.following(packed))
-        return packed
+        fresh = len(messages) - sum(unchanged)
+        if fresh > AT_ONCE:
+            with self._lock:
+                self._behind[place] = packed
+        else:
+            self._remember(place, known.following(packed))
+        return packed, fresh
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether there is something to catch up with."""
+        return bool(self._behind)
+
+    def catch_up(self) -> None:
+        """Get to know the lists that had many new messages when they were packed: it may take a while."""
+        while self._behind:
+            with self._lock:
+                behind, self._behind = self._behind, {}
+            for place, packed in behind.items():
+                self._remember(place, self._find(place).following(packed))
 
     def load(self, place: Place, packed: Sequence[Snapshot], hook: ExtHook, decode: Callable[[Snapshot], Any]) -> list[Any]:
         """A fresh message for each.
@@ -170,6 +195,7 @@ class TemplateCache:
         with self._lock:
             for place in [place for place in self._lists if thread_id is None or place[0] == thread_id]:
                 self._drop(place)
+            self._behind = {place: packed for place, packed in self._behind.items() if thread_id not in (None, place[0])}
 
     def _find(self, place: Place) -> Templates:
         return self._lists.get(place) or Templates([], [], [], [])

@@ -20,14 +20,16 @@ class PackedValue:
     Attributes:
         messages: The exact bytes of each message in it, and of each long text of an input, in the order in which `body` refers to them.
         body: The rest; None for a plain list of messages.
-        pieces: Packed value by packed key, in order, if it is a dict that may be stored in parts.
+        keyed: Whether it is a dict that may be stored in parts.
         count: Number of elements, if it is a list that may be stored in parts.
+        fresh: How many of the messages were not in its place when it was packed there before.
     """
 
     messages: Sequence[Snapshot] = ()
     body: bytes | None = None
-    pieces: Mapping[bytes, bytes] | None = None
+    keyed: bool = False
     count: int | None = None
+    fresh: int = field(default=0, compare=False)
 
 
 @dataclass(slots=True)  # as above

@@ -313,8 +313,7 @@ def store_value(writer: Writer, value: PackedValue, place: tuple[int, str], *, w
         return ValueRef(runs=runs, nameless=nameless)
     if len(value.body) <= INLINE_BYTES:
         return ValueRef(body=value.body, runs=runs, nameless=nameless)
-    compound = Compound.of(value)
-    rows = _store_compound(writer, compound, place, whole) if compound is not None else None
+    rows = _store_compound(writer, value, place, whole)
     if rows is not None:
         return ValueRef(row=rows[0], deltas=rows[1:])
     return ValueRef(row=writer.add_value(value.body), runs=runs, nameless=nameless)
@@ -332,11 +331,17 @@ def _store_manifest(writer: Writer, runs: Runs, place: tuple[int, str]) -> tuple
     return row, len(beginning)
 
 
-def _store_compound(writer: Writer, value: Compound, place: tuple[int, str], whole: bool) -> tuple[int, ...] | None:
-    """Store what of a large dict or list is new; its rows, or None for what a task adds, if the channel's value does not help."""
+def _store_compound(writer: Writer, packed: PackedValue, place: tuple[int, str], whole: bool) -> tuple[int, ...] | None:
+    """Store what of a large dict or list is new; its rows.
+
+    None if it is no compound, or is what a task adds and the channel's value does not help.
+    """
     stored = writer.index.compounds.get(place)
-    if stored is not None and stored.body == value.body:
+    if stored is not None and stored.body == packed.body and not packed.messages:
         return stored.rows()
+    value = Compound.of(packed)
+    if value is None:
+        return None
     delta = plan_delta(stored, value) if stored is not None else None
     if stored is None or delta is None:
         if stored is not None and not whole:

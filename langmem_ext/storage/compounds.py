@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from langmem_ext.messages.identity import array_head, map_head, pack, unpack
+from langmem_ext.messages.identity import array_head, map_head, opaque, pack, unpack
 from langmem_ext.types import PackedValue
 
 FANOUT: Final = 8
@@ -67,8 +67,8 @@ class Compound:
     @classmethod
     def of(cls, value: PackedValue) -> Compound | None:
         """A value that may be stored as a compound, without rows; None for every other."""
-        if value.body is not None and value.pieces is not None:
-            return cls(value.body, value.pieces, len(value.pieces))
+        if value.body is not None and value.keyed and (pieces := _pieces(value.body)) is not None:
+            return cls(value.body, pieces, len(pieces))
         if value.body is not None and value.count is not None:
             return cls(value.body, None, value.count)
         return None
@@ -99,6 +99,19 @@ class Delta:
     body: bytes
     part: Part
     merged: int
+
+
+def _pieces(body: bytes) -> dict[bytes, bytes] | None:
+    """Packed value by packed key of a packed dict, if its keys are texts.
+
+    Taken from the bytes, not from the dict: another thread may change that while it is being packed.
+    """
+    fields = unpack(body, opaque)
+    if set(map(type, fields)) != {str}:
+        return None
+    pieces = {pack(key): pack(item) for key, item in fields.items()}
+    whole = b"".join([map_head(len(pieces)), *(piece for pair in pieces.items() for piece in pair)])
+    return pieces if whole == body else None
 
 
 def plan_base(value: Compound) -> Delta:

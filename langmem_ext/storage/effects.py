@@ -128,9 +128,10 @@ class Operation(Generic[T_co]):
         repeatable: Whether it may be run again after a run that came to nothing: one that tells what it reads while it runs may not.
         followed: Whether another on its thread mostly follows it at once: it is worth waiting a moment, for both may share a trip.
         brief: Whether what it asks first takes no time to speak of: it may share a trip with others'.
+        heavy: Whether it has so much to do between its statements that no event loop carries it out.
     """
 
-    __slots__ = ("_arguments", "_begin", "_keywords", "_trace", "brief", "followed", "repeatable")
+    __slots__ = ("_arguments", "_begin", "_keywords", "_trace", "brief", "followed", "heavy", "repeatable")
 
     def __init__(
         self,
@@ -149,6 +150,7 @@ class Operation(Generic[T_co]):
         self.repeatable = repeatable
         self.followed = followed
         self.brief = brief
+        self.heavy = False
         self._trace = trace
 
     def __iter__(self) -> Op[T_co]:

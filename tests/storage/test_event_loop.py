@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import threading
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from pathlib import Path
@@ -15,7 +16,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.base import uuid6
 from langgraph.checkpoint.memory import InMemorySaver
 from moved import sqlite_saver
-from savers import Backend
+from savers import Backend, Calls, Mode
 
 import langmem_ext
 from langmem_ext import (
@@ -28,8 +29,12 @@ from langmem_ext import (
     aexamine,
     aimport_checkpoints,
     astats,
+    templates,
 )
+from langmem_ext.codec import MessageCodec
+from langmem_ext.storage import compounds
 from langmem_ext.storage.effects import Op, operation
+from langmem_ext.templates import AT_ONCE
 
 CONFIG: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
 KEEP = Retention(keep_last=3, ttl=timedelta(days=1), max_bytes=100_000)
@@ -221,6 +226,121 @@ def test_everything_async_of_the_storage_is_called_here() -> None:
     # One is called in the tests of conversations.
     functions = {name for name in langmem_ext.__all__ if inspect.iscoroutinefunction(getattr(langmem_ext, name))} - {"aconverse"}
     assert {name for name in there | functions if "._" not in name} - CALLS.keys() == set()
+
+
+MANY = 2 * AT_ONCE
+
+
+def large(count: int = MANY) -> dict[str, Any]:
+    """Channels whose values take a while to store."""
+    return {"messages": [HumanMessage(f"text {n}") for n in range(count)], "table": {f"key {n}": "x" * 100 for n in range(10 * count)}}
+
+
+def large_checkpoint(values: dict[str, Any]) -> Any:
+    versions = dict.fromkeys(values, f"{1:032}.0.1")
+    return checkpoint(0) | {"channel_values": values, "channel_versions": versions}
+
+
+@pytest.fixture
+def workers(monkeypatch: pytest.MonkeyPatch) -> dict[str, set[int]]:
+    """The threads in which there was work to do for each message, or for each key of a large dict, by what was done."""
+    threads: dict[str, set[int]] = {}
+
+    def watch(owner: Any, name: str) -> None:
+        work, there = getattr(owner, name), threads.setdefault(name, set())
+
+        def watched(*args: Any, **kwargs: Any) -> Any:
+            there.add(threading.get_ident())
+            return work(*args, **kwargs)
+
+        monkeypatch.setattr(owner, name, watched)
+
+    watch(templates, "_template_of")
+    watch(compounds, "_pieces")
+    watch(MessageCodec, "item_row")
+    return threads
+
+
+async def large_put(saver: DeltaSaver) -> set[str]:
+    one = large_checkpoint(large())
+    await saver.aput(CONFIG, one, {"step": 0}, one["channel_versions"])
+    return {"_template_of", "_pieces", "item_row"}
+
+
+async def large_writes(saver: DeltaSaver) -> set[str]:
+    begun = await saver.aput(CONFIG, large_checkpoint({}), {"step": -1}, {})
+    await saver.aput_writes(begun, list(large().items()), "task")
+    return {"_pieces", "item_row"}
+
+
+async def many_together(saver: DeltaSaver) -> set[str]:
+    one = large_checkpoint(large())
+    await saver.aput_all([("put", (CONFIG, one, {"step": 0}, one["channel_versions"]))])
+    return {"_template_of", "_pieces", "item_row"}
+
+
+async def large_history(saver: DeltaSaver) -> set[str]:
+    await ThreadChatMessageHistory("h", saver).aadd_messages(large()["messages"])
+    return {"item_row"}
+
+
+@pytest.mark.parametrize("store", [large_put, large_writes, many_together, large_history])
+async def test_what_is_large_is_stored_off_the_event_loop(
+    store: Callable[[DeltaSaver], Awaitable[set[str]]], url: str, workers: dict[str, set[int]]
+) -> None:
+    async with DeltaSaver.from_conn_string(url) as saver:
+        done = await store(saver)
+        assert {name for name, threads in workers.items() if threads} == done
+        assert threading.get_ident() not in set().union(*workers.values())
+
+
+async def test_what_is_large_is_stored_as_it_was_when_it_was_passed(url: str) -> None:
+    values, told = large(), large()
+    async with DeltaSaver.from_conn_string(url) as saver:
+        begun = await saver.aput(CONFIG, large_checkpoint({}), {"step": -1}, {})
+        one = large_checkpoint(values)
+        calls = saver.aput(begun, one, {"step": 0}, one["channel_versions"]), saver.aput_writes(begun, list(told.items()), "task")
+        storing = [asyncio.create_task(call) for call in calls]
+        await asyncio.sleep(0)  # the calls have arrived
+        for changed in (values, told):
+            for number, message in enumerate(changed["messages"]):
+                message.id, message.content = f"late {number}", "something else"
+            changed["table"].clear()
+        await asyncio.gather(*storing)
+        saver.log.indexes.forget()
+        stored, before = await saver.aget_tuple(CONFIG), await saver.aget_tuple(begun)
+    assert stored is not None
+    assert before is not None
+    assert stored.checkpoint["channel_values"] == large()
+    assert before.pending_writes == [("task", channel, value) for channel, value in large().items()]
+
+
+async def test_a_long_list_is_known_once_it_is_stored(url: str, mode: Mode) -> None:
+    messages = [HumanMessage(f"text {n}", id=f"m{n}") for n in range(MANY)]
+    one = large_checkpoint({"messages": messages})
+    with DeltaSaver.open(url) as saver:
+        await Calls(mode).call(saver, "put", CONFIG, one, {"step": 0}, one["channel_versions"])
+        again = saver.codec.pack_value([*messages, HumanMessage("new")], place=("t", "", "messages"))
+        assert again.fresh == 1
+
+
+async def test_a_list_gives_way_after_each_state_that_was_built(url: str) -> None:
+    with DeltaSaver.open(url) as saver:
+        filled(saver, 8)
+        ticks, seen = 0, []
+
+        async def tick() -> None:
+            nonlocal ticks
+            while True:
+                ticks += 1
+                await asyncio.sleep(0)
+
+        ticking = asyncio.create_task(tick())
+        async for found in saver.alist(CONFIG):
+            assert found.checkpoint["channel_values"]
+            seen.append(ticks)
+        ticking.cancel()
+    assert len(seen) == len(set(seen)) == 8
 
 
 async def test_a_call_that_blocks_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:

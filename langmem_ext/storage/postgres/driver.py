@@ -243,7 +243,12 @@ class PostgresDriver:
     # -- async -----------------------------------------------------------------------------------------------------------------------------
 
     async def arun(self, op: Operation[T], *, write: bool) -> T:
-        """Async twin of `run`, on the event loop's own connections. Cancelling the caller cannot split the transaction."""
+        """Async twin of `run`, on the event loop's own connections; a heavy one in a thread.
+
+        Cancelling the caller cannot split the transaction.
+        """
+        if op.heavy:
+            return await self.acall(lambda: self.run(op, write=write))
         lane = self._latest
         if lane is None or lane.loop is not asyncio.get_running_loop() or not lane.is_open:
             lane = await self._open_lane()
