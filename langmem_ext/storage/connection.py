@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -13,12 +14,20 @@ from weakref import WeakValueDictionary
 
 from langmem_ext.errors import ConnectionInUse, DamagedRow, NotADatabase, StorageError, StorageUnavailable
 from langmem_ext.storage.migrate import read_rows
+from langmem_ext.storage.schema import APPLICATION_ID
 
 BUSY_TIMEOUT_MS: Final = 5_000
 """How long SQLite itself waits for another process's lock, in milliseconds."""
 
 LOCK_DEADLINE_S: Final = 60.0
 """How long an operation keeps trying to begin before it gives up, in seconds."""
+
+MAKING_S: Final = 2.0
+"""How long another process may take between telling a new file that it has a log and making the log, in seconds."""
+
+_HEADER_BYTES: Final = 100
+_WITH_LOG: Final = b"\2\2"
+"""In a file's header, where changes are written: to a write-ahead log."""
 
 
 class SharedLock:
@@ -120,6 +129,38 @@ def connect(path: str, read_only: bool, private: bool) -> sqlite3.Connection:
         return sqlite3.connect(name, uri=read_only, isolation_level=None, check_same_thread=False, timeout=BUSY_TIMEOUT_MS / 1000)
     except sqlite3.Error as error:
         raise storage_error(error, path) from error
+
+
+def require_log(path: str) -> None:
+    """See that a file is not what is left of a database whose write-ahead log was lost.
+
+    Until SQLite first copies the log into it (after 4 MB, or when the last process closes it), the file
+    of a database that this package has made is one page, which says whose it is and that there is a log
+    (`migrate.mark_new`). Later losses cannot be told: the file is then as it once was.
+
+    Raises:
+        StorageError: There is no log, so all that was stored is missing.
+    """
+    deadline = time.monotonic() + MAKING_S
+    while _lacks_log(path):
+        if time.monotonic() > deadline:
+            raise StorageError(
+                f"{path} has lost its write-ahead log, which held all that was stored: put {Path(path).name}-wal back beside it, or"
+                " restore a backup (`VACUUM INTO` or `langmem-ext threads export --all` make one while the database is in use); if nothing"
+                " was stored there, delete the file"
+            )
+        time.sleep(0.01)  # another process makes the database right now: its log is there in a moment
+
+
+def _lacks_log(path: str) -> bool:
+    try:
+        with open(path, "rb") as file:
+            header = file.read(_HEADER_BYTES)
+    except OSError:  # it is not there, or SQLite says what is wrong
+        return False
+    # As SQLite's file format has it: the journal's kind, the number of pages, the application's id.
+    told = header[18:20], int.from_bytes(header[28:32]), int.from_bytes(header[68:72])
+    return told == (_WITH_LOG, 1, APPLICATION_ID) and not os.path.exists(f"{path}-wal")
 
 
 def absolute(path: str) -> str:

@@ -41,14 +41,33 @@ def migrate(connection: sqlite3.Connection, again: Again) -> None:
             for statement in migration.sqlite:
                 connection.execute(SQLITE.render(statement))
             connection.execute("INSERT INTO langmem_migration (name, applied_at) VALUES (?, ?)", (migration.name, int(time.time())))
-        if read_rows(connection, "PRAGMA application_id") == [(0,)]:
-            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        _mark(connection)
         connection.execute("COMMIT")
     except BaseException as error:
         connection.execute("ROLLBACK")
         if isinstance(error, sqlite3.OperationalError) and "already exists" in str(error):
             raise NotADatabase(f"the database holds another program's tables under our names ({error}): use a file of its own") from error
         raise
+
+
+def mark_new(connection: sqlite3.Connection) -> None:
+    """Say in a file that has nothing yet whose it is, before there is a write-ahead log that all else goes to.
+
+    By this the file is known again if the log is lost (`connection.require_log`).
+    """
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        if not read_rows(connection, "SELECT 1 FROM sqlite_master LIMIT 1"):
+            _mark(connection)
+        connection.execute("COMMIT")
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+
+
+def _mark(connection: sqlite3.Connection) -> None:
+    if read_rows(connection, "PRAGMA application_id") == [(0,)]:
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
 
 
 def pending(connection: sqlite3.Connection) -> list[Migration]:

@@ -31,6 +31,7 @@ from langmem_ext.storage.connection import (
     is_busy,
     lock_of,
     path_of,
+    require_log,
     storage_error,
 )
 from langmem_ext.storage.dialect import SQLITE
@@ -39,7 +40,7 @@ from langmem_ext.storage.effects import Batch, Effect, Operation, Pause, Rows, S
 from langmem_ext.storage.group import Job, Queue, interrupted, settle
 from langmem_ext.storage.index import Indexes
 from langmem_ext.storage.lease import FileLeases, Leases
-from langmem_ext.storage.migrate import migrate, pending, read_rows, refuse_others
+from langmem_ext.storage.migrate import mark_new, migrate, pending, read_rows, refuse_others
 
 T = TypeVar("T")
 
@@ -93,6 +94,8 @@ class SqliteDriver:
         self._paused = time.monotonic()
         self._worker: ThreadPoolExecutor | None = None
         self._worker_lock = threading.Lock()  # not the other one: an event loop must not wait for an operation
+        if self._owned:
+            require_log(self.path)  # before SQLite makes a new one
         self._connection = connect(self.path, read_only, own) if connection is None else adopt(connection)
         self._shared = lock_of(self._connection)
         self._lock = self._shared.lock
@@ -124,6 +127,8 @@ class SqliteDriver:
                     self._begin_again(lambda: self._connection.execute("PRAGMA auto_vacuum = INCREMENTAL"))
                 self._connection.execute(f"PRAGMA synchronous = {synchronous.upper()}")
                 self._connection.execute(space.FORGET_BYTES)
+                if new and self.path != ":memory:":
+                    self._begin_again(lambda: mark_new(self._connection))
             if read_rows(self._connection, "PRAGMA journal_mode") != [("wal",)]:
                 self._begin_again(lambda: read_rows(self._connection, "PRAGMA journal_mode = WAL"))
             migrate(self._connection, self._begin_again)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -103,6 +104,19 @@ def test_a_file_that_is_missing_or_none_is_one_line_and_is_left_alone(command: s
         assert words in done.stderr
         assert len(done.stderr.splitlines()) == 1
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+
+
+@pytest.mark.parametrize("words", [["doctor"], ["stats"], ["threads", "list"], ["chat"]])
+def test_a_file_whose_log_was_lost_is_one_line(words: list[str], tmp_path: Path) -> None:
+    copied = tmp_path / "copy.db"
+    with DeltaSaver.open(str(tmp_path / "memory.db")) as saver:
+        ThreadChatMessageHistory("t", saver).add_messages([HumanMessage("x")])
+        shutil.copy(tmp_path / "memory.db", copied)
+    done = call(*words, "--db", copied)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    [line] = done.stderr.splitlines()
+    assert "lost its write-ahead log" in line
 
 
 @ON_A_FILE

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import os
+import shutil
 import sqlite3
 import stat
 from collections.abc import Callable, Iterator
@@ -46,9 +47,11 @@ from langmem_ext import (
     stats,
 )
 from langmem_ext.opening import SaverOptions
+from langmem_ext.storage import connection as connecting
 from langmem_ext.storage.connection import is_busy
 from langmem_ext.storage.dialect import KEY, OF_THREAD, SCHEMA
 from langmem_ext.storage.effects import Op, execute, fetch, operation
+from langmem_ext.storage.migrate import mark_new
 from langmem_ext.storage.sqlite import SqliteDriver
 
 CONFIG: Any = {"configurable": {"thread_id": "t"}}
@@ -583,3 +586,88 @@ def test_what_cannot_be_used_makes_no_database(wrong: Callable[[str], object], d
     with pytest.raises(StorageUnavailable, match="there is no database|has no tables"):
         stats(url)
     assert list(tmp_path.iterdir()) == []
+
+
+# -- copies of a file ----------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def in_use(tmp_path: Path) -> Iterator[Path]:
+    """A database that is in use, and of which nothing is in the file itself yet."""
+    path = tmp_path / "memory.db"
+    with DeltaSaver.open(str(path)) as saver:
+        say(saver)
+        yield path
+
+
+OPENINGS: dict[str, Callable[[Path], object]] = {
+    "to write": lambda path: DeltaSaver.open(str(path)),
+    "as its own": lambda path: MessageLog.open(str(path), own=True),
+    "to read": lambda path: MessageLog.open(f"sqlite:///{path}?mode=ro"),
+    "threads": lambda path: Threads(str(path)),
+    "the doctor": lambda path: examine(str(path)),
+    "statistics": lambda path: stats(str(path)),
+}
+
+
+@pytest.mark.parametrize("way", OPENINGS)
+def test_a_file_whose_log_was_lost_is_told_from_an_empty_database(way: str, in_use: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connecting, "MAKING_S", 0)
+    folder = in_use.parent / "copy"
+    folder.mkdir()
+    copied = folder / "memory.db"
+    shutil.copy(in_use, copied)
+    before = copied.read_bytes()
+    with pytest.raises(StorageError, match=r"lost its write-ahead log.* put memory.db-wal back"):
+        OPENINGS[way](copied)
+    assert [path.name for path in folder.iterdir()] == ["memory.db"]
+    assert copied.read_bytes() == before
+    shutil.copy(f"{in_use}-wal", f"{copied}-wal")
+    with DeltaSaver.open(str(copied)) as saver:
+        assert len(say(saver)) == 4
+
+
+def vacuumed(path: Path, copied: Path) -> None:
+    with closing(sqlite3.connect(path)) as other:
+        other.execute("VACUUM INTO ?", (str(copied),))
+
+
+def backed_up(path: Path, copied: Path) -> None:
+    with closing(sqlite3.connect(path)) as other, closing(sqlite3.connect(copied)) as target:
+        other.backup(target)
+
+
+@pytest.mark.parametrize("copy", [vacuumed, backed_up])
+def test_a_backup_of_a_database_in_use_has_all_of_it(copy: Callable[[Path, Path], None], in_use: Path, tmp_path: Path) -> None:
+    copied = tmp_path / "copy.db"
+    copy(in_use, copied)
+    with DeltaSaver.open(str(copied)) as saver:
+        assert len(say(saver)) == 4
+
+
+def test_a_closed_database_is_one_file(tmp_path: Path) -> None:
+    for count in range(2):
+        path, copied = tmp_path / f"{count}.db", tmp_path / f"copy {count}.db"
+        with DeltaSaver.open(str(path)) as saver:
+            for _ in range(count):  # none has ever been stored in the first one
+                say(saver)
+        shutil.copy(path, copied)
+        with DeltaSaver.open(str(copied)) as saver:
+            assert len(say(saver)) == 2 * count + 2
+
+
+def test_an_empty_file_that_another_program_has_given_a_log_is_taken(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    with closing(sqlite3.connect(path)) as other:
+        other.execute("PRAGMA journal_mode = WAL")
+    assert path.stat().st_size > 0
+    with DeltaSaver.open(str(path)) as saver:
+        assert len(say(saver)) == 2
+
+
+def test_a_file_whose_making_was_stopped_is_made_anew(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        mark_new(other)
+    with DeltaSaver.open(str(path)) as saver:
+        assert len(say(saver)) == 2
