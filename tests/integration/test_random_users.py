@@ -13,6 +13,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from hypothesis import strategies as st
 from langgraph.types import Command
 from postgres.server import SHARED
 from savers import Backend
+from skewed import SKEWS, clock_off_by
 
 from langmem_ext.waiting.converse import converse
 
@@ -230,11 +232,16 @@ class User:
         assert sum(asked.values()) == len(calls)
 
 
-def play(steps: list[tuple[str, Any]], durable: Backend) -> None:
+CLOCKS = st.lists(st.sampled_from([0.0, *SKEWS]), min_size=2, max_size=5)
+"""How far the clocks of the machines are off that take turns."""
+
+
+def play(steps: list[tuple[str, Any]], durable: Backend, clocks: Sequence[float] = (0.0,)) -> None:
     with tempfile.TemporaryDirectory() as folder, SHARED.own_schemas():
         user = User(Path(folder), durable)
-        for kind, value in steps:
-            user.step(kind, value)
+        for (kind, value), apart in zip(steps, cycle(clocks), strict=False):
+            with clock_off_by(apart):
+                user.step(kind, value)
         user.step("say", "start over")
         user.step("say", "where is my order O-3?")
         assert user.shop.calls()[-1] == ("check_order", {"number": "O-3"}), "the thread is stuck: " + json.dumps(steps)
@@ -250,6 +257,14 @@ def test_whatever_users_do_the_graph_keeps_its_promises(durable: Backend, steps:
 @given(st.lists(CONFIRM | CONFIRM | CONFIRM | SAY | RESUME | EDIT, min_size=4, max_size=12))
 def test_what_is_confirmed_is_what_was_shown(durable: Backend, steps: list[tuple[str, Any]]) -> None:
     play([("say", "cancel order O-4 please"), *steps], durable)
+
+
+@settings(max_examples=settings().max_examples)
+@given(STEPS, CLOCKS)
+def test_on_machines_whose_clocks_differ_the_graph_keeps_its_promises(
+    durable: Backend, steps: list[tuple[str, Any]], clocks: list[float]
+) -> None:
+    play(steps, durable, clocks)
 
 
 @pytest.mark.soak

@@ -257,3 +257,22 @@ def test_runs_of_another_process_bring_nothing_back(url: str, begins_again: bool
             print(file=process.stdin, flush=True)
         assert process.wait(SOON) == 0
     assert refused > count // 10, "hardly any run was under way"
+
+
+def test_what_a_killed_process_had_written_late_does_not_come_back(url: str) -> None:
+    """The process with the run is killed at a random moment around the deletion."""
+    chance = random.Random(99)
+    command = [sys.executable, str(Path(__file__).parent / "outliving.py"), url]
+    with DeltaSaver.open(url, synchronous="normal") as saver:
+        for number in range(500 if SOAK else 3):
+            with subprocess.Popen([*command, str(number), "1"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+                assert process.stdout is not None
+                assert process.stdout.readline() == "begun\n"
+                time.sleep(chance.random() * 0.02)
+                saver.delete_thread("t0")
+                time.sleep(chance.random() * 0.02)
+                process.kill()
+            assert Threads(saver).list() == []
+            assert OLD not in stored_texts(saver)
+            assert say(saver, "new", "t0") == ["new", "re: new"]
+            saver.delete_thread("t0")
