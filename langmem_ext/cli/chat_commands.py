@@ -17,11 +17,11 @@ from rich.text import Text
 from langmem_ext.cli.compaction import compacted
 from langmem_ext.cli.control_characters import printable
 from langmem_ext.cli.desk import Desk
+from langmem_ext.cli.line import Line, line_of
 from langmem_ext.cli.listing import as_data, columns_of, counted, table_of
 from langmem_ext.cli.outcome import give_space_back
 from langmem_ext.cli.screen import Screen
 from langmem_ext.cli.search import hit_columns, hit_data, shown
-from langmem_ext.cli.thread import Line, line_of
 from langmem_ext.cli.transit import format_for
 from langmem_ext.errors import InvalidInput, LangmemExtError, ThreadNotFound
 from langmem_ext.files import newest_first

@@ -12,7 +12,7 @@ from pydantic import JsonValue
 from rich.console import RenderableType
 
 from langmem_ext.cli.control_characters import json_line, printable
-from langmem_ext.cli.thread import Line
+from langmem_ext.cli.line import Line
 from langmem_ext.waiting.turn import Turn
 
 

@@ -18,7 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from langmem_ext.cli.control_characters import printable
-from langmem_ext.cli.thread import Line
+from langmem_ext.cli.line import COLOURS, Line
 from langmem_ext.errors import LangmemExtError
 from langmem_ext.escapes import legible
 from langmem_ext.types import ThreadInfo
@@ -28,8 +28,6 @@ NAMING_THREADS: Final = frozenset({"/load", "/forget", "/delete"})
 NAMING_PATHS: Final = frozenset({"/save", "/export"})
 NAMING_COMMANDS: Final = frozenset({"/help"})
 """Commands of a chat that are given a thread, those that are given a path, and those that are given a command."""
-
-COLOURS = {"you": "bold cyan", "agent": "bold green"}
 
 
 class Terminal:

@@ -2,54 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Final
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 from uuid import uuid4
 
 from langchain_core.callbacks import BaseCallbackHandler
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import BaseMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.pregel import Pregel
 from langgraph.types import StateSnapshot
 from pydantic import JsonValue
 
-from langmem_ext.messages.annotations import HIDDEN, shown_text
 from langmem_ext.waiting.converse import converse
 from langmem_ext.waiting.marks import sensitive_names
 from langmem_ext.waiting.nodes import Nodes
 from langmem_ext.waiting.playbook import Playbook
 from langmem_ext.waiting.session import read_session, read_summary, shown_params
 from langmem_ext.waiting.turn import Turn, asked_by, messages_of, pending_interrupts, reply_of
-
-_ROLES: Final[Mapping[str, type[BaseMessage]]] = {"human": HumanMessage, "ai": AIMessage, "system": SystemMessage, "tool": ToolMessage}
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One message as it is shown, with what is sensitive hidden.
-
-    Attributes:
-        role: Who said it, as a person reads it.
-        text: What was said; of an assistant that only calls tools, which.
-        message: The message.
-    """
-
-    role: str
-    text: str
-    message: BaseMessage
-
-    def data(self) -> dict[str, JsonValue]:
-        """The message as JSON says it, in the words of the search and of the export."""
-        message = self.message
-        role = next((name for name, kind in _ROLES.items() if isinstance(message, kind)), message.type)
-        said: dict[str, JsonValue] = {"id": message.id, "role": role, "text": self.text}
-        if isinstance(message, AIMessage) and message.tool_calls:
-            said["text"] = self.text if message.text else ""
-            said["calls"] = [call["name"] for call in message.tool_calls]
-        if isinstance(message, ToolMessage):
-            said["name"], said["tool_call_id"] = message.name, message.tool_call_id
-        return said
 
 
 class ChatThread:
@@ -157,20 +127,6 @@ def _session_report(values: dict[str, Any], playbook: Playbook) -> dict[str, Jso
         "params": dict(sorted(shown_params(values, playbook).items())),
         "summary": summary["text"] if summary else None,
     }
-
-
-def line_of(message: BaseMessage) -> Line:
-    """A message as it is shown."""
-    role, text = message.type, str(message.text)
-    if isinstance(message, ToolMessage):
-        role = f"tool {message.name or ''}".strip()
-    elif isinstance(message, AIMessage):
-        role, text = "agent", text or ", ".join(f"calls {call['name']}" for call in message.tool_calls)
-    elif isinstance(message, HumanMessage):
-        role = "you"
-    if hidden := sensitive_names(message):
-        text = f"{shown_text(vars(message)) or HIDDEN} (holds {', '.join(sorted(hidden))})"
-    return Line(role, text, message)
 
 
 def _playbook(graph: Pregel[Any, Any, Any, Any]) -> Playbook | None:
