@@ -201,7 +201,8 @@ class DeltaSaver(BulkSaver):
         checkpoint = checked_checkpoint(checkpoint, metadata, new_versions)
         configurable = config["configurable"]
         place = place_of(configurable)
-        origin = origin_of(configurable, *place, writes=False) if of_run else None
+        # One that must follow an expected head is refused where that is gone.
+        origin = origin_of(configurable, *place, writes=False) if of_run and not follows_head(config) else None
         if origin is not None:
             self.log.indexes.late_writes.follow(checkpoint["id"], origin)
         packed = pack_checkpoint(self.codec, config, place, checkpoint, metadata, new_versions, self.metadata_keys)

@@ -177,6 +177,7 @@ class Branch:
         self.named = 0
         self.live: dict[Place, Live] = {}
         self.handed_out: list[Any] = []
+        self.deleted: set[str] = set()
 
     async def carry_out(self, call: Call, *, last: bool) -> list[tuple[str, Any]]:
         """Carry out one call and give what can be read afterwards, by name: of the place that it went to, or of all."""
@@ -192,6 +193,7 @@ class Branch:
             case Delete(thread):
                 await self.calls.call(self.shelf.saver, "delete_thread", thread)
                 self.live = {place: live for place, live in self.live.items() if place[0] != thread}
+                self.deleted.add(thread)
             case Reopen():
                 await self.shelf.reopen()
                 for live in self.live.values():
@@ -295,8 +297,8 @@ class Branch:
     async def _put_writes(self, call: PutWrites) -> None:
         live = self._live(call.thread, call.namespace)
         at = (self.ids[self.used],) if call.at < 0 else self._put_at(call.thread, call.namespace, call.at)
-        if at is None:
-            return
+        if at is None or (call.at < 0 and call.thread in self.deleted):
+            return  # of a thread that was deleted, writes wait for their checkpoint, which is put next here
         if not any(live.put for (thread, _), live in self.live.items() if thread == call.thread):
             # A run asks for its thread before it writes to it.
             await self.calls.call(self.shelf.saver, "get_tuple", self._config(call.thread, ""))

@@ -202,13 +202,13 @@ MIGRATIONS: Final[tuple[Migration, ...]] = (
             "CREATE INDEX checkpoint_by_given_id ON checkpoint (thread, namespace, given_id) WHERE given_id IS NOT NULL",
         ),
         postgres=(
-            "ALTER TABLE checkpoint ADD COLUMN given_id BYTEA",
-            "CREATE INDEX checkpoint_by_given_id ON checkpoint (thread, namespace, given_id) WHERE given_id IS NOT NULL",
+            "ALTER TABLE checkpoint ADD COLUMN IF NOT EXISTS given_id BYTEA",
+            "CREATE INDEX IF NOT EXISTS checkpoint_by_given_id ON checkpoint (thread, namespace, given_id) WHERE given_id IS NOT NULL",
         ),
     ),
     Migration(
         "m005_threads_know_late_runs",
         sqlite=("ALTER TABLE thread ADD COLUMN born BLOB",),
-        postgres=("ALTER TABLE thread ADD COLUMN born BYTEA",),
+        postgres=("ALTER TABLE thread ADD COLUMN IF NOT EXISTS born BYTEA",),
     ),
 )

@@ -102,7 +102,8 @@ def other(value: Any) -> Any:
 
 def something(column: str) -> Any:
     """A value for a column that has none."""
-    return {"message_id": b"x", "rest": b"\x80", "parent": bytes(16)}.get(column, "x" if column in ("name", "text", "tool_call_id") else 1)
+    bare = {"message_id": b"x", "rest": b"\x80", "parent": bytes(16), "given_id": bytes(16)}
+    return bare.get(column, "x" if column in ("name", "text", "tool_call_id") else 1)
 
 
 @pytest.mark.parametrize("table", KEYS)

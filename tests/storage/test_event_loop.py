@@ -139,6 +139,7 @@ async def operated(place: Place) -> None:
         return 2
 
     assert await place.saver.log.arun(two(), write=True) == await place.saver.log.arun(two(), write=False) == 2
+    assert await place.saver.log.awrite_of_run(two()) == 2
 
 
 async def put_together(place: Place) -> None:
@@ -185,6 +186,7 @@ CALLS: dict[str, Callable[[Place], Awaitable[Any]]] = {
     "DeltaSaver.alease": leased,
     "DeltaSaver.from_conn_string": opened,
     "MessageLog.arun": operated,
+    "MessageLog.awrite_of_run": operated,
     "MessageLog.acompact": lambda place: place.saver.log.acompact(),
     "MessageLog.aclose": lambda place: place.saver.log.aclose(),
     "ThreadChatMessageHistory.aget_messages": remembered,
