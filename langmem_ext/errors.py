@@ -106,11 +106,12 @@ class ThreadExpired(ThreadNotFound):
 class ThreadDeleted(ThreadNotFound):
     """A thread was deleted while a run was under way. What the run has still written is not stored.
 
-    Args:
+    Attributes:
         thread_id: The thread.
     """
 
     def __init__(self, thread_id: str) -> None:
+        self.thread_id = thread_id
         super().__init__(
             f"thread {thread_id!r} was deleted while this run was under way, so nothing more of the run is stored:"
             " begin a new conversation (to copy checkpoints from elsewhere use copy_saver)"

@@ -29,7 +29,7 @@ from langmem_ext.storage.edit_ops import Edit
 from langmem_ext.storage.effects import Operation
 from langmem_ext.storage.header import MINOR_DIGITS
 from langmem_ext.storage.index import Indexes
-from langmem_ext.storage.late_writes import PATIENCE, Buried
+from langmem_ext.storage.late_writes import PATIENCE, Buried, certain
 from langmem_ext.storage.sqlite import SqliteDriver, Synchronous
 from langmem_ext.templates import TemplateCache
 
@@ -134,7 +134,8 @@ class MessageLog:
             with suppress(Buried):
                 return self.run(op, write=True)
             time.sleep(pause)
-        return self.run(op, write=True)
+        with certain():
+            return self.run(op, write=True)
 
     async def awrite_of_run(self, op: Operation[T]) -> T:
         """Async twin of `write_of_run`."""
@@ -142,7 +143,8 @@ class MessageLog:
             with suppress(Buried):
                 return await self.arun(op, write=True)
             await asyncio.sleep(pause)
-        return await self.arun(op, write=True)
+        with certain():
+            return await self.arun(op, write=True)
 
     def compact(self, *, full: bool = False) -> int:
         """Give the space of what was deleted back to the file system; returns how many bytes the database got smaller.

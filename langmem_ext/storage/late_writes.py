@@ -17,7 +17,8 @@ is on its way, or late: such a write is tried again until that is known (`Buried
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -38,6 +39,15 @@ FOLLOWED: Final = 16_384
 
 class Buried(ThreadDeleted):
     """A write may be late: nothing is known of its checkpoint, which may still come. It is tried again."""
+
+
+@contextmanager
+def certain() -> Iterator[None]:
+    """What has not come until now is late."""
+    try:
+        yield
+    except Buried as error:
+        raise ThreadDeleted(error.thread_id) from None
 
 
 PATIENCE: Final = (0.001, 0.01, 0.05, 0.2, 0.5, 1.0)
