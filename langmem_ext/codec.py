@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 import ormsgpack
 from langchain_core.messages import BaseMessage
@@ -26,7 +25,6 @@ from langmem_ext.messages.identity import (
     DEFAULTS,
     FIELD_CODES,
     FIELDS,
-    UNPACK_OPTIONS,
     array_count,
     column_id,
     fields_of,
@@ -43,12 +41,15 @@ from langmem_ext.messages.identity import (
     text_key,
     unpack,
 )
+from langmem_ext.messages.manifest import LONGEST
+from langmem_ext.messages.proportion import SMALL, Extension, is_in_proportion, walk
 from langmem_ext.messages.text import SPLIT, WHOLE, join_content, split_content, text_of
 from langmem_ext.messages.tokens import approximate_tokens
 from langmem_ext.serde import DataSerializer, RestoreHook, RestorePolicy, rebuild
 from langmem_ext.templates import Place, TemplateCache
 from langmem_ext.types import ItemRow, PackedValue, Shown, Snapshot
 
+T = TypeVar("T")
 Texts: TypeAlias = Literal["all", "messages", "written", "none"]
 
 PARTS_BYTES: Final = 1024
@@ -56,6 +57,10 @@ PARTS_BYTES: Final = 1024
 
 PARTS_KEYS: Final = 8
 """From so many keys on."""
+
+SHARE: Final = 4
+"""The part of what may be read together that a value may have by naming its messages again and again: a quarter, for other values
+stand beside it, and messages grow a little when they get their ids. A value that would have more is stored whole."""
 
 MANY: Final = 200
 """Messages of a list from which on the garbage collector waits until they are loaded."""
@@ -116,6 +121,8 @@ class MessageCodec:
             value = ormsgpack.Ext(EXT_BYTEARRAY, bytes(value))
         marked = mark_texts(value) if texts == "all" else value if texts == "none" else mark_messages(value, bare=texts == "messages")
         body = pack(marked, Lifting(messages, texts=texts == "all"))
+        if messages and not _may_be_named(messages):
+            return PackedValue(body=self.pack_plain(value))
         if len(body) < PARTS_BYTES or messages:
             return PackedValue(body=body, messages=messages, fresh=len(messages))
         if type(value) is list:
@@ -124,9 +131,10 @@ class MessageCodec:
 
     def _pack_list(self, messages: Sequence[BaseMessage], place: Place | None) -> PackedValue:
         if place is None:
-            return PackedValue(messages=snapshots(messages, default_of), fresh=len(messages))
-        packed, fresh = self._templates.pack(place, messages, default_of)
-        return PackedValue(messages=packed, fresh=fresh)
+            packed, fresh = snapshots(messages, default_of), len(messages)
+        else:
+            packed, fresh = self._templates.pack(place, messages, default_of)
+        return PackedValue(messages=packed, fresh=fresh) if _may_be_named(packed) else PackedValue(body=self.pack_plain(messages))
 
     def load_value(self, packed: PackedValue, place: Place | None = None) -> Any:
         """A fresh object; `place` is where it stands."""
@@ -136,16 +144,16 @@ class MessageCodec:
             return self._load_messages(packed.messages, place)
         if not packed.messages:
             return unpack(packed.body, self._hook)
-        messages = packed.messages
+        left = dict(enumerate(packed.messages))
 
         def lifted(code: int, data: bytes) -> Any:
             if code == EXT_MESSAGE:
-                return message_of(messages[unpack(data)], self._hook, self._rebuild)
+                return message_of(take_named(left, data), self._hook, self._rebuild)
             if code == EXT_TEXT:
-                return text_of(fields_of(messages[unpack(data)])["content"])
+                return text_of(fields_of(take_named(left, data))["content"])
             return _restore_bytearray(code, data)
 
-        return ormsgpack.unpackb(packed.body, ext_hook=RestoreHook(self._policy, lifted), option=UNPACK_OPTIONS)
+        return unpack(packed.body, RestoreHook(self._policy, lifted))
 
     def _load_messages(self, messages: Sequence[bytes], place: Place | None) -> list[Any]:
         if place:
@@ -154,17 +162,7 @@ class MessageCodec:
 
     def texts_in(self, body: bytes) -> frozenset[int]:
         """Which of a value's messages, by position, stand in it as texts."""
-        found: set[int] = set()
-
-        def look(code: int, data: bytes) -> None:
-            if code == EXT_TEXT:
-                found.add(unpack(data))
-            elif code != EXT_MESSAGE:
-                with suppress(ValueError):
-                    unpack(data, look)
-
-        unpack(body, look)
-        return frozenset(found)
+        return frozenset(unpack(part.data) for part in walk(body) if isinstance(part, Extension) and part.code == EXT_TEXT)
 
     def pack_plain(self, value: Any) -> bytes:
         """A value as it is now, whole: for what is small and no channel's."""
@@ -180,7 +178,7 @@ class MessageCodec:
 
     def is_empty_list(self, body: bytes) -> bool:
         """Whether a value is an empty list."""
-        return bool(self.load_plain(body) == [])
+        return body == self.empty_list()
 
     def is_empty(self, body: bytes) -> bool:
         """Whether a value is for certain an empty list or set."""
@@ -318,6 +316,10 @@ class ForeignCodec(MessageCodec):
         kind, data = unpack(packed)
         return self._serde.loads_typed((kind, data))
 
+    def is_empty_list(self, body: bytes) -> bool:
+        """Whether a value is an empty list; whatever the serializer raises where it cannot tell."""
+        return bool(self.load_plain(body) == [])
+
     def load_value(self, packed: PackedValue, place: Place | None = None) -> Any:
         """A fresh object."""
         if packed.body is None:
@@ -353,6 +355,25 @@ def _has_zero(fields: dict[str, Any]) -> bool:
 def codec_of(serde: SerializerProtocol, templates: TemplateCache | None = None) -> MessageCodec:
     """The codec for a saver's serializer."""
     return MessageCodec(serde.policy, templates) if isinstance(serde, DataSerializer) else ForeignCodec(serde, templates)
+
+
+def take_named(left: dict[int, T], data: bytes) -> T:
+    """What a value refers to, out of what it has not referred to yet: nobody writes two references to one position.
+
+    Raises:
+        ValueError: There is nothing at that position, or it is referred to again.
+    """
+    position = unpack(data)
+    if type(position) is not int or position not in left:
+        raise ValueError("it refers to a message that it does not name, or twice to one")
+    return left.pop(position)
+
+
+def _may_be_named(messages: Sequence[Snapshot]) -> bool:
+    """Whether a value may name its messages, so that each is stored once (`messages.proportion`)."""
+    if sum(map(len, messages)) <= SMALL:
+        return True
+    return len(messages) <= LONGEST and is_in_proportion([messages], share=SHARE)
 
 
 def _restore_bytearray(code: int, data: bytes) -> Any:

@@ -92,17 +92,18 @@ class Contents:
         if self._foreign is not None and is_foreign(body):
             self._foreign.load_plain(body)
             return 0
-        needed = 0
+        named: set[int] = set()
 
         def lifted(code: int, data: bytes) -> Any:
-            nonlocal needed
-            if code in (EXT_MESSAGE, EXT_TEXT):
-                needed = max(needed, _position(unpack(data)) + 1)
-                return None
-            return _inert(code, data)
+            if code not in (EXT_MESSAGE, EXT_TEXT):
+                return _inert(code, data)
+            position = unpack(data)
+            if type(position) is not int or position < 0 or position in named:
+                raise ValueError("it refers to a message that it does not name, or twice to one")
+            named.add(position)
 
         unpack(body, RestoreHook(self._policy, lifted))
-        return needed
+        return max(named, default=-1) + 1
 
     def read_plain(self, body: bytes) -> Any:
         """What stands whole in a checkpoint; None where another serializer wrote it and is not at hand."""
@@ -179,9 +180,3 @@ def _inert(code: int, data: bytes) -> Any:
     if code == EXT_BYTEARRAY:
         return bytearray(data)
     raise ValueError(f"unknown extension code {code}: a newer release may have written it")
-
-
-def _position(value: object) -> int:
-    if not isinstance(value, int) or value < 0:
-        raise ValueError("a message's position is no number")
-    return value

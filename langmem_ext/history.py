@@ -78,10 +78,10 @@ class ThreadChatMessageHistory(BaseChatMessageHistory):
         """
         if isinstance(max_tokens, bool) or not isinstance(max_tokens, int) or max_tokens < 1:
             raise InvalidInput(f"max_tokens is how many tokens the messages may have, at least 1, not {max_tokens!r}")
-        count, load = (counter or ApproximateCounter()).count, self._source.codec.load_message
+        count = (counter or ApproximateCounter()).count
 
         def weigh(packed: Snapshot) -> tuple[BaseMessage, int]:
-            message = load(packed)
+            [message] = self._load([packed])
             return message, max(1, count(message))
 
         newest, everything = self.log.run(
@@ -135,7 +135,7 @@ class ThreadChatMessageHistory(BaseChatMessageHistory):
         return change_channels(self._key, (), lambda _: {}, self._source.new_edit(), emptied=self._channel, **self._source.tools)
 
     def _load(self, packed: list[Snapshot]) -> list[BaseMessage]:
-        loaded: list[BaseMessage] = self._source.codec.load_value(PackedValue(messages=packed))
+        loaded: list[BaseMessage] = self._source.load(PackedValue(messages=packed), self._key.id)
         return loaded
 
 

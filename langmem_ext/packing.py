@@ -26,6 +26,7 @@ from langmem_ext.errors import DamagedRow, InvalidInput, cause, told
 from langmem_ext.interruption import pass_on
 from langmem_ext.labels import EXPECTED_HEAD, metadata_of
 from langmem_ext.log import thread_key
+from langmem_ext.messages.proportion import load_json
 from langmem_ext.messages.text import column_name
 from langmem_ext.templates import AT_ONCE, LONG, Place
 from langmem_ext.types import DeltaHistory, PackedCheckpoint, PackedValue, StoredCheckpoint
@@ -310,7 +311,7 @@ def _state(codec: MessageCodec, stored: StoredCheckpoint, ahead: Ahead | None) -
 
 
 def _metadata(codec: MessageCodec, stored: StoredCheckpoint) -> CheckpointMetadata:
-    metadata: Any = json.loads(stored.label)
+    metadata: Any = load_json(stored.label)
     if stored.step is not None:
         metadata["step"] = stored.step
     if stored.details is not None:

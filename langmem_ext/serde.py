@@ -17,7 +17,6 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-import ormsgpack
 from langchain_core.runnables import Runnable
 from langgraph.checkpoint.serde._msgpack import SAFE_MSGPACK_METHODS, SAFE_MSGPACK_TYPES
 from langgraph.checkpoint.serde.jsonplus import (
@@ -36,12 +35,16 @@ from langgraph.types import Send
 from pydantic import BaseModel
 
 from langmem_ext.interruption import note, pass_on
-from langmem_ext.messages.identity import UNPACK_OPTIONS
+from langmem_ext.messages.identity import unpack
+from langmem_ext.messages.proportion import LOOKED_AT, require_shallow
 
 logger = logging.getLogger(__name__)
 
 TypeName = tuple[str, ...]
 ExtHook = Callable[[int, bytes], Any]
+
+FEW: Final = 50
+"""Extension types inside each other up to which a stack that is full was nearly full before."""
 
 _SECRETS: Final = frozenset({("pydantic.types", "SecretStr"), ("pydantic.types", "SecretBytes")})
 
@@ -119,34 +122,40 @@ class RestoreHook:
         further: Restores codes that are not LangGraph's.
     """
 
-    __slots__ = ("_further", "_policy")
+    __slots__ = ("_further", "_inner", "_level", "_policy")
 
-    def __init__(self, policy: RestorePolicy, further: ExtHook | None = None) -> None:
+    def __init__(self, policy: RestorePolicy, further: ExtHook | None = None, level: int = 0) -> None:
         self._policy = policy
         self._further = further
+        self._level = level
+        self._inner: RestoreHook | None = None
 
     def __call__(self, code: int, data: bytes) -> Any:
         """What an extension's code and data stand for."""
         try:
-            return self._restored(code, data)
+            if code not in _NESTING:
+                if self._further is None:
+                    raise ValueError(f"unknown extension code {code}")
+                return self._further(code, data)
+            if self._level == LOOKED_AT:
+                require_shallow(data)
+            if self._inner is None:
+                self._inner = RestoreHook(self._policy, self._further, self._level + 1)
+            held = unpack(data, self._inner.__call__)  # not the object: to call that takes one more of the stack's levels
+            if code == EXT_DELTA_SNAPSHOT:
+                return _DeltaSnapshot(held)
+            if code == EXT_NUMPY_ARRAY:
+                return self._policy.array(*held)
+            module, name, payload, *method = held
+            return _build(self._policy, code, module, name, payload, method)
+        except RecursionError as error:
+            if self._level <= FEW:
+                note(error)  # the caller's stack is full, whatever is being read
+                raise
+            raise ValueError("it is nested too deeply") from error
         except BaseException as error:
             note(error)
             raise
-
-    def _restored(self, code: int, data: bytes) -> Any:
-        if code == EXT_DELTA_SNAPSHOT:
-            return _DeltaSnapshot(self._unpacked(data))
-        if code == EXT_NUMPY_ARRAY:
-            return self._policy.array(*self._unpacked(data))
-        if code in _BUILDERS:
-            module, name, payload, *method = self._unpacked(data)
-            return _build(self._policy, code, module, name, payload, method)
-        if self._further is not None:
-            return self._further(code, data)
-        raise ValueError(f"unknown extension code {code}")
-
-    def _unpacked(self, data: bytes) -> Any:
-        return ormsgpack.unpackb(data, ext_hook=self, option=UNPACK_OPTIONS)
 
 
 def rebuild(policy: RestorePolicy, module: str, name: str, fields: dict[str, Any]) -> Any:
@@ -186,6 +195,9 @@ _BUILDERS: Final[dict[int, Callable[[Any, Any], Any]]] = {
     EXT_PYDANTIC_V1: _build_model,
     EXT_PYDANTIC_V2: _build_model,
 }
+
+
+_NESTING: Final = frozenset({EXT_DELTA_SNAPSHOT, EXT_NUMPY_ARRAY, *_BUILDERS})
 
 
 def _send(payload: Any) -> Send:

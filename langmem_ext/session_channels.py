@@ -74,7 +74,7 @@ class SessionChannels:
     def history(self) -> list[Message]:
         """The messages, oldest first."""
         dated = self._run(history_ops.read_dated_history(self.key, self.names["messages"], **self.source.tools))
-        loaded = self.source.codec.load_value(PackedValue(messages=[packed for packed, _ in dated]))
+        loaded = self.source.load(PackedValue(messages=[packed for packed, _ in dated]), self.key.id)
         times = (datetime.fromtimestamp(seconds, UTC).isoformat() for _, seconds in dated)
         return [Message.from_langchain(message, stored_at=time) for message, time in zip(loaded, times, strict=True)]
 
@@ -112,7 +112,7 @@ class SessionChannels:
 
     def _load(self, values: Values, name: str) -> Any:
         packed = values.get(self.names[name])
-        return EMPTY[name] if packed is None else self.source.codec.load_value(packed)
+        return EMPTY[name] if packed is None else self.source.load(packed, self.key.id)
 
     # -- changing ------------------------------------------------------------------------------------------------------------------------
 
@@ -130,7 +130,8 @@ class SessionChannels:
         return history_ops.narrow_history(self.key, channel, max_messages, self._answers_a_call, edit, **self.source.tools)
 
     def _answers_a_call(self, packed: Snapshot) -> bool:
-        return bool(getattr(self.source.codec.load_message(packed), "tool_call_id", None))
+        [message] = self.source.load(PackedValue(messages=[packed]), self.key.id)
+        return bool(getattr(message, "tool_call_id", None))
 
     def merge(self, params: Mapping[str, JsonValue]) -> Operation[None]:
         """Add parameters; None changes nothing."""

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from langmem_ext.codec import MessageCodec
+from langmem_ext.errors import DamagedRow, cause, told
+from langmem_ext.interruption import pass_on
 from langmem_ext.log import MessageLog, bound_owner, new_edit, thread_key
 from langmem_ext.serde import RestorePolicy
 from langmem_ext.storage.edit_ops import Edit
-from langmem_ext.types import ThreadKey
+from langmem_ext.types import PackedValue, ThreadKey
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.serde.base import SerializerProtocol
@@ -57,6 +59,21 @@ class Source:
     def new_edit(self) -> Edit:
         """The id and times of a checkpoint that no graph makes."""
         return new_edit(self.codec.pack_plain({"parents": {}}))
+
+    def load(self, value: PackedValue, thread_id: object) -> Any:
+        """A value of a thread, as an object of the caller's own.
+
+        Raises:
+            DamagedRow: It does not decode.
+        """
+        try:
+            return self.codec.load_value(value)
+        except Exception as error:
+            pass_on(error)
+            raise DamagedRow(
+                f"thread {str(thread_id)!r} holds a value that does not decode ({told(error)}): other threads stay readable; open it with"
+                " the serializer that wrote it, or delete it"
+            ) from cause(error)
 
     @property
     def tools(self) -> dict[str, Any]:

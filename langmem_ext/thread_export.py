@@ -157,7 +157,7 @@ class Export:
         yield [("\n" if self._threads > 1 else "") + thread_markdown.heading(thread_line(thread))]
         number, index = thread["number"], ThreadIndex(thread["number"])
         native = MessageCodec(RestorePolicy(strict=True))
-        for start, end in ranges_of(scratch.run(transit_ops.read_runs(number), write=False)):
+        for start, end in ranges_of(scratch.run(transit_ops.read_runs(number, native), write=False)):
             for first in range(start, end, transit_ops.PAGE):
                 last = min(first + transit_ops.PAGE, end)
                 rows = scratch.run(_read_items(index, first, last), write=False)

@@ -8,6 +8,7 @@ transaction, and small ones together. Nothing is built that the file names.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -46,6 +47,12 @@ MAX_LINE: Final = 64 * 1024**2
 
 TOLD_EVERY: Final = 64
 """Lines between two steps."""
+
+
+MAX_STRUCTURE: Final = 4 * 1024**2
+"""Characters that a line may have beside its texts: a list of empty lists takes 24 times as much memory as it has characters."""
+
+_TEXTS: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"')
 
 
 @dataclass(slots=True)
@@ -106,7 +113,7 @@ class Import:
         self._keep_owners = keep_owners
         self._max_bytes = max_bytes
         self._max_line = max_line
-        self._threads: dict[str, Arriving] = {}
+        self._threads: dict[str, dict[str, int]] = {}  # their rows, by their kind
         self._arriving: Arriving | None = None
         self._ended = False
 
@@ -129,6 +136,8 @@ class Import:
         for number, body in enumerate(lines, start=1):
             try:
                 text = body.decode()
+                if len(text) > MAX_STRUCTURE and len(_TEXTS.sub("", text)) > MAX_STRUCTURE:
+                    raise ValueError(f"it has more than {MAX_STRUCTURE} characters beside its texts")
                 line = json.loads(text, parse_constant=_refuse)
                 if not isinstance(line, dict):
                     raise ValueError("it is no object")
@@ -169,7 +178,7 @@ class Import:
             raise ValueError(f"thread {thread['id']!r} is there twice")
         thread["number"] = len(self._threads) + 1
         self._arriving = Arriving(thread, ThreadLines(thread["number"], thread["epoch"]), number, sha256(f"{text}\n".encode()))
-        self._threads[thread["id"]] = self._arriving
+        self._threads[thread["id"]] = self._arriving.counts
         return dumps(thread_line(thread))
 
     def _take(self, line: Line, text: str, scratch: SqliteDriver) -> str:
@@ -206,15 +215,15 @@ class Import:
     def _store(self, scratch: SqliteDriver) -> Generator[None, None, ImportedThreads]:
         ids = {name: name if self._keep_ids else str(uuid4()) for name in self._threads}
         new = (yield from self._missing(ids)) if self._keep_ids else list(ids)
-        stored: dict[str, Arriving] = {}
-        for names in groups_of(new, lambda name: sum(self._threads[name].counts.values())):
+        stored: dict[str, dict[str, int]] = {}
+        for names in groups_of(new, lambda name: sum(self._threads[name].values())):
             stored |= {name: self._threads[name] for name in self._store_together(scratch, names, ids)}
             yield
         return ImportedThreads(
             ids={name: ids[name] for name in stored},
             skipped=tuple(name for name in ids if name not in stored),
-            messages=sum(arrived.counts["message"] for arrived in stored.values()),
-            checkpoints=sum(arrived.counts["checkpoint"] for arrived in stored.values()),
+            messages=sum(counts["message"] for counts in stored.values()),
+            checkpoints=sum(counts["checkpoint"] for counts in stored.values()),
         )
 
     def _missing(self, ids: Iterable[str]) -> Generator[None, None, list[str]]:

@@ -28,6 +28,7 @@ from langmem_ext.errors import DamagedRow, MissingExtra, cause, told
 from langmem_ext.interruption import pass_on
 from langmem_ext.line_fields import Line, bytes_field, dumps, id_field, may, second_field, short, shown, take, time_field
 from langmem_ext.messages.identity import CLASSES, fields_of, is_foreign, is_text
+from langmem_ext.messages.proportion import load_json
 from langmem_ext.messages.tokens import implied_tokens
 from langmem_ext.serde import RestorePolicy
 from langmem_ext.storage import checks
@@ -63,7 +64,7 @@ def thread_line(thread: Mapping[str, Any]) -> Line:
     try:
         if not all(isinstance(thread[name], str | None) for name in _TEXTS):
             raise ValueError("a text is none")
-        metadata = json.loads(thread["metadata"]) if thread["metadata"] else {}
+        metadata = load_json(thread["metadata"]) if thread["metadata"] else {}
         return {
             "kind": "thread",
             "id": thread["id"],

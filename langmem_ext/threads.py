@@ -119,7 +119,7 @@ class Threads(SearchedThreads):
             ThreadNotFound: There is no such thread.
             InvalidInput: Its graph keeps its messages in a `DeltaChannel`: only the graph can read them.
         """
-        return self._load(self.log.run(self._messages(thread_id, last, read_conversation), write=False))
+        return self._load(thread_id, self.log.run(self._messages(thread_id, last, read_conversation), write=False))
 
     async def amessages(self, thread_id: ThreadId, *, last: int | None = None) -> Messages:
         """Async twin of `messages`."""
@@ -129,7 +129,7 @@ class Threads(SearchedThreads):
         """`messages`, each with the time at which it was stored, to the second, in UTC."""
         dated = self.log.run(self._messages(thread_id, last, read_dated_conversation), write=False)
         times = [datetime.fromtimestamp(seconds, UTC) for _, seconds in dated]
-        return [*zip(self._load([packed for packed, _ in dated]), times, strict=True)]
+        return [*zip(self._load(thread_id, [packed for packed, _ in dated]), times, strict=True)]
 
     async def adated_messages(self, thread_id: ThreadId, *, last: int | None = None) -> Dated:
         """Async twin of `dated_messages`."""
@@ -140,8 +140,8 @@ class Threads(SearchedThreads):
             raise InvalidInput(f"last is how many messages to read, at least 1, not {last!r}")
         return read(self._source.key(thread_id), last, indexes=self.log.indexes, codec=self._codec)
 
-    def _load(self, packed: Sequence[Snapshot]) -> Messages:
-        loaded: Messages = self._codec.load_value(PackedValue(messages=packed))
+    def _load(self, thread_id: ThreadId, packed: Sequence[Snapshot]) -> Messages:
+        loaded: Messages = self._source.load(PackedValue(messages=packed), thread_id)
         return loaded
 
     # -- naming --------------------------------------------------------------------------------------------------------------------------

@@ -26,7 +26,8 @@ from langgraph.checkpoint.serde.jsonplus import EXT_DELTA_SNAPSHOT, EXT_NUMPY_AR
 from langmem_ext.codec import MessageCodec
 from langmem_ext.errors import DamagedRow, InvalidInput, LangmemExtError, cause, told
 from langmem_ext.interruption import pass_on
-from langmem_ext.messages.identity import CLASSES, UNPACK_OPTIONS, opaque, unpack
+from langmem_ext.messages.identity import CLASSES, opaque, unpack
+from langmem_ext.messages.proportion import LOOKED_AT, require_shallow
 from langmem_ext.packing import INPUT_CHANNEL, WAITING_CHANNEL, config_of, pack_checkpoint, texts_of
 from langmem_ext.serde import DataSerializer, RestoreHook, RestorePolicy
 from langmem_ext.storage.clock import ms_of, now_ms
@@ -83,6 +84,7 @@ class RowReader:
         self._json = DataSerializer()
         self._known: dict[bytes, Any] = {}
         self._size = 0
+        self._level = 0
 
     def load(self, kind: str, blob: bytes) -> Any:
         """The value that a row holds.
@@ -91,7 +93,7 @@ class RowReader:
             InvalidInput: Another serializer wrote it.
         """
         if kind == "msgpack":
-            return ormsgpack.unpackb(blob, ext_hook=self._hook, option=UNPACK_OPTIONS)
+            return unpack(blob, self._hook)
         if kind not in _LANGGRAPHS_OWN:
             raise InvalidInput(f"was written by a serializer of the application's own (its type is {kind!r}): pass it as serde=")
         return self._json.loads_typed((kind, blob))
@@ -102,16 +104,26 @@ class RowReader:
                 return ormsgpack.Ext(code, data)
             if not 0 <= code <= EXT_DELTA_SNAPSHOT:
                 raise ValueError(f"unknown extension code {code}")
-            return Unbuilt(code, unpack(data, self._hook))
+            return Unbuilt(code, self._inside(data))
         known = self._known.get(data)
         return known if known is not None else self._admit(data)
+
+    def _inside(self, data: bytes) -> Any:
+        """What an extension type holds (as `RestoreHook` builds it)."""
+        self._level += 1
+        try:
+            if self._level == LOOKED_AT:
+                require_shallow(data)
+            return unpack(data, self._hook)
+        finally:
+            self._level -= 1
 
     def _admit(self, data: bytes) -> Any:
         """A message, or what may be one to who knows its class; recognised from now on."""
         content = unpack(data, opaque)
         module, name, fields, *_ = content
         found = find_message(module, name)
-        value = Unbuilt(EXT_PYDANTIC_V2, unpack(data, self._hook)) if found is None else _build_message(found, fields)
+        value = Unbuilt(EXT_PYDANTIC_V2, self._inside(data)) if found is None else _build_message(found, fields)
         self._size += len(data)
         if self._size > REMEMBERED_BYTES:
             self._known.clear()

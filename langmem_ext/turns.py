@@ -151,8 +151,8 @@ class TurnReader:
                 info, tail, earlier = self._read_what_is_sound(thread_id, count, numbered, with_files)
             except DamagedRow:
                 return Transcript()
-        system, turns = cut_turns(self._load(tail.messages), tail.left_out)
-        return Transcript(info, system, turns, tail.left_out, tuple(self._load(earlier)))
+        system, turns = cut_turns(self._load(thread_id, tail.messages), tail.left_out)
+        return Transcript(info, system, turns, tail.left_out, tuple(self._load(thread_id, earlier)))
 
     @operation
     def _read(
@@ -179,8 +179,8 @@ class TurnReader:
                 earlier += log.run(read_naming(key, {digest}, before=tail.begin, **self.source.tools), write=False)
         return info, tail, earlier
 
-    def _load(self, packed: list[Snapshot]) -> list[BaseMessage]:
-        loaded: list[BaseMessage] = self.source.codec.load_value(PackedValue(messages=packed))
+    def _load(self, thread_id: object, packed: list[Snapshot]) -> list[BaseMessage]:
+        loaded: list[BaseMessage] = self.source.load(PackedValue(messages=packed), thread_id)
         return loaded
 
     def given(self, thread_id: object, digests: Collection[str], but: str | None = None) -> Operation[dict[str, str]]:
@@ -205,7 +205,7 @@ class TurnReader:
         except ThreadNotFound:  # its first message makes it
             return {}
         found = (yield from read_naming(key, digests, **self.source.tools)) if digests else []
-        return given_in(message for message in self._load(found) if message.id != but)
+        return given_in(message for message in self._load(key.id, found) if message.id != but)
 
     def open(self, thread_id: str) -> str:
         """See that a thread can be gone on with; its id.
@@ -234,9 +234,9 @@ class TurnReader:
             ThreadNotFound: There is none, or it is another owner's; one that has expired is still there.
             DamagedRow: An answer is damaged.
         """
-        codec, key = self.source.codec, self.source.key(thread_id)
-        found, packed = self.source.log.run(self._count(key, lambda packed: pick(codec.load_message(packed))), write=False)
-        return found, cut_turns(codec.load_value(PackedValue(messages=packed)))[1]
+        key = self.source.key(thread_id)
+        found, packed = self.source.log.run(self._count(key, lambda packed: pick(self._load(thread_id, [packed])[0])), write=False)
+        return found, cut_turns(self._load(thread_id, packed))[1]
 
     @operation
     def _count(self, key: ThreadKey, pick: Callable[[Snapshot], T | None]) -> Op[tuple[list[T], list[Snapshot]]]:
@@ -274,7 +274,7 @@ class TurnReader:
                     fresh.append(message)
         except ThreadNotFound:
             tail, fresh = Tail([]), list(added)
-        there = self._load(tail.messages)
+        there = self._load(thread_id, tail.messages)
         before, after = (tail.left_out + len(cut_turns(messages)[1]) for messages in (there, [*there, *fresh]))
         if after > max(most, before):
             raise self._full(thread_id, before)

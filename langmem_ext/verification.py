@@ -10,7 +10,6 @@ from collections.abc import Callable, Collection, Iterator
 from functools import partial
 from typing import Any, Final
 
-import ormsgpack
 from langchain_core.messages import BaseMessage
 from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.checkpoint.serde._msgpack import SAFE_MSGPACK_TYPES
@@ -19,7 +18,7 @@ from langgraph.checkpoint.serde.jsonplus import EXT_PYDANTIC_V2, JsonPlusSeriali
 from langmem_ext.codec import ForeignCodec, MessageCodec
 from langmem_ext.errors import StorageError
 from langmem_ext.log import MessageLog, thread_key
-from langmem_ext.messages.identity import UNPACK_OPTIONS
+from langmem_ext.messages.identity import unpack
 from langmem_ext.packing import config_of, load_checkpoint
 from langmem_ext.serde import RestoreHook, RestorePolicy
 from langmem_ext.storage import read_ops
@@ -134,7 +133,7 @@ class Verification:
 
     def _load(self, kind: str, blob: bytes) -> Any:
         if kind == "msgpack" and isinstance(self._reader, RowReader):
-            return ormsgpack.unpackb(blob, ext_hook=self._restore, option=UNPACK_OPTIONS)
+            return unpack(blob, self._restore)
         return self._normal(self._reader.load(kind, blob))
 
     def _restore(self, code: int, data: bytes) -> Any:
@@ -148,7 +147,7 @@ class Verification:
     def _normal(self, value: Any) -> Any:
         """An object as rows give it, without its class."""
         kind, blob = _plain.dumps_typed(value)
-        return ormsgpack.unpackb(blob, ext_hook=self._hook, option=UNPACK_OPTIONS) if kind == "msgpack" else value
+        return unpack(blob, self._hook) if kind == "msgpack" else value
 
     # -- comparing -----------------------------------------------------------------------------------------------------------------------
 

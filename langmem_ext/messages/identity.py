@@ -198,7 +198,7 @@ def message_of(packed: Snapshot, ext_hook: ExtHook, rebuild: Callable[[str, str,
         ext_hook: Restores the values that `default` packed.
         rebuild: Builds, from its module, name and fields, an instance of a class that is not LangChain's, or one that must be validated.
     """
-    fields = _unpackb(packed, ext_hook=ext_hook, option=UNPACK_OPTIONS)
+    fields = unpack(packed, ext_hook)
     if type(fields) is not dict:
         return rebuild(*fields) if type(fields) is list else fields
     cls = CLASS_OF_TYPE[fields["type"]]
@@ -246,8 +246,18 @@ def pack(value: Any, default: Default | None = None) -> bytes:
 
 
 def unpack(packed: bytes, ext_hook: ExtHook | None = None) -> Any:
-    """The value that `pack` was given."""
-    return _unpackb(packed, ext_hook=ext_hook, option=UNPACK_OPTIONS)
+    """The value that `pack` was given. All that is read from rows and files comes through here.
+
+    Raises:
+        ValueError: The bytes do not decode.
+    """
+    try:
+        return _unpackb(packed, ext_hook=ext_hook, option=UNPACK_OPTIONS)
+    except BaseException as error:
+        # A panic in Rust derives from BaseException: no caller would catch it. Its class cannot be imported.
+        if type(error).__name__ == "PanicException":
+            raise ValueError("the decoder gave up") from None
+        raise
 
 
 def array_head(count: int) -> bytes:

@@ -11,11 +11,13 @@ from typing import Final, TypeAlias
 
 Runs: TypeAlias = tuple[int, ...]
 
+Ranges: TypeAlias = list[tuple[int, int]]
+
 NUMBERS: Final = 1 << 32
 """The numbers of a thread's items are below this."""
 
-LONGEST: Final = 1 << 24
-"""Messages that a list may have: a forged manifest must not fill the memory."""
+LONGEST: Final = 1 << 18
+"""Messages that a list of messages may have. A longer one is stored whole, as any other value (`messages.proportion`)."""
 
 
 def runs_of(numbers: Iterable[int], runs: Sequence[int] = ()) -> Runs:
@@ -50,6 +52,21 @@ def ranges_of(runs: Sequence[int]) -> Iterator[tuple[int, int]]:
     return zip(runs[::2], runs[1::2], strict=True)
 
 
+def merged(ranges: Iterable[tuple[int, int]]) -> Ranges:
+    """The ranges joined where they touch, in order.
+
+    >>> merged([(4, 6), (0, 2), (2, 3), (5, 9)])
+    [(0, 3), (4, 9)]
+    """
+    joined: Ranges = []
+    for start, end in sorted(ranges):
+        if joined and start <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
+        else:
+            joined.append((start, end))
+    return joined
+
+
 def length_of(runs: Sequence[int]) -> int:
     """How many items the runs hold."""
     return sum(runs[1::2]) - sum(runs[::2])
@@ -70,6 +87,24 @@ def tail_of(runs: Sequence[int], count: int) -> Runs:
     return tuple(tail)
 
 
+def from_on(runs: Sequence[int], start: int) -> Runs:
+    """The numbers from `start` on, counted from there.
+
+    >>> from_on((0, 3, 5, 7), 2), from_on((0, 3), 5)
+    ((0, 1, 3, 5), ())
+    """
+    return tuple(number for first, end in ranges_of(runs) if end > start for number in (max(first - start, 0), end - start))
+
+
+def below(runs: Sequence[int], end: int) -> Runs:
+    """The numbers below `end`.
+
+    >>> below((0, 3, 5, 7), 6), below((3, 4), 2)
+    ((0, 3, 5, 6), ())
+    """
+    return tuple(number for first, behind in ranges_of(runs) if first < end for number in (first, min(behind, end)))
+
+
 def begins_with(runs: Runs, beginning: Runs) -> bool:
     """Whether a list's first items are those of another.
 
@@ -80,19 +115,30 @@ def begins_with(runs: Runs, beginning: Runs) -> bool:
     return not beginning or (last < len(runs) and runs[:last] == beginning[:last] and beginning[last] <= runs[last])
 
 
-def checked(runs: Sequence[int], below: int = NUMBERS) -> Runs:
+def checked(runs: Sequence[int], limit: int = NUMBERS) -> Runs:
     """Runs that were read.
 
     Raises:
-        ValueError: They are none: odd, empty, backwards, or beyond what can be (also `TypeError`).
+        ValueError: They are invalid: odd, empty, backwards, or beyond what can be (also `TypeError`).
     """
     if not {int}.issuperset(map(type, runs)):
-        raise ValueError("a message's number is none")
+        raise ValueError("a message's number is invalid")
     length = 0
     for start, end in ranges_of(runs):
-        if not 0 <= start < end <= below:
+        if not 0 <= start < end <= limit:
             raise ValueError(f"there are no messages from {start} to {end}")
         length += end - start
     if length > LONGEST:
         raise ValueError(f"a list of {length} messages cannot be")
     return tuple(runs)
+
+
+def checked_positions(runs: Sequence[int], limit: int) -> Runs:
+    """Runs of positions in a list, which were read.
+
+    Raises:
+        ValueError: They are invalid, or not in their order (also `TypeError`).
+    """
+    if not all(end <= start for end, start in zip(runs[1::2], runs[2::2], strict=False)):
+        raise ValueError("positions in a list are not in their order")
+    return checked(runs, limit)

@@ -15,11 +15,23 @@ MAX_LENGTH: Final = 8
 """Dicts in a list up to which it belongs to the skeleton: longer ones hardly repeat."""
 
 
+DEEPEST: Final = 255
+"""Dicts and lists in each other: msgpack is not written with more."""
+
+KEYS: Final = 32
+"""Bytes of keys for a byte of values, at most. Many numbers under long names have 16."""
+
+
 def split_keys(packed: bytes) -> tuple[bytes, bytes]:
     """A packed dict as skeleton and leaves, both packed."""
     leaves: list[Any] = []
     skeleton = _split(unpack(packed, opaque), leaves)
     return pack(skeleton), pack(leaves)
+
+
+def is_in_keeping(skeleton: bytes, leaves: bytes) -> bool:
+    """Whether keys are so few that a row with these values may name them (`messages.proportion`)."""
+    return len(skeleton) <= KEYS * len(leaves)
 
 
 def join_keys(skeleton: bytes, leaves: bytes) -> bytes:
@@ -29,7 +41,7 @@ def join_keys(skeleton: bytes, leaves: bytes) -> bytes:
         ValueError: The two do not belong together.
     """
     rest = iter(unpack(leaves, opaque))
-    whole = _join(unpack(skeleton), rest)
+    whole = _join(unpack(skeleton), rest, 0)
     if next(rest, rest) is not rest:
         raise ValueError("there are more values than keys")
     return pack(whole)
@@ -44,11 +56,13 @@ def _split(value: Any, leaves: list[Any]) -> Any:
     return None
 
 
-def _join(skeleton: Any, leaves: Iterator[Any]) -> Any:
+def _join(skeleton: Any, leaves: Iterator[Any], depth: int) -> Any:
+    if depth > DEEPEST:
+        raise ValueError("its keys are nested too deeply")
     if type(skeleton) is dict:
-        return {key: _join(item, leaves) for key, item in skeleton.items()}
+        return {key: _join(item, leaves, depth + 1) for key, item in skeleton.items()}
     if type(skeleton) is list:
-        return [_join(item, leaves) for item in skeleton]
+        return [_join(item, leaves, depth + 1) for item in skeleton]
     for leaf in leaves:
         return leaf
     raise ValueError("there are fewer values than keys")

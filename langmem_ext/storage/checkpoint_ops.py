@@ -21,11 +21,11 @@ from langmem_ext.storage.clock import MINUTE_MS, Times
 from langmem_ext.storage.compounds import Compound, apply_delta, plan_base, plan_delta
 from langmem_ext.storage.effects import Batch, Closing, Op, Row, Statement, execute, fetch, fetch_one, operation
 from langmem_ext.storage.expectations import NONE, STORED
-from langmem_ext.storage.header import Header, ValueRef, decode_header, encode_header, longest_list
+from langmem_ext.storage.header import Header, ValueRef, decode_header, encode_header, longest_list, require_countable
 from langmem_ext.storage.ids import decode_id, encode_id, key_behind, readable
 from langmem_ext.storage.index import Indexes, ThreadIndex
 from langmem_ext.storage.late_writes import Origin
-from langmem_ext.storage.lookup_ops import Newest, find_namespace, find_newest_id, read_body, read_word
+from langmem_ext.storage.lookup_ops import Newest, find_namespace, find_newest_id, read_body, read_pattern, read_word
 from langmem_ext.storage.manifests import decode_runs, encode_runs, plan_row
 from langmem_ext.storage.message_ops import catch_up, resolve
 from langmem_ext.storage.rest import is_at_rest
@@ -384,7 +384,7 @@ def header_of(index: ThreadIndex, space: int, row: Row) -> Op[Header]:
         if known is not None:
             return known
         shape = yield from read_word(index, shape_number)
-        pattern = None if pattern_number is None else (yield from read_word(index, pattern_number))
+        pattern = None if pattern_number is None else (yield from read_pattern(index, pattern_number))
         fields = unpack(body)
         if pattern is None:
             pattern, *fields = fields
@@ -393,6 +393,7 @@ def header_of(index: ThreadIndex, space: int, row: Row) -> Op[Header]:
             if ref.manifest is not None:
                 beginning = yield from _read_manifest(index, (space, channel), ref.manifest[0])
                 header = replace(header, values={**header.values, channel: ref.with_beginning(beginning)})
+        require_countable(header.values.values())
     except DamagedRow:
         raise
     except Exception as error:

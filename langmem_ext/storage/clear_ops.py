@@ -83,13 +83,8 @@ def _set_aside(writer: Writer, channel: str, ref: ValueRef, aside: Edit) -> Op[N
 
 def _appended(earlier: ValueRef, later: ValueRef) -> ValueRef:
     """A list of the messages of two, each once: what is brought back into a view may be set aside again."""
-    runs, nameless = earlier.runs, list(earlier.nameless)
-    known = set(numbers_of(earlier.runs))
-    added: list[int] = []
-    for position, number in enumerate(numbers_of(later.runs)):
-        if number not in known:
-            if position in later.nameless:
-                nameless.append(length_of(earlier.runs) + len(added))
-            added.append(number)
-    together: Runs = runs_of(added, runs)
-    return ValueRef(runs=together, nameless=tuple(nameless))
+    known, bare, length = set(numbers_of(earlier.runs)), set(numbers_of(later.nameless)), length_of(earlier.runs)
+    added = [(number, position in bare) for position, number in enumerate(numbers_of(later.runs)) if number not in known]
+    runs: Runs = runs_of((number for number, _ in added), earlier.runs)
+    nameless = runs_of((length + at for at, (_, is_bare) in enumerate(added) if is_bare), earlier.nameless)
+    return ValueRef(runs=runs, nameless=nameless)

@@ -22,7 +22,7 @@ FANOUT: Final = 8
 
 
 MAX_PARTS: Final = 64
-"""Rows that a state may name."""
+"""Rows that a state may name, each once."""
 
 REMOVING: Final = 255
 """Level of a delta that removes keys: it is not merged, because a key that comes back goes to the end."""

@@ -39,6 +39,10 @@ WORTH: Final = 0.9
 MAX_BYTES: Final = 64 * 1024 * 1024
 """Up to this size. What is larger is stored as it is, and a frame that claims to hold more is damaged or forged."""
 
+RATIO: Final = 256
+"""How many bytes one compressed byte may stand for: a file that somebody sends must not hold more than it seems to
+(`messages.proportion`). What shrinks further is mostly the same byte again and again; it is stored as it is."""
+
 HEAD_BYTES: Final = 12
 """So many bytes of a column tell how long its content is."""
 
@@ -80,7 +84,7 @@ def shrink(body: bytes) -> bytes:
         stored = _PREFIX + engine.compress(body)[len(_MAGIC) :]
     finally:
         _idle.append(engine)
-    return stored if len(stored) <= WORTH * len(body) else body
+    return stored if len(body) / RATIO <= len(stored) <= WORTH * len(body) else body
 
 
 def shrink_text(text: str) -> str | bytes:
@@ -104,7 +108,7 @@ def expand(stored: bytes) -> bytes:
             raise ValueError("its first byte is none")
         return stored
     length = original_length(stored)
-    if not 0 < length <= MAX_BYTES:
+    if not 0 < length <= min(MAX_BYTES, RATIO * len(stored)):
         raise ValueError(f"it claims to hold {length} bytes")
     engine = _borrow()
     try:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from langmem_ext.errors import DamagedRow
 from langmem_ext.interruption import pass_on
-from langmem_ext.messages.manifest import NUMBERS, ranges_of
+from langmem_ext.messages.manifest import NUMBERS, merged, ranges_of
 from langmem_ext.messages.tokens import implied_tokens
 from langmem_ext.storage import checks
 from langmem_ext.storage import inspect_statements as sql
@@ -29,7 +29,6 @@ from langmem_ext.storage.index import ThreadIndex
 from langmem_ext.storage.inspect_ops import NEXT_STEP, Contents, Examined, read_item
 from langmem_ext.storage.listing_ops import STATUSES
 from langmem_ext.storage.lookup_ops import read_value
-from langmem_ext.storage.reach import merged
 from langmem_ext.storage.statements import DELETE_THREAD, LOCK_NUMBER, SELECT_LATEST_CHECKPOINT
 
 NEW_GENERATION: Final = 1 << 31

@@ -14,9 +14,10 @@ from langmem_ext.errors import StorageError
 from langmem_ext.storage import derive_ops, inspect_ops
 from langmem_ext.storage import inspect_statements as sql
 from langmem_ext.storage.effects import fetch, fetch_one, operation
-from langmem_ext.storage.findings import Finding, Findings
+from langmem_ext.storage.findings import MOST, Finding, Findings
 from langmem_ext.storage.index import ThreadIndex
 from langmem_ext.storage.inspect_ops import Contents, Cursor, Examined, Table
+from langmem_ext.storage.inspect_proportion import find_large, read_together
 from langmem_ext.storage.search_inspect import KIND, examine_index, examine_words, repair_words
 from langmem_ext.storage.steps import Steps
 
@@ -189,6 +190,10 @@ class Examination:
         needs = [need for need in thread.uses if need.rows]
         for start in range(0, len(needs), NEEDS):
             yield inspect_ops.read_needs(thread, self.contents, needs[start : start + NEEDS]), False
+        left = MOST
+        for place in find_large(thread):
+            if left:
+                left -= yield read_together(thread, self.contents, *place), False
         derive_ops.conclude(thread)
         if self.contents.hidden > hidden:
             message = (

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from langmem_ext.messages.manifest import length_of
+from langmem_ext.messages.manifest import Ranges, length_of, merged
 from langmem_ext.storage import checks
 from langmem_ext.storage import forget_statements as sql
 from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Batch, Op, Row, Trace, fetch, operation, operation_leaving
@@ -22,7 +22,7 @@ from langmem_ext.storage.fill_ops import restore_earlier
 from langmem_ext.storage.header import Header
 from langmem_ext.storage.index import Indexes
 from langmem_ext.storage.lookup_ops import read_body
-from langmem_ext.storage.reach import Meaning, Place, Ranges, Reach, WriteRow, gaps, merged, newest_of
+from langmem_ext.storage.reach import Meaning, Place, Reach, WriteRow, gaps, newest_of
 from langmem_ext.storage.search_ops import leave_open
 from langmem_ext.storage.statements import DELETE_THREAD, SELECT_ITEM
 from langmem_ext.storage.thread_ops import ThreadRow, find_number, find_thread

@@ -16,14 +16,26 @@ from itertools import chain, count
 from operator import itemgetter, methodcaller
 from typing import Any, Final, TypeAlias
 
+from langmem_ext.errors import InvalidInput
 from langmem_ext.messages.identity import pack, unpack
-from langmem_ext.messages.manifest import NUMBERS, Runs, checked, length_of, numbers_of, runs_of
+from langmem_ext.messages.manifest import LONGEST, NUMBERS, Runs, checked, checked_positions, length_of
+from langmem_ext.storage.compounds import MAX_PARTS
 
 Version: TypeAlias = str | int | float
 Versions: TypeAlias = Mapping[str, Version]
 
 SMALL_DETAILS: Final = 32
 """Bytes of details (metadata beyond plain scalars) up to which they are a part of the pattern: an empty `parents`, mostly."""
+
+
+SHAPE_BYTES: Final = 1 << 18
+PATTERN_BYTES: Final = 1 << 14
+"""What the words with a graph's names, and with the pattern of a step, take at most. A row of a few bytes stands for all of them
+(`messages.proportion`). A larger pattern is no word, and stands in the row."""
+
+
+MOST_NAMED: Final = 16 * LONGEST
+"""Messages that all values of a row may name together, each as often as it is named."""
 
 
 @dataclass(slots=True)  # not frozen: that takes several times as long to make
@@ -35,14 +47,14 @@ class ValueRef:
         row: Number of the value row that holds the body instead.
         deltas: If the value is a compound (`storage.compounds`), the value rows that change what `row` holds, in their order.
         runs: The messages of the value, as item numbers, in the order in which the body refers to them.
-        nameless: Positions in `runs` of messages that had no id when the reference was made.
+        nameless: Positions in `runs` of messages that had no id when the reference was made, as runs: a few bytes may name very many.
         manifest: If the runs are many, the value row that holds the first of them (`storage.manifests`), and how many numbers it holds.
     """
 
     body: bytes | None = None
     row: int | None = None
     runs: Runs = ()
-    nameless: tuple[int, ...] = ()
+    nameless: Runs = ()
     deltas: tuple[int, ...] | None = None
     manifest: tuple[int, int] | None = None
 
@@ -58,7 +70,7 @@ class ValueRef:
             ValueError: They do not belong together.
         """
         whole = checked((*runs, *self.runs))
-        if self.manifest is None or len(runs) != self.manifest[1] or any(at >= length_of(whole) for at in self.nameless):
+        if self.manifest is None or len(runs) != self.manifest[1] or max(self.nameless, default=0) > length_of(whole):
             raise ValueError("a list of messages and its beginning do not belong together")
         return replace(self, runs=whole)
 
@@ -94,7 +106,7 @@ HEADER_BYTES: Final = 2000
 
 def size_of(header: Header) -> int:
     """Bytes that a header holds in memory, about. Most of a long fragmented list's are its runs."""
-    return HEADER_BYTES + 8 * sum([len(ref.runs) for ref in header.values.values()])
+    return HEADER_BYTES + 8 * sum([len(ref.runs) + len(ref.nameless) for ref in header.values.values()])
 
 
 def require_plain(header: Header) -> None:
@@ -150,6 +162,8 @@ def encode_header(header: Header, checkpoint_id: bytes) -> EncodedHeader:
     seen = tuple(zip(header.seen, map(tuple, header.seen.values()), strict=True))
     updated = None if header.updated is None else tuple(header.updated)
     shape, updated_at, held_at = _encode_shape(tuple(header.versions), tuple(header.values), seen, updated)
+    if len(shape) > SHAPE_BYTES:
+        raise InvalidInput(f"the names of a graph's channels and nodes take at most {SHAPE_BYTES} bytes: give them shorter names")
     versions = [*header.versions.values(), *chain.from_iterable(map(_VALUES, header.seen.values()))]
     typed = list(zip(map(type, versions), versions, strict=True))  # 1 and 1.0 are equal and not the same
     table = dict(zip(dict.fromkeys(typed), count()))
@@ -193,6 +207,8 @@ def decode_header(shape: bytes, pattern: bytes, body: Sequence[Any], checkpoint_
     Raises:
         ValueError: The parts are not a header (also `KeyError`, `IndexError`, `TypeError`, `struct.error`: the caller names the row).
     """
+    if len(shape) > SHAPE_BYTES:
+        raise ValueError("the names of its graph are too many")
     names, width, seen_names = unpack(shape)
     v, current, seen_versions, updated, holding, small = unpack(pattern)
     time, packed_versions, values, *rest = body
@@ -226,14 +242,30 @@ def encode_values(refs: Iterable[ValueRef]) -> list[Any]:
 
 
 def decode_values(entries: Iterable[Any]) -> list[ValueRef]:
-    """The values that `encode_values` was given."""
-    return [_value_ref(entry) for entry in entries]
+    """The values that `encode_values` was given.
+
+    Raises:
+        ValueError: They are invalid (also `TypeError`), or name more messages than can be listed.
+    """
+    refs = [_value_ref(entry) for entry in entries]
+    require_countable(refs)
+    return refs
+
+
+def require_countable(refs: Iterable[ValueRef]) -> None:
+    """See that what a row refers to can be listed, whether it is there or not.
+
+    Raises:
+        ValueError: It names too many messages.
+    """
+    if sum([length_of(ref.runs) for ref in refs]) > MOST_NAMED:
+        raise ValueError("it names more messages than can be listed")
 
 
 def _value_entry(ref: ValueRef) -> list[Any]:
     where = [ref.row, *ref.deltas] if ref.deltas is not None else ref.row if ref.row is not None else ref.body
     runs = ref.runs if ref.manifest is None else (dict([ref.manifest]), *ref.runs[ref.manifest[1] :])
-    return [where, *runs, list(runs_of(ref.nameless))] if ref.nameless else [where, *runs]
+    return [where, *runs, list(ref.nameless)] if ref.nameless else [where, *runs]
 
 
 def _value_ref(entry: Sequence[Any]) -> ValueRef:
@@ -241,12 +273,14 @@ def _value_ref(entry: Sequence[Any]) -> ValueRef:
     bare = rest.pop() if rest and isinstance(rest[-1], list) else []
     manifest = _manifest(rest.pop(0)) if rest and isinstance(rest[0], dict) else None
     runs = checked(rest)
-    nameless = tuple(numbers_of(checked(bare, length_of(runs)) if manifest is None else checked(bare)))
+    nameless = checked_positions(bare, LONGEST if manifest is not None else length_of(runs))
     if where is None or isinstance(where, bytes):
         return ValueRef(body=where, runs=runs, nameless=nameless, manifest=manifest)
     rows = where if isinstance(where, list) else [where]
     if not all(type(row) is int and 0 <= row < NUMBERS for row in rows):
         raise ValueError("a value stands nowhere")
+    if len(rows) > MAX_PARTS or len(set(rows)) < len(rows):
+        raise ValueError("a value has too many parts")
     return ValueRef(row=rows[0], runs=runs, nameless=nameless, deltas=tuple(rows[1:]) if rows is where else None)
 
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import Final, TypeVar
 
-from langmem_ext.errors import DamagedRow, InvalidInput, ThreadNotFound
+from langmem_ext.errors import DamagedRow, InvalidInput, ThreadNotFound, cause, told
+from langmem_ext.interruption import pass_on
 from langmem_ext.messages.annotations import asked_in
 from langmem_ext.messages.identity import fields_of
-from langmem_ext.messages.manifest import Runs, length_of, numbers_of, ranges_of, runs_of, tail_of
+from langmem_ext.messages.manifest import Runs, from_on, length_of, numbers_of, ranges_of, runs_of, tail_of
 from langmem_ext.storage import statements as sql
 from langmem_ext.storage.checkpoint_ops import open_writer
 from langmem_ext.storage.dialect import NUMBER
@@ -113,8 +114,7 @@ def _read_last(index: ThreadIndex, codec: Codec, ref: ValueRef, count: int) -> O
     """The last messages of a list; no others are read."""
     runs = tail_of(ref.runs, count)
     left_out = length_of(ref.runs) - length_of(runs)
-    nameless = tuple(position - left_out for position in ref.nameless if position >= left_out)
-    return (yield from read_messages(index, codec, runs, nameless))
+    return (yield from read_messages(index, codec, runs, from_on(ref.nameless, left_out)))
 
 
 @operation
@@ -217,17 +217,18 @@ def add_to_history(
     writer = yield from open_writer(key, "", now=edit.now, indexes=indexes, codec=codec)
     head = yield from find_head(writer.index)
     ref = (yield from list_of(writer.index, codec, head.header, channel)) if head is not None else ValueRef()
-    added, bare = yield from resolve(writer, messages)
+    added, unnamed = yield from resolve(writer, messages)
+    bare = set(numbers_of(unnamed))
     yield from writer.flush()
     names = [encode_id(str(codec.id_of(message))) for message in messages]
     asked = {name for position, name in enumerate(names) if position not in bare and position not in fresh}
     places = yield from _places_of(writer, ref, asked)
-    runs, nameless, length = ref.runs, list(ref.nameless), length_of(ref.runs)
+    runs, nameless, length = ref.runs, ref.nameless, length_of(ref.runs)
     for position, number in enumerate(numbers_of(added)):
         at = None if position in bare else places.get(names[position])
         if at is None:
             if position in bare:
-                nameless.append(length)
+                nameless = runs_of([length], nameless)
             else:
                 places[names[position]] = length
             runs, length = runs_of([number], runs), length + 1
@@ -235,7 +236,7 @@ def add_to_history(
             numbers = numbers_of(runs)
             numbers[at] = number
             runs = runs_of(numbers)
-    yield from follow(writer, head, {channel: list_ref(codec, runs, tuple(nameless))}, edit)
+    yield from follow(writer, head, {channel: list_ref(codec, runs, nameless)}, edit)
     indexes.account(writer.index)
 
 
@@ -270,12 +271,12 @@ def narrow_history(
         if not cannot_begin(first):
             break
         start += 1
-    nameless = tuple(position - start for position in ref.nameless if position >= start)
-    yield from follow(writer, head, {channel: list_ref(codec, runs_of(numbers[start:]), nameless)}, edit)
+    kept = list_ref(codec, runs_of(numbers[start:]), from_on(ref.nameless, start))
+    yield from follow(writer, head, {channel: kept}, edit)
     indexes.account(writer.index)
 
 
-def list_ref(codec: Codec, runs: Runs, nameless: tuple[int, ...] = ()) -> ValueRef:
+def list_ref(codec: Codec, runs: Runs, nameless: Runs = ()) -> ValueRef:
     """Where a list of messages stands: its items, or an empty list in place."""
     return ValueRef(runs=runs, nameless=nameless) if runs else ValueRef(body=codec.empty_list())
 
@@ -293,7 +294,15 @@ def list_of(index: ThreadIndex, codec: Codec, header: Header, channel: str) -> O
             raise InvalidInput(f"the thread keeps {channel!r} as a DeltaChannel: read and change it through its graph")
         return ValueRef()
     body = ref.body if ref.row is None else (yield from read_body(index, ref.row))
-    if body is not None and not codec.is_empty_list(body):
+    try:
+        is_list = body is None or codec.is_empty_list(body)
+    except Exception as error:
+        pass_on(error)
+        raise DamagedRow(
+            f"the channel {channel!r} of thread number {index.number} does not decode ({told(error)}): other threads stay readable; open it"
+            " with the serializer that wrote it, or delete the thread"
+        ) from cause(error)
+    if not is_list:
         raise InvalidInput(f"the channel {channel!r} of the thread holds no list of messages: name the channel that does")
     return ValueRef(runs=ref.runs, nameless=ref.nameless)
 
@@ -301,6 +310,7 @@ def list_of(index: ThreadIndex, codec: Codec, header: Header, channel: str) -> O
 def _places_of(writer: Writer, ref: ValueRef, names: Collection[bytes]) -> Op[dict[bytes, int]]:
     """Where in a list the messages of some ids stand; one that had no id when it came into the list is another."""
     places: dict[bytes, int] = {}
+    nameless = set(numbers_of(ref.nameless))
     ordered = sorted(names)
     for begin in range(0, len(ordered), IDS):
         params = {f"id{at}": name for at, name in enumerate(ordered[begin : begin + IDS])}
@@ -309,7 +319,7 @@ def _places_of(writer: Writer, ref: ValueRef, names: Collection[bytes]) -> Op[di
         for first, end in ranges_of(ref.runs):
             for key, name in (yield from fetch(statement, thread=writer.thread.number, low=first, high=end, **params)):
                 position = passed + (key & NUMBER) - first
-                if position not in ref.nameless:
+                if position not in nameless:
                     places.setdefault(bytes(name), position)
             passed += end - first
     return places

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
 from langmem_ext.messages.identity import is_text
-from langmem_ext.messages.manifest import Runs, begins_with, length_of, numbers_of
+from langmem_ext.messages.manifest import Runs, begins_with, below, length_of, numbers_of
 from langmem_ext.storage.claims import Claims
 from langmem_ext.storage.compounds import Compound
 from langmem_ext.storage.effects import Row
@@ -61,7 +61,7 @@ class KnownList:
 
     packed: list[Snapshot]
     runs: Runs
-    nameless: tuple[int, ...]
+    nameless: Runs
     size: int
 
 
@@ -205,16 +205,17 @@ class ThreadIndex:
         if len(self.headers) > HEADERS:
             self.size -= size_of(self.headers.popitem(last=False)[1])
 
-    def learn_list(self, place: tuple[int, str], packed: Sequence[Snapshot], runs: Runs, nameless: tuple[int, ...]) -> list[Snapshot]:
+    def learn_list(self, place: tuple[int, str], packed: Sequence[Snapshot], runs: Runs, nameless: Runs) -> list[Snapshot]:
         """Remember a list of messages; its bytes, held once with the items'."""
         before = self.lists.get(place)
         kept = before.packed if before is not None and before.packed == packed[: len(before.packed)] else []
         numbers = numbers_of(runs)
         own = kept + [self.content.get(number, message) for number, message in zip(numbers[len(kept) :], packed[len(kept) :], strict=True)]
-        for position in nameless:
+        bare = numbers_of(nameless)
+        for position in bare:
             own[position] = packed[position]
         # The bytes are the items', but for those of messages that had no id yet.
-        size = POINTER_BYTES * len(own) + NUMBER_BYTES * (len(runs) + 2 * len(nameless)) + sum([len(packed[at]) for at in nameless])
+        size = POINTER_BYTES * len(own) + NUMBER_BYTES * (len(runs) + 2 * len(bare)) + sum([len(packed[at]) for at in bare])
         self.size += size - (before.size if before is not None else 0)
         self.lists[place] = KnownList(own, runs, nameless, size)
         self.lists.move_to_end(place)
@@ -238,7 +239,7 @@ class ThreadIndex:
         if len(self.manifests) > LISTS:
             self.size -= NUMBER_BYTES * len(self.manifests.popitem(last=False)[1][1])
 
-    def find_list(self, place: tuple[int, str], runs: Runs, nameless: tuple[int, ...]) -> list[Snapshot] | None:
+    def find_list(self, place: tuple[int, str], runs: Runs, nameless: Runs) -> list[Snapshot] | None:
         """The bytes of a list that is remembered, or of one that a remembered one begins with, as an earlier checkpoint's does."""
         known = self.lists.get(place)
         if known is None:
@@ -246,8 +247,7 @@ class ThreadIndex:
         if known.runs == runs and known.nameless == nameless:
             return known.packed
         length = length_of(runs)
-        earlier = tuple(position for position in known.nameless if position < length)
-        return known.packed[:length] if earlier == nameless and begins_with(known.runs, runs) else None
+        return known.packed[:length] if below(known.nameless, length) == nameless and begins_with(known.runs, runs) else None
 
     def learn_namespace(self, name: str, number: int) -> None:
         """Remember a namespace."""

@@ -9,7 +9,6 @@ Invariants:
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -18,6 +17,7 @@ from typing import Any, Final, Protocol, TypeAlias
 from langmem_ext.errors import DamagedRow, MissingExtra, told
 from langmem_ext.interruption import pass_on
 from langmem_ext.messages.manifest import NUMBERS, Runs, checked, length_of, ranges_of
+from langmem_ext.messages.proportion import load_json
 from langmem_ext.storage import checks
 from langmem_ext.storage import inspect_statements as sql
 from langmem_ext.storage.checkpoint_ops import header_of, key_of
@@ -105,8 +105,9 @@ class Examined:
         uses: Ids of the checkpoints that need something, by what they need.
         parents: Parent by namespace and id of a checkpoint.
         written: Checkpoints that have pending writes.
-        items: Numbers of the items that are there and decode.
+        items: Bytes of the messages that are there and decode, by their numbers.
         values: How many messages each value refers to that is there and decodes, by its number.
+        bodies: Bytes of these values.
         broken: Rows that are there and do not, as table and number.
         digests: Number of an item, by a digest of its bytes.
         repairs: Numbers of items whose columns are to be derived again.
@@ -123,8 +124,9 @@ class Examined:
     uses: dict[Need, list[bytes]] = field(default_factory=dict)
     parents: dict[tuple[int, bytes], bytes | None] = field(default_factory=dict)
     written: dict[tuple[int, bytes], None] = field(default_factory=dict)
-    items: set[int] = field(default_factory=set)
+    items: dict[int, int] = field(default_factory=dict)
     values: dict[int, int] = field(default_factory=dict)
+    bodies: dict[int, int] = field(default_factory=dict)
     broken: set[tuple[str, int]] = field(default_factory=set)
     digests: dict[bytes, int] = field(default_factory=dict)
     repairs: list[int] = field(default_factory=list)
@@ -199,7 +201,7 @@ def _read_checkpoint(thread: Examined, contents: Contents, space: int, row: Row)
         raise DamagedRow("its step is no number")
     header: Header = yield from header_of(thread.index, space, row)
     require_plain(header)
-    if not isinstance(json.loads((yield from read_word(thread.index, label))), dict):
+    if not isinstance(load_json((yield from read_word(thread.index, label))), dict):
         raise DamagedRow("its metadata is no table")
     details = {} if header.details is None else contents.read_plain(header.details)
     if not isinstance(details, dict | None):
@@ -261,7 +263,9 @@ def read_values(thread: Examined, contents: Contents, at: Cursor, limit: int) ->
         number = key & NUMBER
         try:
             checks.verify(check, thread.number, number, body)
-            thread.values[number] = contents.read_value(expand(body))
+            whole = expand(body)
+            thread.values[number] = contents.read_value(whole)
+            thread.bodies[number] = len(whole)
         except Exception as error:
             pass_on(error)
             thread.broken.add(("value", number))
@@ -284,7 +288,7 @@ def read_items(thread: Examined, contents: Contents, at: Cursor, limit: int) -> 
             thread.broken.add(("item", number))
             thread.damaged("item", place, error.__cause__ or error, affected(thread, item=number))
             continue
-        thread.items.add(number)
+        thread.items[number] = len(reading.packed or row[7])
         _compare(thread, row, reading, place)
         if reading.packed is not None:
             digest = blake2b(reading.packed, digest_size=16).digest()

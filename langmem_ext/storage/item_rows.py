@@ -7,7 +7,7 @@ from typing import Final
 from langmem_ext.errors import DamagedRow, LangmemExtError, cause, told
 from langmem_ext.interruption import pass_on
 from langmem_ext.messages.identity import is_foreign
-from langmem_ext.messages.skeleton import join_keys
+from langmem_ext.messages.skeleton import is_in_keeping, join_keys
 from langmem_ext.storage import checks
 from langmem_ext.storage.compression import MARK, expand, expand_text
 from langmem_ext.storage.dialect import NUMBER
@@ -91,5 +91,7 @@ def whole_item(row: Row, keys: bytes | None) -> Row:
     if shape is not None:
         if keys is None:
             raise ValueError(f"word {shape} is missing")
+        if not is_in_keeping(keys, rest):
+            raise ValueError(f"word {shape} holds more keys than it has values")
         rest = join_keys(keys, rest)
     return message_id, role, name, text, tool_call_id, rest

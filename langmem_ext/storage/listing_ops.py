@@ -9,6 +9,7 @@ from itertools import groupby
 from typing import Any, Final
 
 from langmem_ext.errors import DamagedRow, InvalidInput, ThreadNotFound, cause, told
+from langmem_ext.messages.proportion import load_json
 from langmem_ext.storage import thread_statements as sql
 from langmem_ext.storage.clock import MINUTE_MS, moment_of, unix_ms
 from langmem_ext.storage.effects import Op, Row, fetch, fetch_one, operation
@@ -231,7 +232,7 @@ def _info(row: Row) -> ThreadInfo:
 def _metadata(column: str | None) -> dict[str, Any]:
     """What is noted on a thread; nothing where the column is damaged: a list goes on."""
     try:
-        metadata = json.loads(column) if column else {}
+        metadata = load_json(column) if column else {}
     except ValueError:
         return {}
     return metadata if isinstance(metadata, dict) else {}

@@ -15,7 +15,7 @@ from langmem_ext.storage.compounds import read_compound
 from langmem_ext.storage.compression import expand
 from langmem_ext.storage.effects import Op, Row, Rows, fetch, fetch_one, side_by_side
 from langmem_ext.storage.expectations import NONE
-from langmem_ext.storage.header import ValueRef
+from langmem_ext.storage.header import PATTERN_BYTES, ValueRef
 from langmem_ext.storage.ids import readable
 from langmem_ext.storage.index import ThreadIndex
 
@@ -112,6 +112,21 @@ def read_word(index: ThreadIndex, number: int) -> Op[bytes]:
                 " restore this one from a copy, or delete it"
             )
         index.learn_word(number, body)
+    return body
+
+
+def read_pattern(index: ThreadIndex, number: int) -> Op[bytes]:
+    """`read_word` for the pattern of a step, or of what a task wrote.
+
+    Raises:
+        DamagedRow: It is missing, not as it was written, or too large for a pattern.
+    """
+    body = yield from read_word(index, number)
+    if len(body) > PATTERN_BYTES:
+        raise DamagedRow(
+            f"word {number} of thread number {index.number} is damaged (it is too large for a pattern): other threads stay"
+            " readable; restore this one from a copy, or delete it"
+        )
     return body
 
 

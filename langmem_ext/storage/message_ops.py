@@ -12,7 +12,8 @@ from typing import Final
 
 from langmem_ext.errors import DamagedRow
 from langmem_ext.messages.identity import is_text
-from langmem_ext.messages.manifest import Runs, numbers_of, ranges_of, runs_of
+from langmem_ext.messages.manifest import Runs, merged, numbers_of, ranges_of, runs_of
+from langmem_ext.messages.proportion import is_in_proportion
 from langmem_ext.storage import checks
 from langmem_ext.storage import statements as sql
 from langmem_ext.storage.dialect import NUMBER
@@ -84,7 +85,7 @@ def load_items(index: ThreadIndex, codec: Codec, first: int, end: int, *, damage
         index.items_end = end
 
 
-def resolve(writer: Writer, packed: Sequence[Snapshot], known: KnownList | None = None) -> Op[tuple[Runs, tuple[int, ...]]]:
+def resolve(writer: Writer, packed: Sequence[Snapshot], known: KnownList | None = None) -> Op[tuple[Runs, Runs]]:
     """The item of each message, stored where there is none yet.
 
     Args:
@@ -93,17 +94,17 @@ def resolve(writer: Writer, packed: Sequence[Snapshot], known: KnownList | None 
         known: The list as it last stood, if it is one: what it begins with needs no look.
 
     Returns:
-        The runs of items, and the positions of messages that have no id.
+        The runs of items, and those of the positions of messages that have no id.
     """
     runs: Runs = ()
-    nameless: tuple[int, ...] = ()
+    nameless: Runs = ()
     if not packed:
         return runs, nameless
     start = 0
     if known is not None and len(known.packed) <= len(packed) and packed[: len(known.packed)] == known.packed:
         runs, nameless, start = known.runs, known.nameless, len(known.packed)
     numbers = []
-    bare = list(nameless)
+    bare = []
     by_content = writer.index.by_content
     for position in range(start, len(packed)):
         number = by_content.get(packed[position])
@@ -113,7 +114,7 @@ def resolve(writer: Writer, packed: Sequence[Snapshot], known: KnownList | None 
             number = ~number
             bare.append(position)
         numbers.append(number)
-    return runs_of(numbers, runs), tuple(bare)
+    return runs_of(numbers, runs), runs_of(bare, nameless)
 
 
 def _admit(writer: Writer, packed: Snapshot) -> Op[int]:
@@ -168,8 +169,28 @@ def _complete(writer: Writer, packed: Snapshot) -> Op[int | None]:
     return None
 
 
-def read_messages(index: ThreadIndex, codec: Codec, runs: Runs, nameless: tuple[int, ...]) -> Op[list[Snapshot]]:
+def read_messages(index: ThreadIndex, codec: Codec, runs: Runs, nameless: Runs) -> Op[list[Snapshot]]:
     """The exact bytes of the messages that a manifest names, in its order.
+
+    Raises:
+        DamagedRow: An item is missing or does not decode, or the manifest names some too often.
+    """
+    packed = yield from gather_messages(index, codec, runs, nameless)
+    if not is_in_proportion([packed]):
+        raise out_of_proportion(f"a list of messages of thread number {index.number}")
+    return packed
+
+
+def out_of_proportion(what: str) -> DamagedRow:
+    """The error that something names the same rows so often that it would fill the memory (`messages.proportion`)."""
+    return DamagedRow(
+        f"{what} names the same messages or values so often that it would fill the memory, as no application writes it: other threads"
+        " stay readable; fork from an earlier checkpoint, or delete the thread"
+    )
+
+
+def gather_messages(index: ThreadIndex, codec: Codec, runs: Runs, nameless: Runs) -> Op[list[Snapshot]]:
+    """`read_messages`, for a caller who sees to it that what it reads together is in proportion.
 
     Raises:
         DamagedRow: An item is missing or does not decode.
@@ -178,15 +199,16 @@ def read_messages(index: ThreadIndex, codec: Codec, runs: Runs, nameless: tuple[
     missing = yield from missing_items(index, codec, runs)
     yield from side_by_side([load_items(index, codec, numbers[0], numbers[-1] + 1) for numbers in missing])
     numbers = numbers_of(runs)
+    bare = numbers_of(nameless)
     if not index.unnamed.isdisjoint(numbers):
-        yield from _reload_named(index, codec, numbers, set(nameless))
+        yield from _reload_named(index, codec, numbers, set(bare))
     try:
         packed = [content[number] for number in numbers]
     except KeyError as error:
         raise _missing(index, error.args[0]) from None
-    for position in nameless:
-        if numbers[position] not in index.unnamed:
-            packed[position] = codec.renamed(packed[position], None)
+    renamed = {number: codec.renamed(content[number], None) for number in {numbers[at] for at in bare} - index.unnamed}
+    for position in bare if renamed else ():
+        packed[position] = renamed.get(numbers[position], packed[position])
     return packed
 
 
@@ -198,7 +220,7 @@ def missing_items(index: ThreadIndex, codec: Codec, runs: Runs) -> Op[list[list[
     """
     content = index.content
     found = []
-    for first, end in ranges_of(runs):
+    for first, end in merged(ranges_of(runs)):
         if end - first > CATCH_UP and end - 1 not in content:
             # Before its numbers are written out: a forged run may name more than memory holds.
             yield from load_items(index, codec, end - 1, end)
@@ -218,9 +240,9 @@ def _reload_named(index: ThreadIndex, codec: Codec, numbers: list[int], nameless
 
     That is what has no id here although the reference was made to a message that has one, and what is a bare text here.
     """
-    for position, number in enumerate(numbers):
-        if number in index.unnamed and (position not in nameless or number in index.texts):
-            known = index.expected and index.expected.item(number)
-            where = {"thread": index.number, "number": number}
-            if known is None or (yield from fetch_one(sql.SELECT_ITEM_BODY, known, **where)) != known[0]:
-                yield from load_items(index, codec, number, number + 1)
+    changed = (at for at in enumerate(numbers) if at[1] in index.unnamed and (at[0] not in nameless or at[1] in index.texts))
+    for number in dict.fromkeys(number for _, number in changed):
+        known = index.expected and index.expected.item(number)
+        where = {"thread": index.number, "number": number}
+        if known is None or (yield from fetch_one(sql.SELECT_ITEM_BODY, known, **where)) != known[0]:
+            yield from load_items(index, codec, number, number + 1)

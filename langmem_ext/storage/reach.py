@@ -13,7 +13,7 @@ from typing import Protocol, TypeAlias
 
 from langmem_ext.errors import DamagedRow, cause, told
 from langmem_ext.interruption import pass_on
-from langmem_ext.messages.manifest import numbers_of, ranges_of
+from langmem_ext.messages.manifest import Ranges, merged, numbers_of, ranges_of
 from langmem_ext.storage import forget_statements as sql
 from langmem_ext.storage.checkpoint_ops import PRECEDING, header_of
 from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Op, Row, fetch, fetch_one
@@ -28,7 +28,6 @@ from langmem_ext.types import Codec
 Place: TypeAlias = tuple[int, bytes]
 """A checkpoint: its namespace's number and its id."""
 
-Ranges: TypeAlias = list[tuple[int, int]]
 """Half-open ranges of numbers, in order, apart from each other."""
 
 
@@ -201,7 +200,7 @@ class Reach:
         self.values.update(ref.rows())
         if ref.nameless:
             numbers = numbers_of(ref.runs)
-            bare = set(ref.nameless)
+            bare = set(numbers_of(ref.nameless))
             self.unnamed.append(ref)
             ranges = [(number, number + 1) for position, number in enumerate(numbers) if position not in bare]
         self.named.update(ranges)
@@ -213,7 +212,8 @@ class Reach:
         named = merged(self.named)
         for ref in self.unnamed:
             numbers = numbers_of(ref.runs)
-            bare = {at: numbers[at] for at in ref.nameless if not any(start <= numbers[at] < end for start, end in named)}
+            positions = numbers_of(ref.nameless)
+            bare = {at: numbers[at] for at in positions if not any(start <= numbers[at] < end for start, end in named)}
             written = (yield from self._texts_in(ref)) if bare else ()
             for at, number in bare.items():
                 (texts if at in written else messages).add(number)
@@ -225,7 +225,10 @@ class Reach:
             body = yield from read_value(self.index, ref)
         except DamagedRow:
             return ()
-        return () if body is None else self.meaning.codec.texts_in(body)
+        try:
+            return () if body is None else self.meaning.codec.texts_in(body)
+        except (ValueError, TypeError):
+            return ()
 
     def keep_writes(self, writes: Iterable[WriteRow]) -> Op[None]:
         """Let pending writes stay, with whatever they need."""
@@ -263,21 +266,6 @@ def newest_of(rows: dict[Place, CheckpointRow], last: int) -> Iterator[Place]:
         if left[place[0]] > 0:
             left[place[0]] -= 1
             yield place
-
-
-def merged(ranges: Iterable[tuple[int, int]]) -> Ranges:
-    """The ranges joined where they touch, in order.
-
-    >>> merged([(4, 6), (0, 2), (2, 3), (5, 9)])
-    [(0, 3), (4, 9)]
-    """
-    joined: Ranges = []
-    for start, end in sorted(ranges):
-        if joined and start <= joined[-1][1]:
-            joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
-        else:
-            joined.append((start, end))
-    return joined
 
 
 def gaps(ranges: Iterable[tuple[int, int]], end: int) -> Ranges:

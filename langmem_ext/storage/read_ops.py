@@ -6,17 +6,21 @@ They return bytes; whoever asked builds the objects, outside the transaction.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from itertools import chain
+from typing import Any, Final, TypeAlias
 
 from langmem_ext.errors import DamagedRow, cause, told
 from langmem_ext.interruption import pass_on
+from langmem_ext.messages.manifest import merged, ranges_of
+from langmem_ext.messages.proportion import MEMORY, SMALL, is_in_proportion, packed_size
 from langmem_ext.storage import statements as sql
 from langmem_ext.storage.checkpoint_ops import header_of, key_of
 from langmem_ext.storage.dialect import label, scalar
 from langmem_ext.storage.effects import Foresight, Op, Row, Statement, both, fetch, operation, operation_brief, side_by_side
-from langmem_ext.storage.header import Header, ValueRef
+from langmem_ext.storage.header import Header, ValueRef, require_countable
 from langmem_ext.storage.ids import decode_id, encode_id, readable, thread_number
 from langmem_ext.storage.index import Indexes, ThreadIndex
 from langmem_ext.storage.lookup_ops import (
@@ -27,24 +31,36 @@ from langmem_ext.storage.lookup_ops import (
     find_writes,
     learn_namespaces,
     learn_words,
+    read_body,
     read_value,
     read_word,
 )
-from langmem_ext.storage.message_ops import catch_up_words, read_messages
+from langmem_ext.storage.message_ops import catch_up_words, gather_messages, load_items, missing_items, out_of_proportion
 from langmem_ext.storage.thread_ops import find_thread, thread_foresight
 from langmem_ext.storage.write_ops import WriteEntry, read_writes
 from langmem_ext.types import Codec, DeltaHistory, PackedValue, Snapshot, StoredCheckpoint, StoredWrite, ThreadKey
 
+FEW: Final = 16
+"""Values that are read side by side, each with what it names: at worst, so often is a row read that all of them name."""
+
 
 @dataclass(slots=True)
 class Reader:
-    """One thread being read, with the values that were read already, by their rows, and value rows that were read ahead of them."""
+    """One thread being read.
+
+    Attributes:
+        thread_id, index, codec: The thread's.
+        bodies: The values that were read already, by their rows.
+        ahead: Value rows that were read ahead of them.
+        joined: What the values are that were put together of several rows, for the checkpoint that is being read.
+    """
 
     thread_id: str
     index: ThreadIndex
     codec: Codec
     bodies: dict[tuple[int, ...], bytes | None] = field(default_factory=dict)
     ahead: dict[int, bytes] = field(default_factory=dict)
+    joined: list[tuple[bytes, tuple[int, ...]]] = field(default_factory=list)
 
 
 @operation_brief
@@ -105,9 +121,17 @@ def assemble(
     said = yield from read_word(reader.index, label)
     if last:
         yield Foresight(last=True)
+    refs = list(header.values.values())
+    for _, entry in entries:
+        refs.append(entry.value)
+    place = checkpoint, reader.thread_id
+    reader.joined.clear()
+    if len(refs) > FEW:
+        yield from _read_once(reader, refs, place)
     reads = [read_packed(reader, ref, (space, channel)) for channel, ref in header.values.items()]
     reads += [read_packed(reader, entry.value) for _, entry in entries]
     packed = yield from side_by_side(reads)
+    require_proportion(refs, packed, place)
     return StoredCheckpoint(
         thread=reader.thread_id,
         namespace=namespace,
@@ -129,6 +153,55 @@ def assemble(
     )
 
 
+def _read_once(reader: Reader, refs: Sequence[ValueRef], place: tuple[bytes, str]) -> Op[None]:
+    """Read what many values name, each row once: side by side, each value would have its own."""
+    try:
+        require_countable(refs)
+    except ValueError:
+        raise _out_of_proportion(place) from None
+    index = reader.index
+    runs = tuple(chain.from_iterable(merged(pair for ref in refs for pair in ranges_of(ref.runs))))
+    rows = {row for ref in refs if ref.row is not None for row in (ref.row, *(ref.deltas or ()))} - reader.ahead.keys()
+    missing = yield from missing_items(index, reader.codec, runs)
+    _, bodies = yield from both(
+        side_by_side([load_items(index, reader.codec, numbers[0], numbers[-1] + 1) for numbers in missing]),
+        side_by_side([read_body(index, row) for row in rows]),
+    )
+    reader.ahead.update(zip(rows, bodies, strict=True))
+
+
+def require_proportion(refs: Sequence[ValueRef], values: Sequence[PackedValue], place: tuple[bytes, str]) -> None:
+    """See that values that are read together are in proportion to the rows that they name (`messages.proportion`).
+
+    Args:
+        refs: Where the values stand.
+        values: The values.
+        place: Ids of the checkpoint and of the thread that they are read for.
+
+    Raises:
+        DamagedRow: They are not.
+    """
+    size = 0
+    for value in values:
+        size += sum(map(len, value.messages)) + len(value.body or b"")
+    if size <= SMALL:
+        return
+    bodies = _uses([(value.body, ref.rows()) for ref, value in zip(refs, values, strict=True) if value.body])
+    if not is_in_proportion([value.messages for value in values], bodies):
+        raise _out_of_proportion(place)
+
+
+def _uses(bodies: Sequence[tuple[bytes, tuple[int, ...]]]) -> list[tuple[bytes, int]]:
+    """Bodies of values, and how many of them the row of each is a part of that is a part of most."""
+    uses = Counter(chain.from_iterable(rows for _, rows in bodies))
+    return [(body, max([uses[row] for row in rows], default=1)) for body, rows in bodies]
+
+
+def _out_of_proportion(place: tuple[bytes, str]) -> DamagedRow:
+    checkpoint, thread_id = place
+    return out_of_proportion(f"checkpoint {readable(checkpoint)} of thread {thread_id!r}")
+
+
 def read_packed(reader: Reader, ref: ValueRef, place: tuple[int, str] | None = None) -> Op[PackedValue]:
     """A value with its messages, from where it stands; `place` is the namespace and channel whose value it is."""
     index = reader.index
@@ -136,7 +209,7 @@ def read_packed(reader: Reader, ref: ValueRef, place: tuple[int, str] | None = N
         known = index.find_list(place, ref.runs, ref.nameless) if place is not None else None
         if known is not None:
             return PackedValue(messages=known)
-        packed = yield from read_messages(index, reader.codec, ref.runs, ref.nameless)
+        packed = yield from gather_messages(index, reader.codec, ref.runs, ref.nameless)
         if place is not None:
             packed = index.learn_list(place, packed, ref.runs, ref.nameless)
         return PackedValue(messages=packed)
@@ -147,13 +220,19 @@ def read_packed(reader: Reader, ref: ValueRef, place: tuple[int, str] | None = N
 
 
 def _messages_of(reader: Reader, ref: ValueRef) -> Op[list[Snapshot]]:
-    return (yield from read_messages(reader.index, reader.codec, ref.runs, ref.nameless)) if ref.runs else []
+    return (yield from gather_messages(reader.index, reader.codec, ref.runs, ref.nameless)) if ref.runs else []
 
 
 def _body_of(reader: Reader, ref: ValueRef, place: tuple[int, str] | None) -> Op[bytes | None]:
-    if ref.rows() not in reader.bodies:
-        reader.bodies[ref.rows()] = yield from read_value(reader.index, ref, place, reader.ahead)
-    return reader.bodies[ref.rows()]
+    rows = ref.rows()
+    if rows not in reader.bodies:
+        body = reader.bodies[rows] = yield from read_value(reader.index, ref, place, reader.ahead)
+        if ref.deltas and body is not None:
+            # Each is bytes of its own, made before all can be looked at together (`require_proportion`).
+            reader.joined.append((body, rows))
+            if packed_size((), [body for body, _ in reader.joined]) > MEMORY and not is_in_proportion((), _uses(reader.joined)):
+                raise out_of_proportion(f"what a checkpoint of thread {reader.thread_id!r} holds")
+    return reader.bodies[rows]
 
 
 def read_entries(reader: Reader, rows: Sequence[Row]) -> Op[list[tuple[str, WriteEntry]]]:
@@ -178,15 +257,6 @@ def order_of_write(pair: tuple[str, WriteEntry]) -> tuple[str, str, int]:
     """What LangGraph orders pending writes by: task path, task id and index."""
     task, entry = pair
     return entry.path, task, entry.index
-
-
-def _read_writes(reader: Reader, rows: Sequence[Row], channels: set[str] | None = None) -> Op[list[StoredWrite]]:
-    """Pending writes, with their values. With `channels`, only those of these channels."""
-    writes: list[StoredWrite] = []
-    for task_id, entry in (yield from read_entries(reader, rows)):
-        if channels is None or entry.channel in channels:
-            writes.append(StoredWrite(task_id, entry.channel, (yield from read_packed(reader, entry.value))))
-    return writes
 
 
 # -- pages -------------------------------------------------------------------------------------------------------------------------------
@@ -313,6 +383,8 @@ def get_delta_history(
     if found is None:
         return history
     reader, space, target = found
+    refs: list[ValueRef] = []
+    values: list[PackedValue] = []
     open_channels = set(channels)
     at = target[1]
     passed: set[bytes] = set()
@@ -323,13 +395,17 @@ def get_delta_history(
             break
         header: Header = yield from header_of(reader.index, space, row)
         writes = yield from find_writes(reader.index, space, at)
-        for write in reversed((yield from _read_writes(reader, writes, open_channels))):
-            history[write.channel].writes.append(write)
+        for task_id, entry in reversed((yield from read_entries(reader, writes))):
+            if entry.channel in open_channels:
+                values.append((yield from read_packed(reader, entry.value)))
+                refs.append(entry.value)
+                history[entry.channel].writes.append(StoredWrite(task_id, entry.channel, values[-1]))
         for channel in open_channels & header.values.keys():
             history[channel].seed = yield from read_packed(reader, header.values[channel])
         open_channels -= header.values.keys()
         at = row[1]
-    for entry in history.values():
-        entry.writes.reverse()
+    require_proportion(refs, values, (target[0], key.id))
+    for contributed in history.values():
+        contributed.writes.reverse()
     indexes.account(reader.index)
     return history

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from langmem_ext.errors import ThreadNotFound
-from langmem_ext.messages.manifest import Runs
+from langmem_ext.messages.manifest import Runs, length_of, merged, ranges_of
 from langmem_ext.messages.tokens import implied_tokens
 from langmem_ext.storage import checks, fill_ops, search_ops
 from langmem_ext.storage import transit_statements as sql
@@ -36,6 +36,7 @@ from langmem_ext.storage.header import longest_runs
 from langmem_ext.storage.ids import first_id_at, new_generation, thread_number
 from langmem_ext.storage.index import Indexes, ThreadIndex
 from langmem_ext.storage.listing_ops import ThreadFilter
+from langmem_ext.storage.message_ops import read_messages
 from langmem_ext.storage.statements import DELETE_THREAD, SELECT_LATEST_CHECKPOINT
 from langmem_ext.storage.thread_ops import is_taken
 from langmem_ext.storage.thread_statements import STATUS
@@ -118,10 +119,18 @@ def read_thread(thread_id: str) -> Op[dict[str, Any]]:
 
 
 @operation
-def read_runs(number: int) -> Op[Runs]:
-    """The longest list of messages of a thread's newest checkpoint; empty where it has none."""
+def read_runs(number: int, codec: Codec) -> Op[Runs]:
+    """The longest list of messages of a thread's newest checkpoint; empty where it has none.
+
+    Raises:
+        DamagedRow: The checkpoint is damaged, or the list names messages too often.
+    """
+    index = ThreadIndex(number)
     row = yield from fetch_one(SELECT_LATEST_CHECKPOINT, thread=number, namespace=0)
-    return () if row is None else longest_runs((yield from header_of(ThreadIndex(number), 0, row)).values)
+    runs = () if row is None else longest_runs((yield from header_of(index, 0, row)).values)
+    if length_of(runs) > sum(end - start for start, end in merged(ranges_of(runs))):
+        yield from read_messages(index, codec, runs, ())
+    return runs
 
 
 @operation

@@ -141,8 +141,8 @@ def _apart(index: ThreadIndex, runs: Runs) -> Op[list[int] | None]:
 def _read(index: ThreadIndex, codec: Codec, ref: ValueRef, positions: list[int]) -> Op[list[Snapshot]]:
     """The messages at some positions of a list, in order."""
     numbers = numbers_of(ref.runs)
-    bare = set(ref.nameless)
-    nameless = tuple(at for at, position in enumerate(positions) if position in bare)
+    bare = set(numbers_of(ref.nameless))
+    nameless = runs_of(at for at, position in enumerate(positions) if position in bare)
     return (yield from read_messages(index, codec, runs_of([numbers[position] for position in positions]), nameless))
 
 

@@ -16,7 +16,7 @@ from langmem_ext.storage.header import ValueRef, decode_values, encode_values
 from langmem_ext.storage.ids import encode_id
 from langmem_ext.storage.index import Indexes, ThreadIndex
 from langmem_ext.storage.late_writes import Origin
-from langmem_ext.storage.lookup_ops import read_word
+from langmem_ext.storage.lookup_ops import read_pattern
 from langmem_ext.storage.writer import Writer
 from langmem_ext.types import Codec, PackedWrite, ThreadKey
 
@@ -121,4 +121,4 @@ def read_writes(index: ThreadIndex, row: Row) -> Op[list[WriteEntry]]:
     """
     *columns, shape, body, check = row
     checks.verify(check, index.number, *columns, shape, body)
-    return decode_writes(None if shape is None else (yield from read_word(index, shape)), body)
+    return decode_writes(None if shape is None else (yield from read_pattern(index, shape)), body)

@@ -8,14 +8,14 @@ from operator import itemgetter
 from typing import Any, Final
 
 from langmem_ext.messages.identity import is_text
-from langmem_ext.messages.skeleton import split_keys
+from langmem_ext.messages.skeleton import is_in_keeping, split_keys
 from langmem_ext.messages.tokens import implied_tokens
 from langmem_ext.storage import checks
 from langmem_ext.storage import statements as sql
 from langmem_ext.storage.compression import shrink, shrink_text
 from langmem_ext.storage.effects import Batch, Op, Row, fetch, fetch_one
 from langmem_ext.storage.expectations import STORED
-from langmem_ext.storage.header import Header
+from langmem_ext.storage.header import PATTERN_BYTES, Header
 from langmem_ext.storage.ids import encode_id
 from langmem_ext.storage.index import Indexes, ThreadIndex
 from langmem_ext.storage.item_rows import require_item
@@ -189,7 +189,7 @@ class Writer:
         if row.role is None or row.rest is None or len(row.rest) < SPLIT_BYTES:
             return row.rest, None
         keys, values = split_keys(row.rest)
-        shape = self.intern_pattern(keys)
+        shape = self.intern_pattern(keys) if is_in_keeping(keys, values) else None
         return (row.rest, None) if shape is None else (values, shape)
 
     def add_value(self, body: bytes) -> int:
@@ -228,7 +228,12 @@ class Writer:
         return number
 
     def intern_pattern(self, body: bytes) -> int | None:
-        """`intern` for what repeats in most threads; None, where this thread has so many words that one more is not worth it."""
+        """`intern` for what repeats in most threads; None, where this thread has so many words that one more is not worth it.
+
+        Nor is a large one: a row of a few bytes would stand for all of it (`messages.proportion`).
+        """
+        if len(body) > PATTERN_BYTES:
+            return None
         return self.intern(body) if len(self.index.words) < MAX_WORDS or body in self.index.words else None
 
     def flush(self) -> Op[None]:

@@ -307,9 +307,18 @@ def test_what_was_shrunk_expands_to_the_byte(body: bytes) -> None:
 
 @pytest.mark.parametrize("length", [64, 255, 256, 257, 65_791, 65_792, 3_000_000])
 def test_every_length_is_told_by_the_first_bytes(length: int) -> None:
-    stored = shrink(b"a" * length)
+    body = b"".join(b"%d" % (number % 9973) + b"a" * 300 for number in range(length // 300 + 1))[:length]
+    stored = shrink(body)
     assert original_length(stored[: compression.HEAD_BYTES]) == length
-    assert expand(stored) == b"a" * length
+    assert expand(stored) == body
+
+
+def test_a_few_bytes_do_not_stand_for_very_many() -> None:
+    body = b"a" * 3_000_000
+    assert shrink(body) == body
+    forged = compression._PREFIX + compression._borrow().compress(body)[4:]
+    with pytest.raises(ValueError, match="claims to hold 3000000 bytes"):
+        expand(forged)
 
 
 def test_a_text_stays_a_text_or_becomes_a_blob_that_says_so() -> None:

@@ -124,6 +124,7 @@ def assert_refused(target: DeltaSaver, export: str | bytes, match: str, **option
         ('{"format":"langmem-ext/threads","version":1,"created_at":"x"}\n{"kind":"end"}', "stands in no thread"),
         ('{"format":"langmem-ext/threads","version":NaN,"created_at":"x"}', "NaN"),
         ('{"format":"langmem-ext/threads","version":' + "9" * 5000 + "}", "line 1"),
+        ('{"format":"langmem-ext/threads","version":[' + "[]," * 2_000_000 + "[]]}", "characters beside its texts"),
     ],
 )
 def test_what_is_no_export_is_refused(target: DeltaSaver, text: str, match: str) -> None:

@@ -14,6 +14,7 @@ from langgraph.checkpoint.base.id import UUID, uuid6
 from langgraph.checkpoint.memory import InMemorySaver
 
 from langmem_ext.messages.identity import pack, unpack
+from langmem_ext.messages.manifest import runs_of
 from langmem_ext.storage.header import (
     MINOR_DIGITS,
     Header,
@@ -41,7 +42,11 @@ REFS = st.builds(
     ValueRef,
     body=st.one_of(st.none(), st.binary(max_size=8)),
     runs=st.lists(st.integers(0, 2**20), max_size=3).map(lambda starts: tuple(n for start in starts for n in (start, start + 10))),
-).flatmap(lambda ref: st.lists(st.integers(0, 9), max_size=3).map(lambda bare: replace(ref, nameless=tuple(bare) if ref.runs else ())))
+).flatmap(
+    lambda ref: st.lists(st.integers(0, 9), max_size=3).map(
+        lambda bare: replace(ref, nameless=runs_of(sorted(set(bare))) if ref.runs else ())
+    )
+)
 REFS |= st.builds(ValueRef, row=st.integers(0, 2**31))
 TIMES = st.one_of(
     st.datetimes(timezones=st.just(UTC), min_value=datetime(1990, 1, 1), max_value=datetime(2200, 1, 1)).map(datetime.isoformat),

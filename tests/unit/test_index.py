@@ -69,7 +69,7 @@ def late(index: ThreadIndex, step: int) -> None:
 
 def nameless_lists(index: ThreadIndex, step: int) -> None:
     packed = [message(number, step) for number in range(50)]
-    index.learn_list((0, f"channel {step % (LISTS + 9)}"), packed, runs_of(range(50)), tuple(range(50)))
+    index.learn_list((0, f"channel {step % (LISTS + 9)}"), packed, runs_of(range(50)), runs_of(range(50)))
 
 
 def fragmented_lists(index: ThreadIndex, step: int) -> None:

@@ -1,0 +1,60 @@
+"""Operations that find checkpoints which name the same rows so often that reading them would fill the memory."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable
+from itertools import accumulate
+
+from langmem_ext.errors import DamagedRow
+from langmem_ext.messages.manifest import merged, ranges_of
+from langmem_ext.messages.proportion import SMALL, TIMES
+from langmem_ext.storage.effects import PAUSE, Op, operation_once
+from langmem_ext.storage.ids import readable
+from langmem_ext.storage.index import ThreadIndex
+from langmem_ext.storage.inspect_ops import NEXT_STEP, Contents, Examined, Need
+from langmem_ext.storage.lookup_ops import find_checkpoint, find_writes
+from langmem_ext.storage.read_ops import Reader, assemble
+
+
+def find_large(thread: Examined) -> list[tuple[int, bytes]]:
+    """The checkpoints, by namespace and id, that name so many bytes so often that they may be out of proportion."""
+    named: dict[bytes, list[tuple[Need, int]]] = {}
+    numbers = sorted(thread.items)
+    sums = [0, *accumulate(map(thread.items.__getitem__, numbers))]
+
+    def size_of(ranges: Iterable[tuple[int, int]], rows: Iterable[int]) -> int:
+        messages = sum(sums[bisect_left(numbers, end)] - sums[bisect_left(numbers, start)] for start, end in ranges)
+        return messages + sum(thread.bodies.get(row, 0) for row in rows)
+
+    for need, checkpoints in thread.uses.items():
+        size = size_of(ranges_of(need.runs), need.rows)
+        for checkpoint in checkpoints:
+            named.setdefault(checkpoint, []).append((need, size))
+    large = set()
+    for checkpoint, needs in named.items():
+        total = sum(size for _, size in needs)
+        if total > SMALL:
+            ranges = merged(pair for need, _ in needs for pair in ranges_of(need.runs))
+            if total > TIMES * size_of(ranges, {row for need, _ in needs for row in need.rows}):
+                large.add(checkpoint)
+    return [place for place in thread.parents if place[1] in large]
+
+
+@operation_once
+def read_together(thread: Examined, contents: Contents, space: int, checkpoint: bytes) -> Op[bool]:
+    """Read a checkpoint as whoever uses it would: whether it cannot be read, because it is out of proportion (`messages.proportion`)."""
+    index = ThreadIndex(thread.number)
+    row = yield from find_checkpoint(index, space, checkpoint)
+    if row is None:
+        return False
+    try:
+        writes = yield from find_writes(index, space, checkpoint)
+        yield from assemble(Reader(thread.findings.thread or "", index, contents.codec), "", space, row, writes)
+    except DamagedRow as error:
+        place = f"checkpoint {thread.number}/{space}/{readable(checkpoint)}"
+        why = str(error).partition(": ")[0]
+        thread.findings.add("checkpoint", "damaged", place, f"cannot be read: {why}: {NEXT_STEP}", checkpoints=(readable(checkpoint),))
+        return True
+    yield PAUSE
+    return False
