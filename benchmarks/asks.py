@@ -12,7 +12,7 @@ import random
 import statistics
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -24,8 +24,13 @@ from langmem_ext.waiting.extract import Reply, extract
 from langmem_ext.waiting.inference import infer_role, infer_type
 from langmem_ext.waiting.param import Extraction, Param, ParamType
 
-Verdict: TypeAlias = Literal["right", "wrong", "abstained", "filled"]
-"""`filled`: a value was given where the row has none."""
+Verdict: TypeAlias = Literal["right", "wrong", "open", "abstained", "filled"]
+"""`open`: the right words, not taken because they leave open what they mean ("7": morning or evening?); the readings are given instead.
+`filled`: a value was given where the row has none.
+"""
+
+CONFIDENCES = (0.5, 0.75)
+"""Where a table of values that answer nothing divides them: up to the first, up to the second, above it."""
 
 NOW = datetime(2019, 3, 1)
 
@@ -166,7 +171,7 @@ def judge(row: Row, extraction: Extraction) -> Verdict:
     if row.gold == {"dontcare"}:
         return "right" if extraction.status == "dontcare" else "wrong" if extraction.status == "filled" else "abstained"
     if extraction.status != "filled":
-        return "abstained"
+        return "open" if extraction.choices and _plain(extraction.raw) in row.gold else "abstained"
     given = {_plain(extraction.raw), _plain(str(extraction.value))}
     return "right" if given & row.gold else "wrong"
 
@@ -193,14 +198,16 @@ def score(row: Row, *, now: datetime = NOW) -> Scored:
 
 def table(scored: Sequence[Scored], *, per_type: bool = False) -> str:
     """The figures as text: rows with a value by single and multi request, rows without one apart."""
-    lines = [f"{'':28}{'rows':>7}{'right':>8}{'wrong':>8}{'abstain':>9}"]
+    lines = [f"{'':28}{'rows':>7}{'right':>8}{'wrong':>8}{'open':>8}{'abstain':>9}"]
     for title, single in (("single request", True), ("multi request", False)):
         part = [item for item in scored if item.row.gold and item.row.single is single]
-        lines += _lines(title, part, per_type=per_type)
+        lines += _lines(title, part, _line, per_type=per_type)
     without = [item for item in scored if not item.row.gold]
     if without:
-        lines.append(f"{'without a value':28}{'rows':>7}{'filled':>8}{'':8}{'abstain':>9}")
-        lines += _lines("all", without, per_type=per_type)
+        low, high = CONFIDENCES
+        columns = f"{'filled':>8}{f'<= {low}':>8}{f'<= {high}':>8}{f'> {high}':>9}"
+        lines += ["", f"{'replies without a value':28}{'rows':>7}{columns}"]
+        lines += _lines("all", without, _filled_line, per_type=per_type)
     micros = sorted(item.micros for item in scored)
     if len(micros) > 1:
         lines.append(
@@ -209,17 +216,24 @@ def table(scored: Sequence[Scored], *, per_type: bool = False) -> str:
     return "\n".join(lines)
 
 
-def _lines(title: str, part: Sequence[Scored], *, per_type: bool) -> list[str]:
-    lines = [_line(title, part)] if part else []
+def _lines(title: str, part: Sequence[Scored], line: Callable[[str, Sequence[Scored]], str], *, per_type: bool) -> list[str]:
+    lines = [line(title, part)] if part else []
     kinds = sorted({item.param.type for item in part}) if per_type else []
-    return lines + [_line(f"  {kind}", [item for item in part if item.param.type == kind]) for kind in kinds]
+    return lines + [line(f"  {kind}", [item for item in part if item.param.type == kind]) for kind in kinds]
 
 
 def _line(title: str, part: Sequence[Scored]) -> str:
     count = Counter(item.verdict for item in part)
-    first = count["right"] + count["filled"]
-    share = [f"{100 * number / len(part):7.1f}%" for number in (first, count["wrong"], count["abstained"])]
-    return f"{title:28}{len(part):7}{share[0]}{share[1]}{share[2]:>9}"
+    share = [f"{100 * count[verdict] / len(part):7.1f}%" for verdict in ("right", "wrong", "open", "abstained")]
+    return f"{title:28}{len(part):7}{''.join(share[:3])}{share[3]:>9}"
+
+
+def _filled_line(title: str, part: Sequence[Scored]) -> str:
+    """How many replies without a value were given one, and with which confidence."""
+    low, high = CONFIDENCES
+    filled = [item.extraction.confidence for item in part if item.verdict == "filled"]
+    counts = (sum(c <= low for c in filled), sum(low < c <= high for c in filled), sum(c > high for c in filled))
+    return f"{title:28}{len(part):7}{100 * len(filled) / len(part):7.1f}%{counts[0]:8}{counts[1]:8}{counts[2]:9}"
 
 
 def _shown(item: Scored) -> str:
@@ -237,7 +251,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--limit", type=int, help="only the first LIMIT rows")
     parser.add_argument("--skip", type=int, default=0, help="leave out the first SKIP rows")
     parser.add_argument("--per-type", action="store_true", help="one line per parameter type")
-    parser.add_argument("--show", nargs=2, metavar=("VERDICT", "N"), help="print N rows of a verdict: wrong, abstained or filled")
+    parser.add_argument("--show", nargs=2, metavar=("VERDICT", "N"), help="print N rows of a verdict: wrong, open, abstained or filled")
     parser.add_argument("--type", help="show only rows of this type")
     parser.add_argument("--now", type=datetime.fromisoformat, default=NOW, help="when the messages were written (default: %(default)s)")
     options = parser.parse_args(arguments)

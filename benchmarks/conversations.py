@@ -1,62 +1,210 @@
-"""The conversations that the benchmarks have: a graph, its thread, and turns of it."""
+"""Score whole conversations: where does a user end who writes as people write?
+
+`python -m benchmarks.conversations FILE… [--show]`: each file holds a catalog, its tools and ten
+conversations (`talks/README.md` says how). Every message goes through `converse` on a database in
+memory. Right: just the wanted calls were made, and nothing was stored that the user did not say.
+Wrong: another call, or a wrong value, was stored. Else the conversation is unfinished.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Annotated, Any, TypedDict
+import argparse
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
 
-from langchain_core.messages import AIMessage, AnyMessage
-from langgraph.channels.delta import DeltaChannel
-from langgraph.graph import START, MessagesState, StateGraph
-from langgraph.graph.message import _messages_delta_reducer, add_messages
+import yaml
+from langchain_core.tools import BaseTool, StructuredTool
+from pydantic import Field, create_model
 
-from benchmarks.contenders import Opened
+from langmem_ext import DeltaSaver, IntentCatalog, build_waiting_graph, converse
 
+NOW = datetime(2026, 3, 4, 10, 15)
+"""A Wednesday: when all of the messages are written."""
 
-class DeltaMessagesState(TypedDict):
-    """`MessagesState` on LangGraph's channel that stores what is new."""
-
-    messages: Annotated[list[AnyMessage], DeltaChannel(_messages_delta_reducer)]
-
-
-class Talk:
-    """A conversation: turns of a graph on one thread. Without a saver, it is this object that holds the messages between turns."""
-
-    def __init__(self, opened: Opened, graph: Any, name: object = "t", *, begin: list[Any] | None = None) -> None:
-        self._kept = opened.saver is None
-        self._messages: list[Any] = []
-        self.graph = graph
-        self.config = thread(name)
-        if begin and self._kept:
-            self._messages = list(add_messages([], begin))
-        elif begin:
-            graph.update_state(self.config, {"messages": begin}, as_node="answer")
-
-    def say(self, message: AnyMessage) -> None:
-        """One turn."""
-        said = self.graph.invoke({"messages": [*self._messages, message]}, self.config)
-        if self._kept:
-            self._messages = said["messages"]
-
-    def messages(self) -> list[AnyMessage]:
-        """All that has been said."""
-        return self._messages if self._kept else self.graph.get_state(self.config).values["messages"]
+TALKS = Path(__file__).with_name("talks")
+_TYPES: Mapping[str, Any] = {"integer": int, "money": float, "number": float, "boolean": bool}
 
 
-def conversation(opened: Opened, replies: Iterator[AIMessage], *, on_loop: bool = False) -> Any:
-    """One node that answers; `on_loop`, as a coroutine."""
+@dataclass(slots=True)
+class Ended:
+    """Where a conversation has ended.
 
-    def answer(state: Any) -> dict[str, Any]:
-        return {"messages": [next(replies)]}
+    Attributes:
+        title: What it is called.
+        calls: The tools that were called, each with its arguments.
+        bad: Values that nobody said, and calls that nobody wanted.
+        done: Whether just the wanted calls were made.
+        reached: Whether the first request was taken up; None where the first message is none.
+        needless: Questions for what the user had said already.
+        lines: What was said.
+    """
 
-    async def answer_async(state: Any) -> dict[str, Any]:
-        return answer(state)
+    title: str
+    calls: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    bad: set[str] = field(default_factory=set)
+    done: bool = False
+    reached: bool | None = None
+    needless: int = 0
+    lines: list[str] = field(default_factory=list)
 
-    node: Any = answer_async if on_loop else answer
-    state: Any = DeltaMessagesState if opened.delta_channel else MessagesState
-    return StateGraph(state).add_node("answer", node).add_edge(START, "answer").compile(checkpointer=opened.saver)
+    @property
+    def verdict(self) -> str:
+        """`right`, `wrong` or `unfinished`."""
+        return "wrong" if self.bad else "right" if self.done else "unfinished"
 
 
-def thread(name: object = "t") -> Any:
-    """The config of a thread."""
-    return {"configurable": {"thread_id": str(name)}}
+def tools_of(data: Mapping[str, Any], calls: list[tuple[str, dict[str, Any]]]) -> list[BaseTool]:
+    """The tools of a file; each notes its call and gives the result that the file says."""
+    return [_tool(data, name, calls) for name in data["tools"]]
+
+
+def _tool(data: Mapping[str, Any], name: str, calls: list[tuple[str, dict[str, Any]]]) -> BaseTool:
+    spec, params = data["tools"][name], data["catalog"]["params"]
+    required = {param for intent in data["catalog"]["intents"] if intent.get("tool") == name for param in intent.get("required", ())}
+
+    def call(**given: Any) -> Any:
+        calls.append((name, {key: value for key, value in given.items() if value is not None}))
+        return spec.get("result") or {}
+
+    fields: dict[str, Any] = {}
+    for arg in spec["args"]:
+        kind = _TYPES.get(params[arg]["type"], str)
+        fields[arg] = (kind, ...) if arg in required else (kind | None, Field(default=None))
+    return StructuredTool.from_function(call, name=name, description=name, args_schema=create_model(name, **fields))
+
+
+def play(data: Mapping[str, Any], talk: Mapping[str, Any], catalog: IntentCatalog) -> Ended:
+    """Have one conversation; where it ends."""
+    ended = Ended(talk["title"])
+    builder = build_waiting_graph(catalog, tools_of(data, ended.calls))
+    with DeltaSaver.open(":memory:") as saver:
+        graph, config = builder.compile(checkpointer=saver), {"configurable": {"thread_id": "t"}}
+        filled: set[str] = set()
+        for number, said in enumerate(talk["says"]):
+            text = said if isinstance(said, str) else said["say"]
+            turn = converse(graph, text, thread_id="t", now=NOW)
+            state = graph.get_state(config).values
+            ended.lines += [f"  you   > {text}", *(f"  agent > {line}" for line in turn.reply.split("\n"))]
+            if number == 0 and talk["reached"] is not None:
+                wanted = talk["reached"] if isinstance(talk["reached"], list) else [talk["reached"]]
+                ended.reached = state.get("last_intent_id") in wanted
+            params = state.get("params") or {}
+            ended.bad |= {f"{name}={value}" for name, value in params.items() if not may_stand(data, talk, name, value)}
+            ended.needless += turn.waiting_for in filled
+            filled |= params.keys()
+    _judge(data, talk, ended)
+    return ended
+
+
+def _judge(data: Mapping[str, Any], talk: Mapping[str, Any], ended: Ended) -> None:
+    wanted = [next(iter(call.items())) for call in talk["want"]]
+    left, calls = list(wanted), list(ended.calls)
+    for call in calls:
+        match = next((one for one in (left if talk.get("order") == "any" else left[:1]) if _is(data, call, one)), None)
+        if match is None:
+            ended.bad.add(f"called {call}")
+        else:
+            left.remove(match)
+    ended.done = not left
+
+
+def _is(data: Mapping[str, Any], call: tuple[str, dict[str, Any]], wanted: tuple[str, Mapping[str, Any]]) -> bool:
+    name, given = call
+    tools = {intent["id"]: intent.get("tool") for intent in data["catalog"]["intents"]}
+    if name != tools[wanted[0]]:
+        return False
+    return all(accepts(data["catalog"]["params"][param]["type"], value, given.get(param)) for param, value in wanted[1].items())
+
+
+def may_stand(data: Mapping[str, Any], talk: Mapping[str, Any], name: str, value: Any) -> bool:
+    """Whether a value may be stored for a parameter at any time of the conversation."""
+    kind = data["catalog"]["params"].get(name, {}).get("type", "text")
+    if any(name in (tool.get("result") or {}) and tool["result"][name] == value for tool in data["tools"].values()):
+        return True
+    if accepts(kind, (talk.get("also") or {}).get(name, []), value):
+        return True
+    named = [call[name] for want in talk["want"] for call in want.values() if name in call]
+    if named:
+        return any(accepts(kind, one, value) for one in named)
+    intents = {intent["id"]: (*intent.get("required", ()), *intent.get("optional", ())) for intent in data["catalog"]["intents"]}
+    return any(name in intents[intent] for want in talk["want"] for intent in want)
+
+
+def accepts(kind: str, wanted: Any, got: Any) -> bool:
+    """Whether a value is one that is wanted: a scalar, a list of forms, or None for no value."""
+    if isinstance(wanted, list):
+        return any(accepts(kind, one, got) for one in wanted)
+    if wanted is None or got is None:
+        return wanted is None and got is None
+    return _plain(kind, wanted) == _plain(kind, got)
+
+
+def _plain(kind: str, value: Any) -> object:
+    text = str(value).strip()
+    match kind:
+        case "boolean":
+            return text.lower() in ("true", "yes", "1")
+        case "integer" | "money" | "number":
+            try:
+                return float(text.replace(",", "").strip("$€£ "))
+            except ValueError:
+                return text
+        case "time":
+            return re.sub(r"^(\d\d:\d\d).*$", r"\1", text)
+        case "date":
+            return text[:10]
+        case "phone":
+            return re.sub(r"[^\d+]", "", text)
+        case "identifier":
+            return re.sub(r"\s", "", text.lower())
+        case "enum":
+            return re.sub(r"[\s_-]+", "_", text.lower())
+        case _:
+            return re.sub(r"[\s,;]+", " ", text.lower().replace("’", "'")).strip(' .!?"')
+
+
+def ends(path: Path) -> Iterator[Ended]:
+    """Where the conversations of a file end."""
+    data = yaml.safe_load(path.read_text())
+    catalog = IntentCatalog.from_dict(data["catalog"], source=path.name)
+    for talk in data["conversations"]:
+        yield play(data, talk, catalog)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Score files; print a line each, and what was said where a conversation did not end right."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", nargs="+", type=Path)
+    parser.add_argument("--show", action="store_true", help="print the conversations that did not end right")
+    args = parser.parse_args(argv)
+    every: list[Ended] = []
+    for path in args.files:
+        found = list(ends(path))
+        every += found
+        if args.show:
+            for one in found:
+                if one.verdict != "right" or one.reached is False:
+                    print(f"== {path.stem} / {one.title}: {one.verdict} {sorted(one.bad)}, calls {one.calls}")
+                    print("\n".join(one.lines))
+        print(f"{path.stem:10} {_figures(found)}")
+    print(f"{'all':10} {_figures(every)}")
+    return 0
+
+
+def _figures(found: Sequence[Ended]) -> str:
+    verdicts = [one.verdict for one in found]
+    first = [one.reached for one in found if one.reached is not None]
+    return (
+        f"{len(found)} conversations: {verdicts.count('right')} right, {verdicts.count('wrong')} wrong, "
+        f"{verdicts.count('unfinished')} unfinished; {sum(one.needless for one in found)} needless questions; "
+        f"first request taken up {sum(first)} of {len(first)}"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -10,7 +10,8 @@ from langchain_core.tools import BaseTool
 from rapidfuzz.distance import DamerauLevenshtein
 
 from langmem_ext.names import instead_of, nearest
-from langmem_ext.waiting.intent import CatalogFields, Intent, template_fields
+from langmem_ext.waiting.extract.validity import bounds_mistake, is_valid
+from langmem_ext.waiting.intent import OWN_FIELDS, CatalogFields, Intent, template_fields
 from langmem_ext.waiting.param import Param, ParamType
 from langmem_ext.waiting.tool_params import Arguments
 from langmem_ext.waiting.tool_schema import ToolArgument, field_error, step_arguments
@@ -44,7 +45,7 @@ def check_parts(catalog: CatalogFields, params: Collection[str], intents: Collec
     for name, param in catalog.params.items():
         yield from _check_param(("params", name), param)
     for key, template in catalog.replies.model_dump().items():
-        yield from _check_template(("replies", key), template, params)
+        yield from _check_template(("replies", key), template, {*params, *OWN_FIELDS.get(key, ())})
     for index, name in enumerate(catalog.redaction.params):
         if name not in params and (complete or not _from_tools(catalog, name, params)):
             yield Problem(("redaction", "params", index), f"no parameter is called {name!r}; {instead_of(name, params)}")
@@ -107,6 +108,8 @@ def _check_param(place: DataPath, param: Param) -> Iterator[Problem]:
         for value in param.enum:
             if not re.fullmatch(r"[+-]?\d+" if param.type is ParamType.INTEGER else r"[+-]?\d+(?:\.\d+)?", value):
                 yield Problem((*place, "enum", value), f"{value!r} is no {param.type.value}")
+    yield from _check_bounds(place, param)
+    yield from _check_shown_and_default(place, param)
     yield from _check_synonyms(place, param)
     if param.pattern is None:
         return
@@ -116,6 +119,21 @@ def _check_param(place: DataPath, param: Param) -> Iterator[Problem]:
         for index, example in enumerate(param.examples):
             if not re.fullmatch(param.pattern, example, re.IGNORECASE):
                 yield Problem((*place, "examples", index), f"{example!r} does not match the pattern {param.pattern}")
+
+
+def _check_shown_and_default(place: DataPath, param: Param) -> Iterator[Problem]:
+    for value in param.labels:
+        if value not in param.enum:
+            yield Problem((*place, "labels", value), f"{value!r} is no allowed value; {instead_of(value, param.enum)}")
+    if param.default is not None and not is_valid(param, param.default):
+        yield Problem((*place, "default"), f"{param.default!r} is no value of type {param.type.value} that the parameter may have")
+
+
+def _check_bounds(place: DataPath, param: Param) -> Iterator[Problem]:
+    if mistake := bounds_mistake(param):
+        yield Problem((*place, "bounds"), mistake)
+    if param.future and param.type is not ParamType.DATE:
+        yield Problem((*place, "future"), f"only a date lies in the future, and this is of type {param.type.value}")
 
 
 def _check_synonyms(place: DataPath, param: Param) -> Iterator[Problem]:

@@ -5,9 +5,10 @@ A declaration with a mistake is left out of the result, and its name is still kn
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -73,7 +74,7 @@ def parse_catalog(data: object) -> Parsed:
 
 def _parse_parts(parsed: Parsed, data: Mapping[object, object]) -> None:
     intents = tuple(_intents(parsed, data.get("intents", ())))
-    params = dict(_params(parsed, data.get("params")))
+    params = _stays(intents, dict(_params(parsed, data.get("params"))), parsed.given)
     replies = _model(parsed, Replies, _section(data, "replies"), ("replies",)) or Replies()
     redaction = _model(parsed, Redaction, _section(data, "redaction"), ("redaction",)) or Redaction()
     escalate_to = data.get("escalate_to")
@@ -81,6 +82,32 @@ def _parse_parts(parsed: Parsed, data: Mapping[object, object]) -> None:
         parsed.problems.append(Problem(("escalate_to",), "must be the id of an intent"))
         escalate_to = None
     parsed.fields = CatalogFields(intents=intents, params=params, replies=replies, escalate_to=escalate_to, redaction=redaction)
+
+
+_COMES: Final = re.compile(r"\barriv", re.IGNORECASE)
+_GOES: Final = re.compile(r"\b(?:leav|depart)", re.IGNORECASE)
+
+
+def _stays(intents: Iterable[Intent], params: dict[str, Param], given: Mapping[str, frozenset[str]]) -> dict[str, Param]:
+    """The parameters, where an intent that first asks for an arrival and then for a leave is a stay: it begins with the arrival.
+
+    A journey begins with the leave.
+    """
+    for intent in intents:
+        own = [params[name] for name in intent.param_names if name in params and "role" not in given.get(name, ())]
+        for comes, goes in zip(own, own[1:], strict=False):
+            if (
+                comes.type is goes.type
+                and comes.role == "to"
+                and goes.role == "from"
+                and _COMES.search(comes.name)
+                and _GOES.search(goes.name)
+            ):
+                params |= {
+                    comes.name: comes.model_copy(update={"role": "from"}),
+                    goes.name: goes.model_copy(update={"role": "to"}),
+                }
+    return params
 
 
 def _section(data: Mapping[object, object], key: str) -> object:
@@ -209,7 +236,7 @@ def _mistakes(exc: ValidationError, model: type[BaseModel], raw: object, place: 
         elif error["type"] == "missing":
             yield Problem((*place, *error["loc"]), "is missing")
         else:
-            yield Problem(path, _KINDS.get(error["type"], error["msg"]))
+            yield Problem(path, _KINDS.get(error["type"], error["msg"].removeprefix("Value error, ")))
 
 
 def _steps_in(raw: object, loc: Sequence[str | int]) -> Iterator[str | int]:

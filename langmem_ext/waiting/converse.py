@@ -10,6 +10,7 @@ import logging
 from collections.abc import Container, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, TypeAlias
 from uuid import UUID, uuid4
 
@@ -27,7 +28,7 @@ from langmem_ext.messages.annotations import asked_in
 from langmem_ext.rewind import arewind, rewind
 from langmem_ext.waiting.approvals import plan_answers
 from langmem_ext.waiting.lease import leases_of
-from langmem_ext.waiting.marks import marked
+from langmem_ext.waiting.marks import marked, moment_of, written_at
 from langmem_ext.waiting.turn import (
     Turn,
     asked_by,
@@ -52,6 +53,7 @@ def converse(
     thread_id: str | int | UUID,
     message_id: str | None = None,
     config: RunnableConfig | None = None,
+    now: datetime | None = None,
     wait: float = 10,
 ) -> Turn:
     """Deliver one user message to a thread and return when the thread rests or waits for an answer.
@@ -75,6 +77,8 @@ def converse(
         thread_id: The conversation.
         message_id: The message's id; give one to be able to send it again. Default: a random one.
         config: More configuration for the graph, without a `checkpoint_id`.
+        now: When the message was written, in the user's time zone: what "tomorrow" counts from. It is noted on the message, so it is the
+            same after a crash. Default: now, in this machine's time zone.
         wait: Seconds to wait for another caller who drives the thread.
 
     Raises:
@@ -84,7 +88,7 @@ def converse(
         ThreadBusy: Another caller was still driving the thread after `wait` seconds.
         ConversationError: The thread stands where no message can be delivered: several questions wait, or it stopped at a breakpoint.
     """
-    job = _Job.of(graph, text, thread_id=thread_id, message_id=message_id, config=config)
+    job = _Job.of(graph, text, thread_id=thread_id, message_id=message_id, config=config, now=now)
     with leases_of(job.saver).lease(job.thread_id, wait=wait):
         steps = job.steps()
         snapshot: StateSnapshot | None = None
@@ -111,10 +115,11 @@ async def aconverse(
     thread_id: str | int | UUID,
     message_id: str | None = None,
     config: RunnableConfig | None = None,
+    now: datetime | None = None,
     wait: float = 10,
 ) -> Turn:
     """Async twin of `converse`."""
-    job = _Job.of(graph, text, thread_id=thread_id, message_id=message_id, config=config)
+    job = _Job.of(graph, text, thread_id=thread_id, message_id=message_id, config=config, now=now)
     async with leases_of(job.saver).alease(job.thread_id, wait=wait):
         steps = job.steps()
         snapshot: StateSnapshot | None = None
@@ -168,7 +173,14 @@ class _Job:
 
     @classmethod
     def of(
-        cls, graph: Pregel[Any, Any, Any, Any], text: str, *, thread_id: object, message_id: object, config: RunnableConfig | None
+        cls,
+        graph: Pregel[Any, Any, Any, Any],
+        text: str,
+        *,
+        thread_id: object,
+        message_id: object,
+        config: RunnableConfig | None,
+        now: datetime | None,
     ) -> _Job:
         saver = graph.checkpointer
         if not isinstance(saver, BaseCheckpointSaver):
@@ -181,7 +193,7 @@ class _Job:
             graph=graph,
             saver=saver,
             thread_id=key,
-            message=_message(text, message_id),
+            message=_message(text, message_id, now if "waiting_for_param" in graph.channels else None),
             config=merge_configs({"recursion_limit": RECURSION_LIMIT}, config, own),
             used=used,
         )
@@ -239,7 +251,8 @@ class _Job:
             return {"messages": [_noted(message, messages_of(snapshot))]}, self._records
         if self._records and len(interrupts) == 1 and asked_by(interrupts[0]):
             unseen = {} if interrupts[0].id in seen else {"unseen": True}
-            return Command(resume={interrupts[0].id: {"text": message.text, "id": message.id, **unseen}}), True
+            at = {"at": moment.isoformat()} if (moment := moment_of(message)) else {}
+            return Command(resume={interrupts[0].id: {"text": message.text, "id": message.id, **at, **unseen}}), True
         waiting = {one.id: asked_of(one) for one in interrupts}
         return Command(resume=plan_answers(waiting, message.text)), False
 
@@ -301,7 +314,7 @@ class _Job:
         return read_turn(snapshot, self.used.usage_metadata)
 
 
-def _message(text: object, message_id: object) -> HumanMessage | None:
+def _message(text: object, message_id: object, now: datetime | None) -> HumanMessage | None:
     """The message to deliver; None when there is nothing in it."""
     if not isinstance(text, str):
         kind = type(text).__name__
@@ -309,7 +322,8 @@ def _message(text: object, message_id: object) -> HumanMessage | None:
     if message_id is not None and (not isinstance(message_id, str) or not message_id):
         raise InvalidInput("a message id is a string that is not empty; leave it out to get a random one")
     storable = text.encode("utf-8", "replace").decode()
-    return HumanMessage(storable, id=message_id or str(uuid4())) if storable.strip() else None
+    message = HumanMessage(storable, id=message_id or str(uuid4()))
+    return (message if now is None else written_at(message, now)) if storable.strip() else None
 
 
 def _noted(message: HumanMessage, before: Sequence[BaseMessage]) -> HumanMessage:

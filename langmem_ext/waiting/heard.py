@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from langchain_core.messages import BaseMessage
-from pydantic import JsonValue
 
 from langmem_ext.waiting.extract import find
 from langmem_ext.waiting.param import Extraction
@@ -36,26 +35,3 @@ def candidates(playbook: Playbook, names: Iterable[str], heard: Heard) -> dict[s
     params = [playbook.catalog.params[name] for name in names]
     read = {param.name: find(param, heard.text, now=heard.now, others=params) for param in params}
     return {name: extraction for name, extraction in read.items() if extraction.status == "filled"}
-
-
-def mentions(playbook: Playbook, names: Iterable[str], heard: Heard) -> dict[str, Extraction]:
-    """The values of these parameters that the message clearly marks, whatever it was said for.
-
-    Words that could be the value of two of them are taken as neither.
-    """
-    found = candidates(playbook, names, heard)
-    return {
-        name: extraction
-        for name, extraction in found.items()
-        if not any(overlap(extraction, other) for rival, other in found.items() if rival != name)
-    }
-
-
-def overlap(one: Extraction, other: Extraction) -> bool:
-    """Whether two values were read from the same words."""
-    return one.span is not None and other.span is not None and one.span[0] < other.span[1] and other.span[0] < one.span[1]
-
-
-def values(found: Mapping[str, Extraction]) -> dict[str, JsonValue]:
-    """The values alone, by parameter."""
-    return {name: extraction.value for name, extraction in found.items()}

@@ -74,10 +74,13 @@ _FREE = re.compile(
     re.I,
 )
 _FROM = re.compile(
-    r"\b(?:from|origin\w*|source|start\w*|begin\w*|depart\w*|leav\w+|pick ?-?up|pickup|check ?-?in|outbound|sender|boarding|since)\b", re.I
+    r"\b(?:from|first|earliest|origin\w*|source|start\w*|begin\w*|depart\w*|leav\w+|pick ?-?up|pickup|check ?-?in|outbound|sender|boarding"
+    r"|since)\b",
+    re.I,
 )
 _TO = re.compile(
-    r"\b(?:to location|to|destination|end\w*|return\w*|drop ?-?off|dropoff|check ?-?out|inbound|arriv\w+|until|until|going)\b", re.I
+    r"\b(?:to location|to|last|latest|destination|end\w*|return\w*|drop ?-?off|dropoff|check ?-?out|inbound|arriv\w+|until|until|going)\b",
+    re.I,
 )
 _PAIRED = frozenset((ParamType.DATE, ParamType.TIME, ParamType.PLACE))
 

@@ -98,6 +98,19 @@ class Replies(Declaration):
         failed: A tool failed for a reason that is not for the user.
         back: A request that another had interrupted goes on.
         confirm: The question before a tool runs, for intents with `confirm: true`.
+        change: The user said no to that question.
+        which: Two intents fit a message, or two values; `{choices}` are these.
+        hello: The user greets.
+        thanks: The user thanks.
+        bye: The user leaves.
+        chat: The user talks of something else.
+        help_waiting: The user asks for help while a question waits.
+        corrected: The user has corrected a value.
+        repeat: The question is said again.
+        no_answer: The user asks something that the catalog does not answer, while a question waits.
+        no_person: The user wants a person, and nobody takes over.
+        declined: The user does not have what was asked for; `{request}` is what it is for.
+        needed: Any value will do for the user, but one is needed; `{request}` is what it is for.
     """
 
     unknown: str = "Sorry, I did not understand that. Could you say it in other words?"
@@ -108,6 +121,23 @@ class Replies(Declaration):
     failed: str = "Sorry, something went wrong while I was doing that. Please try again later."
     back: str = "Back to your earlier request."
     confirm: str = "Shall I go ahead?"
+    change: str = "All right. What should I change?"
+    which: str = "Do you mean: {choices}?"
+    hello: str = "Hello! What can I do for you?"
+    thanks: str = "You're welcome."
+    bye: str = "Goodbye!"
+    chat: str = "All right."
+    help_waiting: str = 'You can answer my question, ask for something else, or say "cancel".'
+    corrected: str = "All right."
+    repeat: str = "Once more:"
+    no_answer: str = "I can't answer that here."
+    no_person: str = "Sorry, I can't reach a person from here."
+    declined: str = 'I need that to {request}. Take your time, or say "cancel".'
+    needed: str = "It is up to you, and I need it to {request}."
+
+
+OWN_FIELDS: Mapping[str, tuple[str, ...]] = {"which": ("choices",), "declined": ("request",), "needed": ("request",)}
+"""What a reply may fill in besides parameters."""
 
 
 class Redaction(Declaration):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from datetime import datetime
 from typing import Any, TypeAlias, TypeVar
 
 from langchain_core.messages import AIMessage, BaseMessage
@@ -101,6 +102,20 @@ def _pair(span: Any) -> Span:
 def annotated(message: M, key: str, value: JsonValue) -> M:
     """A copy of the message with `value` under `key` in this package's own corner of `additional_kwargs`."""
     return _with_notes(message, {**notes_of(vars(message)), key: value})
+
+
+def written_at(message: M, moment: datetime) -> M:
+    """The message with the time when it was written, in its user's time zone."""
+    return annotated(message, "at", moment.isoformat())
+
+
+def moment_of(message: BaseMessage) -> datetime | None:
+    """When the message was written, as noted on it, without a time zone: the user's clock on the wall."""
+    noted = notes_of(vars(message)).get("at")
+    try:
+        return datetime.fromisoformat(noted).replace(tzinfo=None) if isinstance(noted, str) else None
+    except ValueError:
+        return None
 
 
 def _with_notes(message: M, notes: Mapping[str, Any]) -> M:

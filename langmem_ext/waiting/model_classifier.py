@@ -17,7 +17,7 @@ from langmem_ext.waiting.catalog import Intent, IntentCatalog
 from langmem_ext.waiting.classify import LONGEST_READ, Classification, Classifier, ClassifyRequest, RuleClassifier
 from langmem_ext.waiting.extract import Reply, extract
 from langmem_ext.waiting.param import Param, ParamType
-from langmem_ext.waiting.signals import words_without_values
+from langmem_ext.waiting.understand.acts import words_without_values
 
 CONFIDENCE = 0.8
 """Confidence in an intent that the model chose."""

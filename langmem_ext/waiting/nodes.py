@@ -25,13 +25,13 @@ from langmem_ext.types import CONFIRMATION
 from langmem_ext.waiting.call import Call, failed, plan_call, plan_outcome, returned
 from langmem_ext.waiting.classify import Classification, Classifier, ClassifyRequest
 from langmem_ext.waiting.heard import Heard, candidates
-from langmem_ext.waiting.marks import Secrets, annotated, covered, held, marked, secrets_in, sensitive_names
+from langmem_ext.waiting.marks import Secrets, annotated, covered, held, marked, moment_of, secrets_in, sensitive_names, written_at
 from langmem_ext.waiting.plan import Decision, next_task
 from langmem_ext.waiting.playbook import Playbook
 from langmem_ext.waiting.question import question
 from langmem_ext.waiting.reading import plan_spans
 from langmem_ext.waiting.report import Reporter
-from langmem_ext.waiting.resume import is_unseen, resumed_id, resumed_text
+from langmem_ext.waiting.resume import is_unseen, resumed_id, resumed_moment, resumed_text
 from langmem_ext.waiting.running_summary import extracted, is_due, plan_part
 from langmem_ext.waiting.session import (
     Session,
@@ -103,7 +103,12 @@ class Nodes:
         messages = state.get("messages") or []
         if not messages or not isinstance(messages[-1], HumanMessage):
             return None
-        return Heard(id=str(messages[-1].id), text=messages[-1].text, history=messages[-1 - HISTORY : -1], now=datetime.now())
+        return Heard(
+            id=str(messages[-1].id),
+            text=messages[-1].text,
+            history=messages[-1 - HISTORY : -1],
+            now=moment_of(messages[-1]) or datetime.now(),
+        )
 
     def _apply(self, state: SessionState, heard: Heard | None, decided: Decision) -> dict[str, Any]:
         messages: list[AnyMessage] = []
@@ -168,7 +173,8 @@ class Nodes:
         known_id = resumed_id(answer)
         if text is None or any(message.id == known_id for message in state.get("messages") or [] if known_id):
             return {}
-        said = HumanMessage(text, id=known_id)
+        said, moment = HumanMessage(text, id=known_id), resumed_moment(answer)
+        said = said if moment is None else written_at(said, moment)
         update = {"messages": [marked(said, {asked.param} & playbook.sensitive)]}
         if asked.param == CONFIRMATION and is_unseen(answer):
             return {**update, "waiting_for_param": None}  # a yes to what was not shown is for nothing
@@ -237,7 +243,7 @@ class Nodes:
             text = in_text(last["value"])
         else:
             result = last["value"] if last is not None else None
-            text = fill(intent.reply, session.params, result) or (result if isinstance(result, str) else "") or "Done."
+            text = fill(intent.reply, self.playbook.shown(session.params), result) or (result if isinstance(result, str) else "") or "Done."
         message = AIMessage(text)
         noted = covered(message, self._on(state)._secrets(state))
         update = {"messages": [noted], "plan": None, "waiting_for_param": None, "last_intent_id": intent.id}

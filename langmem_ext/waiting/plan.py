@@ -19,8 +19,8 @@ from langmem_ext.waiting.heard import Heard
 from langmem_ext.waiting.playbook import Playbook
 from langmem_ext.waiting.question import question
 from langmem_ext.waiting.session import Session
-from langmem_ext.waiting.signals import refers_back
 from langmem_ext.waiting.state import PlanExecution, Suspended
+from langmem_ext.waiting.understand.acts import refers_back
 
 Task: TypeAlias = Literal["ask_user", "call_tool", "respond"]
 
@@ -133,6 +133,8 @@ def take(playbook: Playbook, session: Session, found: Mapping[str, JsonValue]) -
     }
     attempts = {name: count for name, count in session.plan["attempts"].items() if name not in usable}
     plan = PlanExecution(**{**session.plan, "attempts": attempts})
+    if choices := plan.get("choices"):
+        plan = PlanExecution(**{**plan, "choices": {name: values for name, values in choices.items() if name not in usable}})
     return replace(session, plan=plan, params={**session.params, **usable})
 
 

@@ -18,7 +18,7 @@ from langmem_ext.errors import InvalidInput
 from langmem_ext.types import CONFIRMATION
 from langmem_ext.waiting.catalog import Intent, IntentCatalog, field_error, step_arguments, tool_arguments
 from langmem_ext.waiting.extract.validity import is_allowed
-from langmem_ext.waiting.param import Param, ParamType
+from langmem_ext.waiting.param import Param, ParamType, label
 from langmem_ext.waiting.reading import familiar_words
 from langmem_ext.waiting.state import PlanExecution, Step
 
@@ -100,7 +100,21 @@ class Playbook:
 
     def missing(self, plan: PlanExecution, params: Params) -> tuple[str, ...]:
         """The parameters to ask for before the next step can run, in the order in which to ask."""
-        return tuple(name for name in self._needs(plan) if name not in params)
+        skipped = plan.get("skipped", ())
+        return tuple(name for name in self._needs(plan) if name not in params and (name not in skipped or not self.can_skip(plan, name)))
+
+    def can_skip(self, plan: PlanExecution, name: str) -> bool:
+        """Whether the plan's tools can be called without a parameter."""
+        return not any(
+            param == name and self._arguments[step["tool"]][argument].required
+            for step in plan["steps"]
+            for argument, param in step["args"].items()
+        )
+
+    def shown(self, params: Params) -> dict[str, JsonValue]:
+        """Values as users are shown them."""
+        declared = self.catalog.params
+        return {name: label(declared[name], value) if name in declared else value for name, value in params.items()}
 
     def _needs(self, plan: PlanExecution) -> tuple[str, ...]:
         """Those the intent requires, and those without which the next tool cannot be called (later ones may be filled by its result)."""

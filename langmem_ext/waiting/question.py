@@ -5,6 +5,7 @@ Pure: the node that says the question and the node that waits for its answer eac
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
@@ -15,7 +16,7 @@ from langmem_ext.messages.annotations import HIDDEN
 from langmem_ext.names import in_words
 from langmem_ext.types import CONFIRMATION
 from langmem_ext.waiting.intent import template_fields
-from langmem_ext.waiting.param import Param, ParamType
+from langmem_ext.waiting.param import Param, ParamType, label
 from langmem_ext.waiting.playbook import Params, Playbook
 from langmem_ext.waiting.state import PlanExecution
 from langmem_ext.waiting.wording import fill, in_text
@@ -64,7 +65,7 @@ def question(playbook: Playbook, plan: PlanExecution, params: Params, name: str)
     """The question for the parameter `name` (or `CONFIRMATION`), worded for the wrong answers it has had so far."""
     param = playbook.param(name)
     attempt = plan["attempts"].get(name, 0) + 1
-    asked = _confirmation(playbook, plan, params) if name == CONFIRMATION else param.prompt
+    asked = _confirmation(playbook, plan, params) if name == CONFIRMATION else _which(playbook, plan, name) or param.prompt
     return Question(
         param=name,
         prompt=_wording(param, asked, attempt),
@@ -72,6 +73,23 @@ def question(playbook: Playbook, plan: PlanExecution, params: Params, name: str)
         examples=_examples(param),
         schema=value_schema(param),
     )
+
+
+def _which(playbook: Playbook, plan: PlanExecution, name: str) -> str:
+    """The question which of two readings is meant; empty where none is open."""
+    choices = plan.get("choices", {}).get(name)
+    if not choices:
+        return ""
+    return playbook.catalog.replies.which.replace("{choices}", " or ".join(_time_in_words(choice) for choice in choices))
+
+
+def _time_in_words(value: JsonValue) -> str:
+    """A time as a question names it: "7:00 in the evening"."""
+    text = in_text(value)
+    if not re.fullmatch(r"\d\d:\d\d", text):
+        return text
+    hour, minutes = int(text[:2]), text[3:]
+    return f"{hour % 12 or 12}:{minutes} {'in the morning' if hour < 12 else 'in the afternoon' if hour < 18 else 'in the evening'}"
 
 
 def _wording(param: Param, asked: str, attempt: int) -> str:
@@ -83,12 +101,16 @@ def _wording(param: Param, asked: str, attempt: int) -> str:
     clarified = param.clarified_prompt or asked
     if attempt == 2 and param.clarified_prompt:
         return clarified
-    examples = " or ".join(example for example in _examples(param)[:4] if example not in clarified)
+    examples = " or ".join(example for example in map(str, _shown_examples(param)) if example not in clarified)
     return f"{clarified} For example: {examples}" if examples else clarified
 
 
 def _examples(param: Param) -> tuple[str, ...]:
     return param.examples or tuple(param.enum)
+
+
+def _shown_examples(param: Param) -> list[JsonValue]:
+    return [label(param, example) for example in _examples(param)[:4]]
 
 
 def _confirmation(playbook: Playbook, plan: PlanExecution, params: Params) -> str:
@@ -97,8 +119,11 @@ def _confirmation(playbook: Playbook, plan: PlanExecution, params: Params) -> st
     A yes is for what was shown, so everything is shown.
     """
     intent = playbook.intent_of(plan)
+    if plan.get("denied"):
+        return playbook.catalog.replies.change
     template = playbook.catalog.confirm_question(intent) or ""
-    shown = {name: HIDDEN if name in playbook.sensitive else params[name] for name in playbook.uses(plan) if name in params}
+    plain = playbook.shown(params)
+    shown = {name: HIDDEN if name in playbook.sensitive else plain[name] for name in playbook.uses(plan) if name in params}
     asked = fill(template, shown)
     named = template_fields(template)
     unnamed = {name: value for name, value in shown.items() if name not in named}

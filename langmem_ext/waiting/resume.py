@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from langchain_core.messages import BaseMessage
@@ -38,6 +39,15 @@ def resumed_id(value: object) -> str | None:
         return value.id or None
     given = value.get("id") if isinstance(value, dict) else None
     return given if isinstance(given, str) and given else None
+
+
+def resumed_moment(value: object) -> datetime | None:
+    """When the answer was written, if the resume value says so."""
+    given = value.get("at") if isinstance(value, dict) else None
+    try:
+        return datetime.fromisoformat(given) if isinstance(given, str) else None
+    except ValueError:
+        return None
 
 
 def is_unseen(value: object) -> bool:

@@ -30,6 +30,7 @@ class Session:
         suspended: Interrupted requests, the latest last.
         last_intent_id: What the user asked for last.
         last_result: What the last tool returned.
+        understood: What the message before was read as.
     """
 
     params: Mapping[str, JsonValue] = field(default_factory=dict)
@@ -38,6 +39,7 @@ class Session:
     suspended: tuple[Suspended, ...] = ()
     last_intent_id: str | None = None
     last_result: JsonValue = None
+    understood: tuple[Mapping[str, Any], ...] = ()
 
     def channels(self) -> dict[str, Any]:
         """The session as channel values."""
@@ -65,12 +67,17 @@ def read_session(state: Mapping[str, Any], playbook: Playbook) -> Session:
         suspended=_read_suspended(state.get("suspended"), playbook),
         last_intent_id=last_intent_id if isinstance(last_intent_id, str) else None,
         last_result=state.get("last_result"),
+        understood=_read_understood(state.get("understood")),
     )
     return replace(session, waiting_for=_read_wait(state.get("waiting_for_param"), session, playbook))
 
 
 def _read_params(value: object) -> dict[str, JsonValue]:
     return {name: known for name, known in value.items() if known is not None} if isinstance(value, dict) else {}
+
+
+def _read_understood(value: object) -> tuple[Mapping[str, Any], ...]:
+    return tuple(command for command in value if isinstance(command, dict)) if isinstance(value, list) else ()
 
 
 def _read_plan(value: object, playbook: Playbook) -> PlanExecution | None:

@@ -44,6 +44,12 @@ class PlanExecution(TypedDict):
     """Fingerprint of the calls that the user was last asked to confirm: a yes is for no others."""
     confirmed: NotRequired[str | None]
     """Fingerprint of the calls the user said yes to: another value of any argument is not confirmed."""
+    choices: NotRequired[dict[str, list[JsonValue]]]
+    """Two readings of what the user said for a parameter: which is meant is asked."""
+    skipped: NotRequired[list[str]]
+    """Parameters that the user does not have, and without which the tools can be called."""
+    denied: NotRequired[bool]
+    """Whether the user said no to what was asked last, and is asked what to change."""
 
 
 class Suspended(TypedDict):
@@ -79,3 +85,5 @@ class SessionState(SessionInput):
     last_intent_id: str | None
     last_result: JsonValue
     summary: Summary | None
+    understood: list[dict[str, JsonValue]]
+    """What the latest message was read as: its commands, without sensitive values."""

@@ -8,13 +8,14 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage
 
-from langmem_ext.waiting.answer import plan_answer
-from langmem_ext.waiting.begin import plan_request
 from langmem_ext.waiting.classify import Classification, ClassifyRequest
+from langmem_ext.waiting.commands import as_json
 from langmem_ext.waiting.heard import Heard
-from langmem_ext.waiting.plan import Decision, decision, plan_next
+from langmem_ext.waiting.plan import Decision, Move, decision, plan_next
 from langmem_ext.waiting.playbook import Playbook
+from langmem_ext.waiting.policy import carry_out
 from langmem_ext.waiting.session import read_session
+from langmem_ext.waiting.understand.reader import understand
 
 
 def plan_turn(playbook: Playbook, state: Mapping[str, Any], heard: Heard | None) -> Generator[ClassifyRequest, Classification, Decision]:
@@ -32,11 +33,21 @@ def plan_turn(playbook: Playbook, state: Mapping[str, Any], heard: Heard | None)
     if heard is None:
         move = plan_next(playbook, session)
         return decision(state, replace(move, say=_unsaid(move.say, state.get("messages") or [])))
-    if session.plan is None:
-        move = yield from plan_request(playbook, session, heard)
-    else:
-        move = yield from plan_answer(playbook, session, session.plan, heard)
-    return decision(state, move)
+    commands = yield from understand(playbook, session, heard)
+    move = carry_out(playbook, session, heard, commands)
+    move = replace(move, say=_varied(playbook, move, state.get("messages") or []))
+    read = as_json(commands, playbook.sensitive)
+    decided = decision(state, move)
+    return replace(decided, update={**decided.update, "understood": read})
+
+
+def _varied(playbook: Playbook, move: Move, messages: Sequence[BaseMessage]) -> tuple[str, ...]:
+    """What is said, but not the same sentence twice in a row: one that stands alone is introduced."""
+    last = next((message.text for message in reversed(messages) if isinstance(message, AIMessage) and message.text), None)
+    if len(move.say) != 1 or move.say[0] != last:
+        return move.say
+    again = playbook.catalog.replies.repeat
+    return (again, last) if move.session.waiting_for else (f"{again} {last}",)
 
 
 def _unsaid(say: tuple[str, ...], messages: Sequence[BaseMessage]) -> tuple[str, ...]:

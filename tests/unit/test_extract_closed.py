@@ -70,6 +70,41 @@ def test_a_boolean_is_false_when_the_user_refuses(text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "I guess so",
+        "please do",
+        "of course",
+        "by all means",
+        "uh huh",
+        "yess",
+        "please",
+        "I'd appreciate that",
+        "if possible",
+        "👍",
+        "we would",
+    ]
+    + ["I think so", "that would be nice", "yes, with wrapping", "that's no problem", "wrapping wouldn't hurt", "if possible"],
+)
+def test_a_boolean_is_true_in_other_words_than_yes(text: str) -> None:
+    assert answer(WRAP, text, "Should we gift wrap it?").value is True
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["I'd rather not", "no need", "nope thanks", "nah", "not needed", "that won't be necessary", "I'll pass", "skip it", "sorry, no", "noo"]
+    + ["we don't", "without", "sure, without it", "leave it out", "I can do without", "prefer not to", "without wrapping"],
+)
+def test_a_boolean_is_false_in_other_words_than_no(text: str) -> None:
+    assert answer(WRAP, text, "Should we gift wrap it?").value is False
+
+
+@pytest.mark.parametrize("text", ["maybe", "only if it's free", "no, I do", "yes, I don't", "I think I am late", "we will see"])
+def test_a_boolean_is_neither_when_the_user_is_of_two_minds(text: str) -> None:
+    assert answer(WRAP, text, "Should we gift wrap it?").status == "abstained"
+
+
+@pytest.mark.parametrize(
     ("text", "status"),
     [
         ("not now", "declined"),

@@ -104,7 +104,9 @@ def test_any_reply_gives_a_valid_result_inside_its_text(kind: ParamType, reply: 
     found = extract(param, reply)
     assert 0.0 <= found.confidence <= 1.0
     if found.status != "filled":
-        assert (found.value, found.raw, found.span) == (None, "", None)
+        assert found.value is None
+        assert found.raw == (reply.text[slice(*found.span)] if found.span else "")
+        assert not found.choices or found.span
         return
     check_value(param, found)
     assert found.confidence > 0
@@ -119,7 +121,9 @@ def test_the_same_reply_gives_the_same_result(kind: ParamType, reply: Reply) -> 
     assert extract(PARAMS[kind], reply) == extract(PARAMS[kind], reply)
 
 
-@pytest.mark.parametrize("lead", ["", "it is ", "not ", "I don't know ", "why "])
+LEADS = ("", "it is ", "not ", "I don't know ", "why ")
+
+
 @pytest.mark.parametrize(
     ("kind", "value"),
     [
@@ -139,11 +143,12 @@ def test_the_same_reply_gives_the_same_result(kind: ParamType, reply: Reply) -> 
         (ParamType.TEXT, "zyxing of quors"),
     ],
 )
-def test_a_reason_never_holds_the_value(kind: ParamType, value: str, lead: str) -> None:
-    found = extract(PARAMS[kind], Reply(lead + value, prompt="What is it?", now=NOW))
-    assert found.reason
-    for part in (value, value.lower(), str(found.value), found.raw):
-        assert not part or part not in found.reason
+def test_a_reason_never_holds_the_value(kind: ParamType, value: str) -> None:
+    for lead in LEADS:
+        found = extract(PARAMS[kind], Reply(lead + value, prompt="What is it?", now=NOW))
+        assert found.reason
+        for part in (value, value.lower(), str(found.value), found.raw):
+            assert not part or part not in found.reason, lead
 
 
 @given(KINDS, TEXTS)
@@ -154,24 +159,27 @@ def test_a_message_that_answers_nothing_is_filled_or_abstained(kind: ParamType, 
         check_value(PARAMS[kind], found)
 
 
-@pytest.mark.parametrize("kind", [ParamType.TEXT], ids=str)
 @given(text=TEXTS)
-def test_open_text_is_never_found_in_a_message_that_answers_nothing(kind: ParamType, text: str) -> None:
-    assert find(PARAMS[kind], text, now=NOW).status == "abstained"
+def test_open_text_is_never_found_in_a_message_that_answers_nothing(text: str) -> None:
+    assert find(PARAMS[ParamType.TEXT], text, now=NOW).status == "abstained"
+
+
+NO_ANSWERS = ("", " ", "\n", "???", "...", "🙂", "cancel my order please", "why do you ask?", "I don't know")
+PIECES = ("1 ", "one and ", "Alpha Beta ", "-", " ", "in the ", "a.b.", "12 main ", "@", "monday ")
 
 
 @pytest.mark.parametrize("kind", list(ParamType), ids=str)
-@pytest.mark.parametrize("text", ["", " ", "\n", "???", "...", "🙂", "cancel my order please", "why do you ask?", "I don't know"])
-def test_every_type_abstains_on_junk_questions_refusals_and_wishes(kind: ParamType, text: str) -> None:
-    assert extract(PARAMS[kind], Reply(text, prompt="What is it?", now=NOW)).status != "filled"
+def test_every_type_abstains_on_junk_questions_refusals_and_wishes(kind: ParamType) -> None:
+    for text in NO_ANSWERS:
+        assert extract(PARAMS[kind], Reply(text, prompt="What is it?", now=NOW)).status != "filled", text
 
 
 @pytest.mark.parametrize("kind", list(ParamType), ids=str)
-@pytest.mark.parametrize("piece", ["1 ", "one and ", "Alpha Beta ", "-", " ", "in the ", "a.b.", "12 main ", "@", "monday "])
-def test_a_long_message_costs_no_more_than_a_moment(kind: ParamType, piece: str) -> None:
-    started = process_time()
-    extract(PARAMS[kind], Reply(piece * (20_000 // len(piece)), prompt="What is it?", now=NOW))
-    assert process_time() - started < 3
+def test_a_long_message_costs_no_more_than_a_moment(kind: ParamType) -> None:
+    for piece in PIECES:
+        started = process_time()
+        extract(PARAMS[kind], Reply(piece * (20_000 // len(piece)), prompt="What is it?", now=NOW))
+        assert process_time() - started < 3, piece
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from datetime import datetime
 
 import pytest
 
-from langmem_ext.waiting.extract import Reply, extract
+from langmem_ext.waiting.extract import Reply, extract, find
 from langmem_ext.waiting.param import Extraction, Param, ParamType
 
 NOW = datetime(2024, 5, 15, 10, 30)
@@ -205,3 +205,39 @@ def test_no_preference_in_answer_to_a_wish_is_no_preference() -> None:
 @pytest.mark.parametrize("param", OPEN, ids=lambda param: param.name)
 def test_a_value_that_nothing_marks_has_little_confidence(param: Param) -> None:
     assert answer(param, "purple things").confidence <= 0.5
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("table friday 7pm name Ruth", "Ruth"),
+        ("name's Delgado", "Delgado"),
+        ("table friday 7pm, my name is Dr. Helen O'Neill", "Helen O'Neill"),
+        ("please put it under Ada Brook", "Ada Brook"),
+        ("it's for Mr. Tan", "Tan"),
+        ("this is Ruth, a table for 2", "Ruth"),
+        ("I'm Bo", "Bo"),
+        ("Ruth here, a table for 2", "Ruth"),
+        ("in the name of Kim Lee", "Kim Lee"),
+        ("the name for the booking is Kim", "Kim"),
+        ("my name is ruth", "ruth"),
+        ("name: bo", "bo"),
+    ],
+)
+def test_a_message_that_answers_nothing_introduces_a_person(text: str, value: str) -> None:
+    assert find(PERSON, text, now=NOW).value == value
+
+
+@pytest.mark.parametrize(
+    "text", ["I'm Hungry", "I'm Italian", "I'm in Boston", "this is for Friday", "I'm at Blue Anchor", "book me a table", "name it", "Ruth"]
+)
+def test_a_message_that_answers_nothing_names_nobody_by_other_words(text: str) -> None:
+    assert find(PERSON, text, now=NOW).status == "abstained"
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("Bo", "Bo"), ("Will", "Will"), ("Will Smith", "Will Smith"), ("name's delgado", "delgado"), ("under kim", "kim"), ("Mr. Tan", "Tan")],
+)
+def test_a_bare_name_answers(text: str, value: str) -> None:
+    assert answer(PERSON, text, "Which name?").value == value

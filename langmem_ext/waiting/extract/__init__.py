@@ -32,11 +32,18 @@ from langmem_ext.waiting.extract import (
 )
 from langmem_ext.waiting.extract.attitude import asks_back, asks_preference, does_not_care, has_none, lacks, puts_off, says_no, says_yes
 from langmem_ext.waiting.extract.candidate import Candidate, best
+from langmem_ext.waiting.extract.correction import corrected
+from langmem_ext.waiting.extract.reading import settled
 from langmem_ext.waiting.extract.reply import Reply
-from langmem_ext.waiting.extract.validity import is_valid
+from langmem_ext.waiting.extract.validity import is_valid, problem_of
 from langmem_ext.waiting.param import Extraction, Param, ParamType
 
-__all__ = ["Reply", "extract", "find"]
+__all__ = ["HALF_OPEN", "OUT_OF_BOUNDS", "Reply", "extract", "find", "problem_of"]
+
+OUT_OF_BOUNDS = "out of bounds"
+"""The reason where the message names a value that the parameter's bounds exclude."""
+HALF_OPEN = "morning or evening"
+"""The reason where the message names an hour and nothing says which half of the day it is in."""
 
 _READERS: Mapping[ParamType, Callable[[Param, Reply], list[Candidate]]] = {
     ParamType.ENUM: enum.read,
@@ -64,16 +71,18 @@ _LONGEST = 4_000
 def extract(param: Param, reply: Reply) -> Extraction:
     """Read the parameter's value from an attempt to answer.
 
-    The result is the same for the same arguments. A filled value is plain JSON of the parameter's type, matches its pattern and is one of
-    its allowed values; `raw` is the part of the message at `span`. A value of an open type (a name, a place, text) that nothing in the
-    message marks has a confidence of 0.5 or less.
+    The result is the same for the same arguments. A filled value is plain JSON of the parameter's type, matches its pattern, is one of
+    its allowed values and inside its bounds; of several readings of the same words the one inside the bounds is taken. `raw` is the part
+    of the message at `span`. A value of an open type (a name, a place, text) that nothing in the message marks has a confidence of 0.5
+    or less.
 
     Args:
         param: What is asked for.
         reply: The message and what stands around it; without a prompt only clearly marked values are taken.
 
     Returns:
-        `filled`, or why not: `dontcare`, `declined`, `question` or `abstained`.
+        `filled`, or why not: `dontcare`, `declined`, `question` or `abstained`. With the reason `OUT_OF_BOUNDS` the message named a value
+        that is not allowed, and `problem` says why; with `HALF_OPEN` it named an hour, and `choices` are its two readings.
 
     Raises:
         InvalidInput: The parameter's pattern is no regular expression.
@@ -82,14 +91,32 @@ def extract(param: Param, reply: Reply) -> Extraction:
         return Extraction("abstained", reason="empty message")
     if len(reply.text) > _LONGEST and not (param.type == ParamType.TEXT and free_text.is_free(param)):
         reply = replace(reply, text=reply.text[:_LONGEST])
-    chosen = best(reply.text, _own(param, reply, [c for c in _READERS[param.type](param, reply) if is_valid(param, c.value)]))
+    chosen = best(reply.text, _own(param, reply, _read(param, reply)))
     accepted = None if reply.strict else _suggestion(param, reply, chosen)
     if accepted:
         return accepted
     if chosen:
-        raw = reply.text[chosen.start : chosen.end]
-        return Extraction("filled", chosen.value, raw, (chosen.start, chosen.end), round(chosen.confidence, 2), chosen.reason)
+        return _taken(param, reply, chosen)
     return Extraction("abstained", reason="no marked value") if reply.strict else _stance(reply)
+
+
+def _read(param: Param, reply: Reply) -> list[Candidate]:
+    """What the message may give for the parameter, as far as it was not taken back, in the readings that the parameter may hold."""
+    reader = _READERS[param.type]
+    found = corrected(param.type, reply, lambda half: reader(param, half))
+    return settled(param, reader(param, reply) if found is None else found, reply.now)
+
+
+def _taken(param: Param, reply: Reply, chosen: Candidate) -> Extraction:
+    """The chosen value; or its words alone, where the bounds exclude it or where they leave open what they mean."""
+    span, confidence = (chosen.start, chosen.end), round(chosen.confidence, 2)
+    raw = reply.text[chosen.start : chosen.end]
+    if chosen.refused:
+        problem = problem_of(param, chosen.value, now=reply.now) or ""
+        return Extraction("abstained", None, raw, span, confidence, OUT_OF_BOUNDS, problem=problem)
+    if chosen.undecided:
+        return Extraction("abstained", None, raw, span, confidence, HALF_OPEN, (chosen.value, *chosen.alternatives))
+    return Extraction("filled", chosen.value, raw, span, confidence, chosen.reason)
 
 
 def find(param: Param, text: str, *, now: datetime, others: Sequence[Param] = ()) -> Extraction:

@@ -21,9 +21,10 @@ _TAIL = (
     r"(?:,?\s+(?-i:[A-Z]{2})\s+\d{5}(?:-\d{4})?|,\s*\d{4,6}\b)?"
 )
 _WORD = r"(?!(?:please|and|on|at|for|in|with|to|people|persons?|tickets?|days?|is|with)\b)[\w.'’&-]+"
+_FLAT = r"(?:\b(?:flat|apartment|apt\.?|unit|suite)\s+#?\w{1,5},?\s+)?"
 _NUMBER = r"\b\d{1,6}(?:-\d{1,5})?[A-Za-z]?\b"
 _KNOWN = re.compile(
-    rf"{_NUMBER},?\s+(?:{_WORD}\s+){{0,4}}?{_KIND}\b(?:\s+{_KIND}\b)?\.?(?:\s+(?:[NSEW]|NE|NW|SE|SW|North|South|East|West"
+    rf"{_FLAT}{_NUMBER},?\s+(?:{_WORD}\s+){{0,4}}?{_KIND}\b(?:\s+{_KIND}\b)?\.?(?:\s+(?:[NSEW]|NE|NW|SE|SW|North|South|East|West"
     rf"|Real)\b\.?)?{_UNIT}{_TAIL}",
     re.I,
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-_FILLER = r"^\W*(?:(?:well|hmm+|um+|uh|oh|so|actually|hey|hi|hello|ah|and|but|thanks|great|cool|awesome|lol)\b\W*)*"
+_FILLER = r"^\W*(?:(?:well|hm+|um+|uh|oh|dear|so|actually|hey|hi|hello|ah|and|but|thanks|great|cool|awesome|lol)\b\W*)*"
 YES = re.compile(
     _FILLER
     + r"(?:yes|yeah|yep|yup|yea|ya|y|sure|ok(?:ay)?|of course|certainly|absolutely|definitely|right|correct|exactly|indeed|affirmative"
@@ -45,7 +45,7 @@ _DONTCARE = re.compile(
     r"|important)|irrelevant"
     r"|(?:any(?:thing|where|time|one|body)?|either|whichever|whatever|whoever|wherever|whenever)\b(?! (?:else|other|in|with"
     r"|of (?:these|them|those) in|\w+ in)\b)"
-    r"(?= *(?:$|[.,!?;]|one\b|is\b|will\b|would\b|works?\b|you\b|do(?:es)?\b|sounds?\b|goes\b|kind|type|part|area|sort|range|price"
+    r"(?= *(?:$|[.,!?;]|one\b|is\b|will\b|would\b|works?\b|suits?\b|you\b|do(?:es)?\b|sounds?\b|goes\b|kind|type|part|area|sort|range|price"
     r"|of (?:them|those)|food|cuisine|city|place|please|that (?:is|works|you)|day|time|\w+ (?:is|will|would|works?|please|range|of)\b"
     r"|\w+\W*$))"
     r"|you (?:can )?(?:choose|decide|pick)|(?:your|ur) (?:choice|call)|up to you|surprise me|all the same|makes? no difference|i(?:'m"

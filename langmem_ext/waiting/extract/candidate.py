@@ -32,6 +32,9 @@ class Candidate:
         confidence: 0 to 1: how sure it is that these words name such a value.
         fit: How well it fits this parameter among others of its kind (role cues, own nouns); higher wins, negative never fills.
         reason: Why, in a few words, without the value.
+        alternatives: Other readings of the same words, the likelier ones first.
+        undecided: Whether none of the readings is likelier than the others.
+        refused: Whether the parameter's bounds exclude every reading.
     """
 
     start: int
@@ -40,6 +43,9 @@ class Candidate:
     confidence: float
     fit: int = 0
     reason: str = ""
+    alternatives: tuple[JsonValue, ...] = ()
+    undecided: bool = False
+    refused: bool = False
 
     def overlaps(self, start: int, end: int) -> bool:
         """Whether it shares a character with `[start, end)`."""
@@ -76,11 +82,14 @@ def _alternative(text: str, one: Candidate, other: Candidate) -> bool:
 def best(text: str, candidates: Sequence[Candidate]) -> Candidate | None:
     """The one to take: best fit, then confidence, then the first; the last when the user corrects himself between two equals.
 
-    None when there is none, or when two stand to choose from ("three or four").
+    None when there is none, or when two stand to choose from ("three or four"). Of equal fit, what the bounds allow goes first.
     """
     able = [candidate for candidate in candidates if candidate.fit >= 0 and not turned_down(text, candidate.start)]
     if not able:
         return None
+    fit = max(candidate.fit for candidate in able)
+    if any(candidate.fit == fit and not candidate.refused for candidate in able):
+        able = [candidate for candidate in able if not candidate.refused]
     if any(_alternative(text, one, other) for one in able for other in able if one.start < other.start):
         return None
     top = max((candidate.fit, candidate.confidence) for candidate in able)

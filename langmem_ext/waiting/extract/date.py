@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import date as Day
 from datetime import timedelta
 
@@ -11,6 +12,7 @@ from langmem_ext.waiting.extract.candidate import Candidate, longest
 from langmem_ext.waiting.extract.numerals import WORDS, words_value
 from langmem_ext.waiting.extract.reply import Reply
 from langmem_ext.waiting.extract.roles import DATE_CUES, with_roles
+from langmem_ext.waiting.extract.spelling import Spelled
 from langmem_ext.waiting.param import Param
 
 _MONTHS = ("january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november", "december")
@@ -37,16 +39,16 @@ _ORDINALS = (
     "nineteenth",
     "twentieth",
 )
-_ORDINAL_DAYS = {word: day for day, word in enumerate(_ORDINALS, start=1)} | {
+ORDINAL_DAYS = {word: day for day, word in enumerate(_ORDINALS, start=1)} | {
     f"twenty{sep}{word}": 20 + day for sep in "- " for day, word in enumerate(_ORDINALS[:9], start=1)
 }
-_ORDINAL_DAYS |= {"thirtieth": 30, "thirty-first": 31, "thirty first": 31}
+ORDINAL_DAYS |= {"thirtieth": 30, "thirty-first": 31, "thirty first": 31}
 
 MONTH = (
     r"(?P<month>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sep(?:t(?:ember)?)?|oct(?:ober)?"
     r"|nov(?:ember)?|dec(?:ember)?)\b\.?"
 )
-_WORD_DAY = "|".join(sorted(_ORDINAL_DAYS, key=len, reverse=True))
+_WORD_DAY = "|".join(sorted(ORDINAL_DAYS, key=len, reverse=True))
 _DAY = (
     rf"(?P<day>\d{{1,2}}(?=\s*(?:st|nd|rd|th)\b)|\d{{1,2}}(?![\d:.]\d|,\d(?!\d{{3}}\b)|\s*[ap]\.?m|\d)"
     rf"|{_WORD_DAY})(?:\s*(?:st|nd|rd|th)\b)?"
@@ -55,7 +57,8 @@ _NTH = rf"(?P<day>\d{{1,2}}(?=\s?(?:st|nd|rd|th)\b)|(?:{_WORD_DAY}))(?:\s?(?:st|
 _YEAR = r"(?:,?\s*(?:of\s+)?(?P<year>(?:19|20)\d{2})\b(?!\s*[:.]\d))?"
 _WEEKDAY = r"(?P<weekday>mon(?:day)?|tue(?:s(?:day)?)?|wed(?:nesday)?|thu(?:rs?(?:day)?)?|fri(?:day)?|sat(?:urday)?|sun(?:day)?)\b\.?"
 _LONG_WEEKDAY = r"(?:mon|tues|wednes|thurs|fri|satur|sun)day"
-_LEAD = rf"(?:{_LONG_WEEKDAY},?\s+(?:the\s+)?)?"
+_SHORT_WEEKDAY = r"(?:mon|tues?|wed|thu(?:rs?)?|fri|sat|sun)"
+_LEAD = rf"(?:(?P<named>{_LONG_WEEKDAY}|{_SHORT_WEEKDAY}\b)\.?,?\s+(?:the\s+)?)?"
 
 Maker = Callable[["re.Match[str]", Day], "Day | None"]
 
@@ -68,7 +71,7 @@ def _safe(year: int, month: int, day: int) -> Day | None:
 
 
 def _day_number(text: str) -> int:
-    return int(text) if text.isdigit() else _ORDINAL_DAYS[re.sub(r"\s+", " ", text.lower())]
+    return int(text) if text.isdigit() else ORDINAL_DAYS[re.sub(r"\s+", " ", text.lower())]
 
 
 def _explicit(match: re.Match[str], today: Day) -> Day | None:
@@ -76,7 +79,18 @@ def _explicit(match: re.Match[str], today: Day) -> Day | None:
     day = _day_number(match["day"])
     if match["year"]:
         return _safe(int(match["year"]), month, day)
+    named = match["named"]
+    if named:
+        # The weekday decides the year: the coming one where it fits, else the one that has passed, as far as both are near.
+        near = [found for year in (today.year, today.year + 1, today.year - 1) if (found := _safe(year, month, day))]
+        near = [found for found in near if abs(found - today) < timedelta(days=366) and found.weekday() == _weekday_number(named)]
+        if near:
+            return max(near)
     return next((found for year in range(today.year, today.year + 5) if (found := _safe(year, month, day)) and found >= today), None)
+
+
+def _weekday_number(name: str) -> int:
+    return next(n for n, day in enumerate(_DAYS) if day.startswith(name.lower()[:3]))
 
 
 def _year_first(match: re.Match[str], today: Day) -> Day | None:
@@ -120,7 +134,7 @@ def _relative(match: re.Match[str], today: Day) -> Day | None:
     words = match.group().lower()
     if "after tomorrow" in words:
         return today + timedelta(days=2)
-    if words.startswith(("tomorrow", "tmr", "tommor", "tomm", "tomor")):
+    if words.startswith("tomorrow"):
         return today + timedelta(days=1)
     return today - timedelta(days=1) if words.startswith("yesterday") else today
 
@@ -135,7 +149,7 @@ def _ahead(match: re.Match[str], today: Day) -> Day | None:
     if unit.startswith("month"):
         months = start.year * 12 + start.month - 1 + count
         return _safe(months // 12, months % 12 + 1, start.day)
-    return start + timedelta(days=count * (7 if unit.startswith("week") else 1))
+    return start + timedelta(days=count * (14 if unit.startswith("fortnight") else 7 if unit.startswith("week") else 1))
 
 
 def _weekday(match: re.Match[str], today: Day) -> Day | None:
@@ -146,7 +160,7 @@ def _weekday(match: re.Match[str], today: Day) -> Day | None:
     if "next" in which or "following" in which:
         weeks = 2 if "after next" in which else 1
         return today - timedelta(days=today.weekday()) + timedelta(days=7 * weeks + wanted)
-    return today + timedelta(days=(wanted - today.weekday() - 1) % 7 + 1)
+    return _coming(match["weekday"], today)
 
 
 _NOT_A_DAY = (
@@ -185,23 +199,43 @@ _GRAMMAR: tuple[tuple[re.Pattern[str], Maker, float, str], ...] = tuple(
             "weekday of a month",
         ),
         (
-            r"\b(?:the\s+)?day after tomorrow\b|\b(?:tomorrow|tommorow|tommorrow|tomorow|tmrw|tmr|today|tonight|tonite|yesterday)\b"
+            r"\b(?:the\s+)?day after tomorrow\b|\b(?:tomorrow|today|tonight|yesterday)\b"
             r"|\bthis (?:morning|afternoon|evening)\b",
             _relative,
             0.95,
             "relative day",
         ),
         (
-            rf"\bin\s+(?P<count>\d{{1,3}}|an?|{WORDS})\s+(?:more\s+)?(?P<unit>days?|weeks?|months?)(?:'?s? time)?\b",
+            rf"\bin\s+(?P<count>\d{{1,3}}|an?|{WORDS})\s+(?:more\s+)?(?P<unit>days?|weeks?|months?|fortnights?)(?:'?s? time)?\b",
             _ahead,
             0.9,
             "days ahead",
         ),
         (
-            rf"\b(?P<count>\d{{1,3}}|an?|{WORDS})\s+(?P<unit>days?|weeks?|months?)\s+from\s+(?P<base>now|today|tomorrow)\b",
+            rf"\b(?P<count>\d{{1,3}}|an?|{WORDS})\s+(?P<unit>days?|weeks?|months?|fortnights?)\s+from\s+(?P<base>now|today|tomorrow)\b",
             _ahead,
             0.9,
             "days ahead",
+        ),
+        (
+            rf"\b(?:(?P<weekday>{_LONG_WEEKDAY})|tomorrow)\s+(?:week(?!\w|\s+day)|(?P<fortnight>fortnight)"
+            r"|in\s+(?P<count>two|three|\d)\s+weeks?)\b",
+            lambda match, today: _weekday_week(match, today),
+            0.95,
+            "weeks after a day",
+        ),
+        (
+            rf"\b(?:last|this past)\s+(?P<weekday>{_LONG_WEEKDAY})\b(?!\s+(?:of|in)\b)",
+            lambda match, today: _last_weekday(match, today),
+            0.9,
+            "weekday that has passed",
+        ),
+        (
+            r"\b(?:new year['’]?s?(?:\s+(?:eve|day))?|(?:christmas|xmas)(?:\s+(?:eve|day))?|boxing day|valentine['’]?s(?:\s+day)?"
+            r"|st\.?\s+patrick['’]?s\s+day|halloween|independence day)(?!\w|\s+(?:party|dinner|menu|tree|cards?|market|presents?|gifts?))",
+            lambda match, today: _feast(match, today),
+            0.9,
+            "feast",
         ),
         (
             rf"\b(?P<lead>next week(?:'s)?\s+(?:on\s+)?)?(?:(?P<which>this coming|this|next|coming|the following|the next|the coming)\s+)?"
@@ -217,8 +251,91 @@ _GRAMMAR: tuple[tuple[re.Pattern[str], Maker, float, str], ...] = tuple(
             0.8,
             "short weekday",
         ),
+        (
+            r"(?<!\bthe )\b(?:(?P<which>this coming|coming|this|next)\s+)?(?P<weekday>tues?|thurs?|thu|fri"
+            r"|(?:mon|wed|sat|sun)(?=,?\s+(?:at|the|\d|noon|night|evening|morning|afternoon)\b|,?\s+\d)"
+            r"|(?<=coming )(?:mon|wed|sat|sun))\b(?!['’]\w)",
+            _weekday,
+            0.8,
+            "short weekday",
+        ),
     )
 )
+
+
+def _weekday_week(match: re.Match[str], today: Day) -> Day | None:
+    """Weeks after the coming weekday, or after tomorrow: "Tuesday week", "Friday in two weeks"."""
+    weeks = 2 if match["fortnight"] else _count(match["count"] or "a") or 1
+    first = _coming(match["weekday"], today) if match["weekday"] else today + timedelta(days=1)
+    return first + timedelta(days=7 * weeks)
+
+
+def _count(written: str) -> int | None:
+    low = written.lower()
+    return int(low) if low.isdigit() else 1 if low in ("a", "an") else words_value(low)
+
+
+_SHIFT = re.compile(
+    rf"(?P<lead>\b(?:\w+\s+)?(?:for|within)\s+)?\b(?P<count>\d{{1,3}}|an?|{WORDS})?\s*\b"
+    r"(?:(?P<unit>days?|weeks?|fortnights?)\s+(?P<side>after|before)|(?P<weeks>weeks?|fortnights?)(?:\s+(?:from|on))?)\s+(?:the\s+)?$",
+    re.I,
+)
+_BOOKED = re.compile(r"(?:table|booking|reservation|appointment|meeting|it|that|schedule|scheduled|book|reserve|set)\s+for\s+$", re.I)
+
+
+def _shifted(text: str, start: int, day: Day) -> tuple[int, Day]:
+    """The day that is counted from another: "a week from Saturday", "two days before Christmas".
+
+    A length of time that begins there ("4 days from the 1st", "for a week from Friday") moves nothing.
+    """
+    match = _SHIFT.search(text, max(0, start - 60), start)
+    if not match or (match["lead"] and not _BOOKED.match(match["lead"])):
+        return start, day
+    count = _count(match["count"] or "a")
+    if count is None or count > 1_000 or not (match["count"] or re.search(r"\b(?:from|after|before)\s+(?:the\s+)?$", match[0], re.I)):
+        return start, day
+    unit = (match["unit"] or match["weeks"]).lower()
+    days = count * (14 if unit.startswith("f") else 7 if unit.startswith("w") else 1)
+    begin = match.start("count") if match["count"] else match.start("unit" if match["unit"] else "weeks")
+    return begin, day - timedelta(days=days) if (match["side"] or "").lower() == "before" else day + timedelta(days=days)
+
+
+def _coming(weekday: str, today: Day) -> Day:
+    """The next such day, today excluded."""
+    wanted = next(n for n, name in enumerate(_DAYS) if name.startswith(weekday.lower()[:3]))
+    return today + timedelta(days=(wanted - today.weekday() - 1) % 7 + 1)
+
+
+_FEASTS = {
+    "newyearseve": (12, 31),
+    "newyears": (1, 1),
+    "newyear": (1, 1),
+    "newyearsday": (1, 1),
+    "valentines": (2, 14),
+    "valentinesday": (2, 14),
+    "stpatricksday": (3, 17),
+    "halloween": (10, 31),
+    "christmaseve": (12, 24),
+    "xmaseve": (12, 24),
+    "christmas": (12, 25),
+    "christmasday": (12, 25),
+    "xmas": (12, 25),
+    "xmasday": (12, 25),
+    "boxingday": (12, 26),
+    "independenceday": (7, 4),
+}
+
+
+def _feast(match: re.Match[str], today: Day) -> Day | None:
+    """The next feast of a fixed day."""
+    month, day = _FEASTS[re.sub(r"[^a-z]", "", match.group().lower())]
+    return next(found for year in (today.year, today.year + 1) if (found := Day(year, month, day)) >= today)
+
+
+def _last_weekday(match: re.Match[str], today: Day) -> Day | None:
+    """The last such day, today excluded."""
+    wanted = next(n for n, name in enumerate(_DAYS) if name.startswith(match["weekday"].lower()[:3]))
+    return today - timedelta(days=(today.weekday() - wanted - 1) % 7 + 1)
 
 
 def _nth_weekday(match: re.Match[str], today: Day) -> Day | None:
@@ -239,35 +356,93 @@ def _short_weekday(match: re.Match[str], today: Day) -> Day | None:
     which = f"{match['which'] or match['which2'] or ''} {match['after'] or ''}".lower()
     if "next" in which:
         return today - timedelta(days=today.weekday()) + timedelta(days=7 + wanted)
-    return today + timedelta(days=(wanted - today.weekday() - 1) % 7 + 1)
+    return _coming(match["weekday"] or match["weekday2"], today)
 
 
 _HINT = re.compile(
-    r"\d|\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|mon|tue|wed|thu|fri|sat|sun|to|tmr|yest|this|days?|weeks?|months?|first"
-    r"|second|third|\w+th)",
+    r"\d|\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|mon|tue|wed|thu|fri|sat|sun|to|yest|this|days?|weeks?|months?|first"
+    r"|second|third|fortnight|new year|xmas|christmas|boxing|halloween|valentine|st\b|independence|\w+th)",
     re.I,
 )
 """What every date begins with or contains; without it the grammar need not be tried."""
 
 
-def dates(text: str, today: Day) -> list[Candidate]:
-    """Every date that `text` names, in its order; days that do not exist are left out."""
+def dates(text: str, today: Day, *, past: bool = False) -> list[Candidate]:
+    """Every date that `text` names, in its order, misspelt names included; days that do not exist are left out.
+
+    Args:
+        text: The message.
+        today: What relative days count from.
+        past: Whether a date that may be past or to come is the past one.
+    """
+    spelled = Spelled(text)
+    if not _HINT.search(spelled.text):
+        return []
     found: list[Candidate] = []
-    if not _HINT.search(text):
-        return found
     for pattern, maker, confidence, reason in _GRAMMAR:
-        for match in pattern.finditer(text):
-            try:
-                day = maker(match, today)
-            except (OverflowError, ValueError):
-                day = None
-            if day:
-                start = match.start() + len(match.group()) - len(match.group().lstrip())
-                end = match.start() + len(match.group().rstrip(" ."))
-                found.append(Candidate(start, end, day.isoformat(), confidence, reason=reason))
+        for match in pattern.finditer(spelled.text):
+            candidate = _candidate(spelled, maker, match, today, past=past)
+            if candidate:
+                found.append(replace(candidate, confidence=confidence, reason=reason))
     return longest(found)
+
+
+def _candidate(spelled: Spelled, maker: Maker, match: re.Match[str], today: Day, *, past: bool) -> Candidate | None:
+    """The day that a match of the grammar names; None where there is none such."""
+    start = match.start() + len(match.group()) - len(match.group().lstrip())
+    end = match.start() + len(match.group().rstrip(" ."))
+    try:
+        day = maker(match, today)
+        if not day:
+            return None
+        day = _latest(maker, match, day, today) if past else day
+        begin, moved = _shifted(spelled.text, start, day)
+    except (OverflowError, ValueError):
+        return None
+    others = _others(maker, match, day, today) if begin == start else ()
+    return Candidate(spelled.place(begin), spelled.place(end), moved.isoformat(), 0.0, alternatives=others)
+
+
+def _latest(maker: Maker, match: re.Match[str], day: Day, today: Day) -> Day:
+    """The latest reading of a date that lies not ahead; the day itself where it can only be ahead."""
+    if day <= today:
+        return day
+    if maker in (_weekday, _short_weekday):
+        ahead = re.search(r"\b(?:next|following|coming)\b", match.group(), re.I)
+        return day if ahead else day - timedelta(days=7 * -(-(day - today).days // 7))
+    if maker is _nth:
+        months = (today.year * 12 + today.month - 1 - back for back in range(3))
+        return next((found for at in months if (found := _safe(at // 12, at % 12 + 1, day.day)) and found <= today), day)
+    if maker in (_explicit, _numeric):
+        years = range(today.year, today.year - 5, -1) if not match["year"] else (day.year - 100,) if len(match["year"]) == 2 else ()
+        return next((found for year in years if (found := _safe(year, day.month, day.day)) and found <= today), day)
+    return day
+
+
+def _others(maker: Maker, match: re.Match[str], day: Day, today: Day) -> tuple[str, ...]:
+    """The readings of a date without its year that only bounds can prefer: the other order of day and month, and a year earlier."""
+    if maker not in (_explicit, _numeric) or match["year"]:
+        return ()
+    years = (today.year, today.year + 1, today.year - 1)
+    orders = [(day.month, day.day), (day.day, day.month)] if maker is _numeric else [(day.month, day.day)]
+    others = [other for month, number in reversed(orders) for year in years if (other := _safe(year, month, number)) and other != day]
+    return tuple(other.isoformat() for other in others)
 
 
 def read(param: Param, reply: Reply) -> list[Candidate]:
     """The dates of a reply, those that stand in this parameter's role first."""
-    return with_roles(param, reply, dates(reply.text, reply.now.date()), DATE_CUES)
+    return with_roles(param, reply, dates(reply.text, reply.now.date(), past=_is_past(param, reply.prompt)), DATE_CUES)
+
+
+_PAST = re.compile(
+    r"\b(?:did (?!you (?:want|have|need|plan|wish|like|prefer|mean|say|think))|(?:has|have) (?:it|you|they|he|she) \w+ed|happened|occurred"
+    r"|when (?:was|were)|(?:was|were) (?:it|the \w+|you|he|she|they) \w+(?:ed|en|st|ght)|born|birth(?:day|date)?|dob|previous(?:ly)?"
+    r"|the past|\(past\)|last (?!day|date|night|name|for\b|\d)\w+|damage|accident|incident|crash|theft|loss|purchased?|bought|since when)",
+    re.I,
+)
+"""Words by which a question or a description speaks of what has happened."""
+
+
+def _is_past(param: Param, prompt: str) -> bool:
+    """Whether the parameter or the question speaks of what has happened."""
+    return not param.future and _PAST.search(f"{param.name.replace('_', ' ')}. {param.description}. {prompt or param.prompt}") is not None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from langmem_ext.waiting.extract import person
 from langmem_ext.waiting.extract.candidate import Candidate
 from langmem_ext.waiting.extract.leadin import answer_span
 from langmem_ext.waiting.extract.lexicon import GENERIC_NOUNS
@@ -12,6 +13,7 @@ from langmem_ext.waiting.extract.mask import closed_spans
 from langmem_ext.waiting.extract.openness import is_no_answer, keep, named_before
 from langmem_ext.waiting.extract.reply import Reply
 from langmem_ext.waiting.extract.tokens import before, runs, tokens
+from langmem_ext.waiting.extract.vocabulary import own_stems, stem
 from langmem_ext.waiting.param import Param
 
 _QUOTED = re.compile(r"[\"“]([^\"”\n]{2,80})[\"”]|(?<!\w)['‘]([^'’\n]{3,80})['’](?!\w)")
@@ -21,11 +23,19 @@ _CALLED = re.compile(
     re.I,
 )
 _SURE = re.compile(r"\b(?:called|named|name is|titled|title is)\s*:?\s*$", re.I)
+_PETS = frozenset(stem(word) for word in ("pet", "animal", "dog", "cat"))
+_PET = re.compile(
+    r"\b(?:dog|puppy|pup|cat|kitten|kitty|rabbit|bunny|hamster|guinea pig|parrot|budgie|bird|horse|pony|tortoise|turtle|ferret|pet"
+    r"|labrador|poodle|terrier|spaniel|retriever|collie|beagle|snake|lizard|gecko|rat|mouse|goat)(?:['’]s name is)?,?\s+$",
+    re.I,
+)
 _WHERE = re.compile(r"\b(?:in|near|around|from|located in|based in)\s+(?:the\s+)?$", re.I)
 
 
 def _judge(param: Param, text: str, start: int, *, alone: bool) -> int:
     lead = before(text, start)
+    if own_stems(param) & _PETS and _PET.search(lead):
+        return 2
     if _SURE.search(lead) or named_before(param, text, start):
         return 2
     if _WHERE.search(lead):
@@ -58,6 +68,8 @@ def _whole(reply: Reply, masked: Sequence[tuple[int, int]]) -> list[Candidate]:
 
 def read(param: Param, reply: Reply) -> list[Candidate]:
     """The names a reply may mean: quoted, then capitalised, then the whole answer."""
+    if person.is_of_person(param):
+        return person.read(param, reply)
     text = reply.text
     quoted = [match.span(1) if match[1] else match.span(2) for match in _QUOTED.finditer(text)]
     found = [Candidate(start, end, text[start:end], 0.8, 2, "quoted name") for start, end in quoted]

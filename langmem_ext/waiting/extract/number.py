@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 
 from langmem_ext.waiting.extract.candidate import Candidate
-from langmem_ext.waiting.extract.integer import counts, taken
+from langmem_ext.waiting.extract.integer import counts
 from langmem_ext.waiting.extract.reply import Reply
 from langmem_ext.waiting.param import Param
 
@@ -26,5 +26,5 @@ def _fraction(text: str, candidate: Candidate) -> Candidate:
 
 def read(param: Param, reply: Reply) -> list[Candidate]:
     """The numbers of a reply, fractions included; without a question only those that count the parameter's own noun."""
-    found = [_fraction(reply.text, candidate) for candidate in counts(param, reply, taken(reply))]
+    found = [_fraction(reply.text, candidate) for candidate in counts(param, reply)]
     return [candidate for candidate in found if candidate.fit >= 3] if reply.strict else found

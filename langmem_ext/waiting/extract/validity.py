@@ -1,15 +1,15 @@
-"""Whether a value is one its parameter may hold."""
+"""Whether a value is one its parameter may hold, and what is wrong with one that it may not."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import date, time
+from datetime import date, datetime, time
 
 from pydantic import JsonValue
 
 from langmem_ext.waiting.extract.identifier import compiled
-from langmem_ext.waiting.param import Param, ParamType
+from langmem_ext.waiting.param import Bound, Param, ParamType
 
 _NUMERIC = frozenset((ParamType.INTEGER, ParamType.NUMBER, ParamType.MONEY))
 
@@ -44,6 +44,83 @@ def _parses(parse: Callable[[str], object], value: str) -> bool:
 def is_allowed(param: Param, value: JsonValue) -> bool:
     """Whether the value is among the parameter's possible values, where it lists any; a number is one by how it is written."""
     return not param.enum or param.type == ParamType.BOOLEAN or str(value) in param.enum
+
+
+def problem_of(param: Param, value: JsonValue, *, now: datetime) -> str | None:
+    """What is wrong with a value that lies outside of the parameter's bounds, as a sentence that says what is allowed.
+
+    Args:
+        param: The parameter.
+        value: A value of its type; one of another type lies nowhere and has no problem here.
+        now: What "today" is.
+
+    Returns:
+        "it must be between 11:00 and 23:00", "it must be today or later"; None where the value is allowed.
+    """
+    place = _place(param.type, value)
+    if place is None:
+        return None
+    if param.future and param.type == ParamType.DATE and place < _days(now.date()):
+        return "it must be today or later"
+    low, high = param.bounds or (None, None)
+    least, most = _end(param.type, low), _end(param.type, high)
+    if (least is None or place >= least) and (most is None or place <= most):
+        return None
+    if least is not None and most is not None:
+        return f"it must be between {low} and {high}"
+    late = param.type in (ParamType.DATE, ParamType.TIME)
+    if least is not None:
+        return f"it must be {low} or {'later' if late else 'more'}"
+    return f"it must be {high} or {'earlier' if late else 'less'}"
+
+
+def bounds_mistake(param: Param) -> str | None:
+    """Why the parameter's bounds bound nothing; None where they do, or where it has none."""
+    if param.bounds is None:
+        return None
+    kind = _BOUNDED.get(param.type)
+    if kind is None:
+        return f"{param.type.value} has no order, and so no bounds"
+    low, high = (_end(param.type, end) for end in param.bounds)
+    for end, place in zip(param.bounds, (low, high), strict=True):
+        if end is not None and place is None:
+            return f"{end!r} is no {kind}"
+    if low is None and high is None:
+        return "one of both must be given"
+    return "the lowest value is above the highest" if low is not None and high is not None and low > high else None
+
+
+_BOUNDED = {
+    ParamType.TIME: "time like '09:30'",
+    ParamType.DATE: "date like '2024-05-31'",
+    ParamType.INTEGER: "whole number",
+    ParamType.NUMBER: "number",
+    ParamType.MONEY: "number",
+}
+"""The types whose values have an order, and how a bound of each is written."""
+
+
+def _end(kind: ParamType, bound: Bound) -> float | None:
+    """Where a bound lies; a number may be written as text, as a file has it ("0.5")."""
+    if kind in _NUMERIC and isinstance(bound, str):
+        return float(bound) if re.fullmatch(r"-?\d{1,15}(?:\.\d{1,15})?", bound) else None
+    return _place(kind, bound)
+
+
+def _place(kind: ParamType, value: JsonValue) -> float | None:
+    """Where a value lies among those of its type; None where it is none."""
+    if kind not in _BOUNDED or not _has_type(kind, value):
+        return None
+    if isinstance(value, int | float):
+        return float(value)
+    if kind == ParamType.DATE:
+        return _days(date.fromisoformat(str(value)))
+    moment = time.fromisoformat(str(value))
+    return 60 * moment.hour + moment.minute
+
+
+def _days(day: date) -> float:
+    return day.toordinal()
 
 
 def _matches(param: Param, value: JsonValue) -> bool:

@@ -19,7 +19,10 @@ _PEOPLE = word_set(
 )
 
 
-_SIDE_CLAUSE = re.compile(r"(?<=\w)\s+(?:where|which|that|when|for|in|to|from|at|on|with|by)\b")
+_SIDE_CLAUSE = re.compile(
+    r"(?<=\w)\s+(?:where|which|that|when|for|in|to|from|at|on|with|by)\b"
+    r"|(?<=\w)(?<!whether)(?<!\bif)\s+(?:the|an?|you|we|they|he|she)(?:\s+\w+)?\s+(?:should|must|can|could|will|would|may|needs?)\b"
+)
 
 
 def stem(word: str) -> str:

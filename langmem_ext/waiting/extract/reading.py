@@ -1,0 +1,25 @@
+"""Which of several readings of the same words a parameter takes: those that it may hold, and of these the ones inside its bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import datetime
+
+from langmem_ext.waiting.extract.candidate import Candidate
+from langmem_ext.waiting.extract.validity import is_valid, problem_of
+from langmem_ext.waiting.param import Param
+
+
+def settled(param: Param, candidates: Iterable[Candidate], now: datetime) -> list[Candidate]:
+    """The candidates with the readings that are left; one whose every reading is out of bounds is refused, and keeps them."""
+    found = []
+    for candidate in candidates:
+        valid = [value for value in (candidate.value, *candidate.alternatives) if is_valid(param, value)]
+        if not valid:
+            continue
+        allowed = [value for value in valid if problem_of(param, value, now=now) is None]
+        first, *rest = allowed or valid
+        undecided = candidate.undecided and bool(rest) and bool(allowed)
+        found.append(replace(candidate, value=first, alternatives=tuple(rest), undecided=undecided, refused=not allowed))
+    return found

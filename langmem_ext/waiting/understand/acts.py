@@ -1,0 +1,316 @@
+"""What a user does besides giving values and asking for things. English; pure.
+
+Starting over, cancelling, wanting a person and the like are judged on a whole clause: "cancel that
+please" cancels, "cancel order O-1" asks for something, and an address that contains the word is an
+address.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from langmem_ext.names import in_words
+from langmem_ext.waiting.extract.attitude import NO, asks_back
+from langmem_ext.waiting.extract.lexicon import FUNCTION_WORDS, word_set
+from langmem_ext.waiting.extract.vocabulary import own_stems, stem
+from langmem_ext.waiting.param import Param
+
+LONGEST_SIGNAL = 120
+"""Characters of a message that only cancels or starts over, at most."""
+
+_LEAD = (
+    r"please|pls|oh|ah|u[mh]+|hm+|well|so|no|nah|nope|hey|hi|hello|sorry|actually|wait|just|then|and|but|now|thanks|thank you|"
+    r"(?:can|could|would|will) (?:you|we|i)|let'?s|let us|i (?:want|need|wish|have) to|i(?:'d| would) like to|i wanna|i think|"
+    r"you know what"
+)
+_ASSENT = r"ok|okay|k|yes|yeah|yep|sure|alright|all right|fine|right"
+_TAIL = (
+    r"please|pls|thanks|thank you|now|right now|then|for now|sorry|anyway|anyways|after all|ok|okay|altogether|completely|entirely|"
+    r"any ?more|instead|i found it(?: myself)?|i(?:'ll| will) do (?:it|that) (?:later|myself)|bye"
+)
+_THAT = r"(?:it|this|that|all(?: of (?:it|this|that))?|everything|the whole thing)"
+_MATTER = r"(?:(?:the|this|that|my|our|current|the current|whole|the whole) )?"
+_DROP = (
+    rf"never ?mind(?: (?:it|that|then|about (?:it|that)))?|forget (?:about )?(?:it|this|that|the whole thing)|"
+    rf"(?:stop|abort|quit|exit)(?: {_THAT})?|stop (?:asking(?: me)?|here)|(?:drop|scrap|scratch) (?:it|this|that)|"
+    rf"leave it(?: be| alone)?|"
+    rf"i(?:'ve| have)? changed my mind|(?:don'?t|do not) bother|(?:it(?:'s| is) )?no longer (?:needed|necessary)|let'?s not|i give up|"
+    rf"(?:i(?:'m| am) )?(?:not|no longer) interested|i (?:don'?t|do not) (?:want|need) (?:to (?:do|continue|proceed|go on)"
+    rf"(?: (?:with )?{_THAT})?|{_THAT})"
+)
+_CANCEL = rf"cancel(?: (?:{_THAT}|{_MATTER}(?:request|process|operation|conversation|action|question|thing)))?"
+_TALK = rf"{_MATTER}(?:conversation|chat|session|dialogu?e?|thread)"
+_RESET = (
+    rf"(?:reset|restart)(?: (?:{_THAT}|{_TALK}))?|(?:start|begin)(?: {_THAT})? (?:over|again|anew|afresh|fresh|from scratch|"
+    rf"from (?:the )?(?:beginning|start|zero))(?: again)?|(?:clear|erase|wipe|forget) (?:everything|all of (?:it|this|that)|"
+    rf"{_TALK}|{_MATTER}(?:history|memory))|(?:start )?(?:a )?new (?:conversation|chat|session)|/reset"
+)
+_CANCEL_SAID = re.compile(rf"(?:(?:{_LEAD}) )*(?:{_CANCEL})(?: (?:{_TAIL}))*|(?:(?:{_LEAD}|{_ASSENT}) )*(?:{_DROP})(?: (?:{_TAIL}))*")
+_RESET_SAID = re.compile(rf"(?:(?:{_LEAD}|{_ASSENT}) )*(?:{_RESET})(?: (?:{_TAIL}))*")
+
+_REFERENCE = re.compile(
+    r"\b(?:it|them)\b(?!\s*(?:['’](?:s|ll|d)\b|is\b|was\b|are\b|will\b|would\b|should\b|seems?\b|looks?\b|possible\b|ok(?:ay)?\b))|"
+    r"\bthe same\b|\b(?:that|this|those|these|same)\s+one\b|"
+    r"\b(?:that|this|those|these|the (?:last|previous|above|earlier))\s+"
+    r"(?!is\b|was\b|are\b|were\b|will\b|would\b|has\b|had\b|i\b|you\b|we\b|they\b|it\b|he\b|she\b|my\b|the\b|a\b|an\b|"
+    r"time\b|mornings?\b|afternoon\b|evening\b|night\b|week\w*\b|month\w*\b|year\w*\b|day\b|please\b|now\b)[^\W\d]{3,}|"
+    r"\b(?:that|this|those|these)(?=(?:\s+(?:please|now|too|as well|instead|again|for me))?[\s.!?,]*$)",
+    re.IGNORECASE,
+)
+
+WHAT = re.compile(r"^\W*(?:what|huh|sorry|pardon|eh|hm+)\s*\?+", re.IGNORECASE)
+_TURNING = word_set(
+    "not no nor never cannot can't don't won't if but unless except only or instead first later "
+    "before after until till when while yet without"
+)
+"""Words that make something else of a yes: a condition, an exception, an order of things."""
+_AGREEING = word_set(
+    "please pls thanks thank you very much so do it it's that that's this go ahead on proceed continue confirm confirmed "
+    "sure certain positive now right away i'm me my our the of course all and then sir by means just let's at for in under with "
+    "dear love mate madam a lot correct perfect great good fine lovely hurry asap quickly cheers ta ok okay send book thx ty "
+    "exactly absolutely everything"
+)
+_APPROVING = word_set(
+    "yes yeah yep yup yea ya yas y aye sure ok okay k right correct exactly indeed perfect perfectly great good fine lovely wonderful "
+    "marvellous marvelous brilliant fantastic super superb excellent splendid amazing ideal sweet neat nice cool awesome alright "
+    "absolutely definitely certainly affirmative agreed agree approved confirm confirmed confirms proceed true spot deal done grand"
+)
+"""Words that say yes, without their apostrophes."""
+_GO_AHEAD = re.compile(
+    r"\b(?:go ahead|go for it|go on|do (?:it|that|so|the needful)|carry on|that'?s (?:it|the one|all right)|(?:please|"
+    r"kindly) do|make it so|"
+    r"(?:sounds|looks|works|seems) (?:good|great|fine|right|perfect|ok(?:ay)?|for me|for us)|works for (?:me|us)|"
+    r"of course|by all means|no need to change)\b",
+    re.IGNORECASE,
+)
+_DOUBT = word_set(
+    "maybe perhaps probably sorry wait later instead still however unfortunately besides otherwise anyway or either neither nor another "
+    "other more also too few some any who what which where when why how might may should could would than per as since"
+)
+_WITH_A_YES = frozenset(word.replace("'", "") for word in (FUNCTION_WORDS - _DOUBT - _TURNING) | _AGREEING) | word_set(
+    "it thats would be that is was quite very much really so all lot go ahead on for do the needful kindly looks sounds works seems sound "
+    "look work forward many wonderful kind thats its thank im were happy glad pleased yay phew love like wow oh"
+)
+"""Words that may stand beside a yes and change nothing of it, without their apostrophes."""
+_REPEATED = "repeated"
+"""Stands for a value of the prompt that a message repeats."""
+_WISHING = word_set("want need can could would will you i want i'd like to let's")
+_REFUSING = word_set(
+    "no nope please pls thanks thank you very much sorry way it that this them the at all i want need to do not don't any more anymore"
+)
+_DO = re.compile(r"^\W*(?:please\W+)?do (?:it|that|so|not)\b", re.IGNORECASE)
+_DO_IT = re.compile(r"^\W*(?:please\W+)?(?:do (?:it|that|so)|confirm(?:ed)?|proceed)\b", re.IGNORECASE)
+_DO_NOT = re.compile(r"^\W*(?:please\W+)?do not\b", re.IGNORECASE)
+_FLAT_NO = re.compile(
+    r"^\W*(?:(?:oh|well|um+|hm+|sorry|actually|please|but)\b\W*)*(?:no|nope|nah|nay)"
+    r"(?=\W*$|\s*[.,;:!–—-]|\s+(?:i|i'm|it|it's|keep|leave|do|don't|we|you|that|that's|this|my|not)\b)",
+    re.IGNORECASE,
+)
+_NOT_FLAT = re.compile(
+    r"\b(?i:yes|yeah|yep|sure|ok(?:ay)?|fine|go ahead|do it|wait|hold on|hang on)\b|"
+    r"\b(?i:change|update|correct|fix|use|make)\b|\d|(?<=[^\s.!?])\s+(?!I\b)[A-Z]"
+)
+"""What leaves open what a message decides that begins with no: words that take it back or change
+something, a number, a name.
+"""
+_VALUE_ALONE = word_set(
+    "hm mm number name it it's its is that's the a an my for at on to under by yes yeah yep no nope not ok okay but sorry "
+    "please pls thanks instead"
+)
+
+
+def is_reset(text: str) -> bool:
+    """Whether the message wants to start over, and nothing else."""
+    return _says(_RESET_SAID, text)
+
+
+def is_cancel(text: str) -> bool:
+    """Whether the message drops what is going on, and nothing else.
+
+    Ask this only while something goes on, and after a confirmation: about what is done, "cancel it" asks for its cancellation, and as an
+    answer to "shall I cancel it?" it is a yes.
+    """
+    return _says(_CANCEL_SAID, text)
+
+
+def _says(signal: re.Pattern[str], text: str) -> bool:
+    if len(text) > LONGEST_SIGNAL:
+        return False
+    words = re.sub(r"[^\w'/]+", " ", text.lower().replace("’", "'")).strip()
+    return signal.fullmatch(words) is not None
+
+
+def is_question(text: str) -> bool:
+    """Whether the message asks something, whatever values it names: "where is O-2?".
+
+    "What? No, O-2" does not.
+    """
+    said = WHAT.sub(" ", text)
+    return "?" in said or (asks_back(said) and not _DO.match(said))
+
+
+def yes_or_no(text: str, values: Iterable[tuple[int, int]], prompt: str) -> bool | None:
+    """What a message that says yes or no, and nothing else, decides; None for any other message.
+
+    Args:
+        text: The message.
+        values: Where it repeats values of the prompt, as `[start, end)` offsets.
+        prompt: What was asked. Its words may be said again: "yes, cancel the order", or just
+            "cancel it".
+    """
+    for start, end in sorted(values, reverse=True):
+        text = f"{text[:start]}{_REPEATED}{text[end:]}"  # not blanked: "it's" alone would be a yes
+    words, again = _words(text), _said_again(prompt) | {_REPEATED}
+    if words in (["true"], ["false"]):
+        return words == ["true"]
+    if "?" in text:
+        return None
+    if refused := NO.match(text) or _DO_NOT.match(text):
+        return False if set(_words(text[refused.end() :])) <= _REFUSING | again else None
+    repeats = refers_back(text) and _said_again(prompt).intersection(words) and set(words) <= _AGREEING | _WISHING | again
+    if repeats and ({"cancel", "it"} <= set(words) or not is_cancel(text)):
+        return True  # "cancel that" may be said of what goes on: then nothing is done
+    plain = {word.replace("'", "") for word in words}
+    agrees = not _APPROVING.isdisjoint(plain) or _GO_AHEAD.search(text) is not None
+    certain = agrees and _TURNING.isdisjoint(words) and plain <= _APPROVING | _WITH_A_YES | again
+    return True if certain else None
+
+
+def _said_again(prompt: str) -> frozenset[str]:
+    """The words of a question that its answer may repeat; none of one that leaves a choice."""
+    asked = frozenset(_words(prompt))
+    return frozenset() if "or" in asked else asked - FUNCTION_WORDS - _TURNING
+
+
+def begins_with_no(text: str) -> bool:
+    """Whether the message says no first, and nothing that changes a value or takes it back.
+
+    "No, it is a present" does; "no, for 6" may change the number.
+    """
+    return _FLAT_NO.match(text) is not None and not is_question(text) and _NOT_FLAT.search(text) is None
+
+
+def is_value_alone(text: str, prompt: str, params: Iterable[Param]) -> bool:
+    """Whether a message gives nothing but values of these parameters, or asks for the same with them.
+
+    Args:
+        text: The message without the values.
+        prompt: What was asked; its words may be said again: "cancel O-2".
+        params: The parameters.
+    """
+    own, words, again = frozenset[str]().union(*map(own_stems, params)), set(_words(text)), _said_again(prompt)
+    known = _VALUE_ALONE | again | (FUNCTION_WORDS - _ADDING) | (_WISHING if words & again else frozenset())
+    return not is_question(text) and all(word in known or stem(word) in own for word in words)
+
+
+_ADDING = word_set("also too not nor neither either or if unless more other another nothing none maybe perhaps probably might may")
+"""Words that make a value one of several, or none."""
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"[^\W_]+(?:'[^\W\d_]+)?", text.casefold().replace("’", "'"))
+
+
+def refers_back(text: str) -> bool:
+    """Whether the message speaks of something said before: "cancel it", "that order", "the same one"."""
+    return _REFERENCE.search(text) is not None
+
+
+def without_part(text: str, span: tuple[int, int]) -> str:
+    """The message with the part at `span` blanked; the rest keeps its place."""
+    start, end = span
+    return text[:start] + " " * len(text[start:end]) + text[end:]
+
+
+def words_without_values(text: str, spans: Sequence[tuple[int, int]]) -> str:
+    """The message without the parts at `spans` (`[start, end)` offsets): what it says besides the values it gives."""
+    kept = list(text)
+    for start, end in spans:
+        kept[start:end] = " " * len(kept[start:end])
+    return " ".join("".join(kept).split())
+
+
+_HANDS_OVER = re.compile(
+    rf"(?:(?:{_LEAD}|{_ASSENT}|i|to) )*(?:(?:talk|speak|chat|connect|transfer|put|pass|get|give|call|need|want|"
+    rf"have)(?: me| us)?(?: through| over)?"
+    rf"(?: (?:to|with))? )?(?:an? |the |some ?|your |real |actual |live |human |proper )*"
+    rf"(?:human|person|agent|operator|representative|rep|somebody|someone|colleague|employee|staff|adviser|advisor|"
+    rf"manager|supervisor|human being)"
+    rf"(?: (?:real|human|please|pls|now|there|instead|from (?:the|your) \w+|on the phone|who can help(?: me)?|thanks|"
+    rf"i can (?:talk|speak) to))*"
+)
+_REPEATS = re.compile(
+    rf"(?:(?:{_LEAD}|{_ASSENT}) )*(?:what(?: did you (?:say|ask)(?: again)?| was (?:that|the question)(?: again)?|"
+    rf" do you need(?: from me)?| again)?|huh|pardon(?: me)?|eh|"
+    rf"come again|say (?:that|it) again|repeat(?: (?:that|it|the question|your question))?|once more|again|"
+    rf"i (?:didn'?t|did not) (?:get|catch|understand) (?:that|you|the question))"
+    rf"(?: (?:{_TAIL}))*"
+)
+_PROPOSES = re.compile(
+    r"\b(?:how|what) about\b|\b(?:ok(?:ay)?|possible|works?|fine|alright|good|doable|suit(?:s|able)?)\b(?: for you|"
+    r" with you| too| as well)?\W*\?\W*$|"
+    r"^\W*(?:(?:ok(?:ay)?|so|then|well|hm+|maybe|perhaps)\W+)*(?:would|does|is|will|could) .{1,40}\b(?:work|ok(?:ay)?|"
+    r"possible|fine|do|suit)\b|"
+    r"\bshall we say\b|\bwhy not\b",
+    re.IGNORECASE,
+)
+_TAKES_BACK = re.compile(
+    r"\b(?:change|wrong|different|another|other|correct|fix|update|edit|not right|incorrect|should be|switch|move)\b", re.IGNORECASE
+)
+
+
+_REFUSES = re.compile(
+    r"\b(?:do\s?n['o]?t|do not|never|no way|keep|leave|of course not|certainly not|absolutely not|no,? thanks?|"
+    r"no thank you|not (?:any ?more|at all))\b",
+    re.IGNORECASE,
+)
+
+
+def refuses(text: str) -> bool:
+    """Whether a no is final: "don't", "never", "no thanks", "keep it"."""
+    return is_cancel(text) or _REFUSES.search(text.replace("’", "'")) is not None
+
+
+def wants_person(text: str) -> bool:
+    """Whether a clause asks for a person to talk to, and nothing else."""
+    return _says(_HANDS_OVER, text)
+
+
+def wants_repeat(text: str) -> bool:
+    """Whether a clause asks to hear the question again: "what?", "say that again"."""
+    return _says(_REPEATS, text)
+
+
+def proposes(text: str) -> bool:
+    """Whether a question offers a value: "how about friday?", "is 7 ok?"."""
+    return _PROPOSES.search(text) is not None
+
+
+def asks_back_only(text: str) -> bool:
+    """Whether a clause is a question that offers no value and wishes for nothing."""
+    if proposes(text) or _OPINION.match(text):
+        return False
+    said = WHAT.sub(" ", text)
+    opens = asks_back(said) and not _DO.match(said)
+    return opens or (said.rstrip().endswith("?") and _INVERTED.search(said) is not None)
+
+
+_INVERTED = re.compile(
+    r"\b(?:what|how|when|where|who|why|which|do (?:you|i|we|they)|does (?:it|that|this)|are (?:you|there|they)|"
+    r"is (?:it|there|that|this)|can (?:it|that)|will (?:it|that|there))\b",
+    re.IGNORECASE,
+)
+_OPINION = re.compile(r"^\W*(?:i (?:guess|think|suppose)|maybe|perhaps|probably)\b", re.IGNORECASE)
+
+
+def takes_back(text: str) -> bool:
+    """Whether a clause says that something is to be another: "the time is wrong"."""
+    return _TAKES_BACK.search(text) is not None
+
+
+def names(text: str, param: Param) -> bool:
+    """Whether a text speaks of a parameter by its name or by one of its own nouns."""
+    if re.search(rf"(?<!\w){re.escape(in_words(param.name))}(?!\w)", text, re.IGNORECASE):
+        return True
+    return not own_stems(param).isdisjoint(stem(word) for word in re.findall(r"[^\W\d_]+", text))

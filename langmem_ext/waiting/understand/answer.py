@@ -1,0 +1,256 @@
+"""A message that meets a waiting question: an answer, a correction, another request, a question, or none of these. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from langmem_ext.types import CONFIRMATION
+from langmem_ext.waiting.commands import (
+    Ask,
+    Cancel,
+    Clarify,
+    Correct,
+    Decline,
+    DontCare,
+    Fill,
+    Refuse,
+    Start,
+    Unclear,
+)
+from langmem_ext.waiting.extract import Reply, extract
+from langmem_ext.waiting.heard import Heard
+from langmem_ext.waiting.param import Extraction, Param, ParamType
+from langmem_ext.waiting.playbook import Playbook
+from langmem_ext.waiting.question import question
+from langmem_ext.waiting.session import Session
+from langmem_ext.waiting.state import PlanExecution
+from langmem_ext.waiting.understand.acts import (
+    is_cancel,
+    names,
+)
+from langmem_ext.waiting.understand.clauses import Clause, clauses_of, without
+from langmem_ext.waiting.understand.daytime import chosen
+from langmem_ext.waiting.understand.intents import about, units_of
+from langmem_ext.waiting.understand.requests import (
+    CHATTING,
+    OPEN_TYPES,
+    Commands,
+    Understanding,
+    aside_of,
+    classified,
+    corrected,
+    other_requests,
+)
+from langmem_ext.waiting.understand.values import SURE, Reading, alike, is_named_near, overlap, read_values, settled
+
+
+def read_answer(playbook: Playbook, session: Session, plan: PlanExecution, heard: Heard, whole: str) -> Understanding:
+    """An answer, a correction, another request, a question, or none of these.
+
+    Args:
+        playbook: The catalog and its tools.
+        session: The state that the message meets.
+        plan: The request that runs.
+        heard: The message, as far as it is read.
+        whole: All that it says: a free text may be long.
+    """
+    name, clauses = session.waiting_for, clauses_of(heard.text)
+    if is_cancel(heard.text):
+        return [Cancel(why="says to stop")]
+    if name and _is_value(playbook.param(name), heard.text):
+        answer = _answer(playbook, session, plan, heard, heard.text)
+        if answer is not None and answer.status == "filled":
+            return [_fill(name, answer)]
+    if name and len(whole) > len(heard.text) and playbook.param(name).type is ParamType.TEXT:
+        answer = _answer(playbook, session, plan, heard, whole)
+        if answer is not None and answer.status == "filled":
+            return [_fill(name, answer)]
+    if aside := aside_of(heard.text, clauses):
+        return [aside]
+    return (yield from _taken_apart(playbook, session, plan, heard, clauses))
+
+
+def _taken_apart(playbook: Playbook, session: Session, plan: PlanExecution, heard: Heard, clauses: Sequence[Clause]) -> Understanding:
+    name = session.waiting_for
+    dropped: Commands = [Cancel(why="says to stop")] if any(clause.act == "cancel" for clause in clauses) else []
+    if dropped and _replaces(playbook, session, plan, heard, clauses):
+        dropped = []
+    asides = [clause for clause in clauses if clause.act in (*CHATTING, "question", "cancel")]
+    body = without(heard.text, asides)
+    said = replace(heard, text=body)
+    answer = _answer(playbook, session, plan, heard, body) if body.strip() else None
+    if not dropped and (new := corrected(playbook, session, plan, said)):
+        return [Correct(other, value, why="takes a value back") for other, value in new.items()]
+    found = {} if dropped else _values(playbook, session, plan, said, answer)
+    if (asks := _asks_what_it_is(playbook, name, clauses)) and not dropped:
+        return [*(_fill(other, value) for other, value in found.items()), asks]
+    asked_for = yield from classified(playbook, session, plan, heard, answer if name in found else None, found)
+    if starts := other_requests(playbook, plan, heard, asked_for):
+        fills = [] if dropped else [_fill(other, value) for other, value in found.items() if not _goes_with(playbook, starts, other)]
+        return [*dropped, *fills, *starts]
+    if dropped:
+        return dropped
+    commands: Commands = [_fill(other, value) for other, value in found.items()]
+    if any(clause.act == "question" for clause in clauses):
+        commands.append(_named_by_question(playbook, session, plan, heard) or _asks(playbook, session, clauses))
+    return commands or _stance(playbook, plan, heard, name, answer)
+
+
+_FEW: Final = 3
+"""Telling words of a message that says little besides a value, at most."""
+
+_TAKEN_BACK: Final = re.compile(r"\b(?:scrap|scratch|strike|forget|drop) (?:that|it|this)\b", re.IGNORECASE)
+
+
+def _replaces(playbook: Playbook, session: Session, plan: PlanExecution, heard: Heard, clauses: Sequence[Clause]) -> bool:
+    """Whether what sounds like an end takes back a value only, and gives another: "scratch that, one salad"."""
+    if not any(clause.act == "cancel" and _TAKEN_BACK.search(clause.text) for clause in clauses):
+        return False
+    rest = without(heard.text, [clause for clause in clauses if clause.act == "cancel"])
+    uses = [playbook.param(name) for name in playbook.uses(plan)]
+    found = read_values(uses, Reading(rest, heard.now, about=about(playbook.intent_of(plan))))
+    return any(value.confidence > SURE for value in found.values())
+
+
+def _fill(name: str, found: Extraction) -> Fill:
+    return Fill(name, found.value, confidence=found.confidence, why=found.reason)
+
+
+def _answer(playbook: Playbook, session: Session, plan: PlanExecution, heard: Heard, text: str) -> Extraction | None:
+    """What the message says to the waiting question."""
+    name = session.waiting_for
+    if name is None:
+        return None
+    others = alike(playbook.param(name), [playbook.param(other) for other in playbook.missing(plan, session.params)])
+    prompt = question(playbook, plan, session.params, name).prompt
+    if (choices := plan.get("choices", {}).get(name)) and (value := chosen(text, choices)) is not None:
+        return Extraction("filled", value, confidence=0.9, reason="one of two readings")
+    reply = Reply(text, prompt=prompt, others=others, filled=session.params, now=heard.now)
+    found = extract(playbook.param(name), reply)
+    if others and found.status != "filled":
+        found = extract(playbook.param(name), replace(reply, others=()))
+    return settled(found, playbook.param(name), about(playbook.intent_of(plan)))
+
+
+def _values(playbook: Playbook, session: Session, plan: PlanExecution, heard: Heard, answer: Extraction | None) -> dict[str, Extraction]:
+    """The values that the message gives for what is asked and for what is still open."""
+    name = session.waiting_for
+    again = _TAKEN_BACK.search(heard.text) is not None
+    open_names = [other for other in playbook.uses(plan) if other == name or other not in session.params or again]
+    prompt = question(playbook, plan, session.params, name).prompt if name else ""
+    reading = Reading(heard.text, heard.now, filled=session.params, asked=name, prompt=prompt, about=about(playbook.intent_of(plan)))
+    found = read_values([playbook.param(other) for other in open_names], reading)
+    if name and name not in found and answer is not None and answer.status == "filled":
+        rivals = [other for other in found.values() if overlap(answer, other)]
+        if not rivals:
+            found[name] = answer
+    if name and name not in found:  # then the message may be about something else altogether
+        found = {other: value for other, value in found.items() if _is_sure(playbook.param(other), value, heard.text)}
+    return {other: value for other, value in found.items() if playbook.value_error(plan, other, value.value) is None}
+
+
+def _is_sure(param: Param, found: Extraction, text: str) -> bool:
+    """Whether a value that was not asked for is one, whatever else the message says."""
+    return (
+        param.type not in OPEN_TYPES or (found.span is not None and is_named_near(text, found.span, param)) or len(units_of(text)) <= _FEW
+    )
+
+
+def _is_value(param: Param, text: str) -> bool:
+    """Whether the message is one of the parameter's possible values, or a synonym of one, and nothing else."""
+    said = _plain(text)
+    return any(said == _plain(word) for value, synonyms in param.enum.items() for word in (value, *synonyms))
+
+
+def _plain(text: str) -> str:
+    return " ".join(re.findall(r"[^\W_]+", text.casefold()))
+
+
+def _goes_with(playbook: Playbook, starts: Commands, name: str) -> bool:
+    """Whether a value belongs to the request that the same message begins."""
+    return any(name in playbook.intents[start.intent].param_names for start in starts if isinstance(start, Start))
+
+
+def _asks(playbook: Playbook, session: Session, clauses: Sequence[Clause]) -> Ask:
+    """A question: about the parameter that it names, about the one that is asked for, or about something else."""
+    text = " ".join(clause.text for clause in clauses if clause.act == "question")
+    waiting = session.waiting_for
+    if waiting and waiting != CONFIRMATION and (_MEANS.search(text) or names(text, playbook.param(waiting))):
+        return Ask(waiting, why="asks about what is asked for")
+    return Ask(why="asks something")
+
+
+def _named_by_question(playbook: Playbook, session: Session, plan: PlanExecution, heard: Heard) -> Fill | None:
+    """The identifier that is asked for, in a question that nobody answers: "is it O-2?"."""
+    name = session.waiting_for
+    if name is None or playbook.param(name).type is not ParamType.IDENTIFIER:
+        return None
+    found = _answer(playbook, session, plan, heard, heard.text)
+    return _fill(name, found) if found and found.status == "filled" and not playbook.value_error(plan, name, found.value) else None
+
+
+def _asks_what_it_is(playbook: Playbook, name: str | None, clauses: Sequence[Clause]) -> Ask | None:
+    """The question what the parameter is that is asked for: "what's a tracking number?", "where do I find that?"."""
+    if name is None:
+        return None
+    param = playbook.param(name)
+    for clause in clauses:
+        if clause.act == "question" and (_WHAT_IS.match(clause.text) and names(clause.text, param) or _WHERE_IT_IS.search(clause.text)):
+            return Ask(name, why="asks what it is")
+    return None
+
+
+_WHAT_IS: Final = re.compile(
+    r"^\W*(?:(?:sorry|wait|hm+|ok|and|but|um+)\W+)*(?:what(?:'s|s| is| are| does)|which|where (?:do|can) i|"
+    r"how do i (?:find|get|know))\b(?!.*\d)",
+    re.IGNORECASE,
+)
+
+
+_WHERE_IT_IS: Final = re.compile(
+    r"\b(?:where|how) (?:do|can|would|should|could) i (?:find|get|see|know|check) (?:it|that|this)\b|\bwhat(?:'s| is|"
+    r"s) (?:that|this|it)\b|\bwhat do you mean\b|"
+    r"\bwhy (?:do|would) you (?:need|want|ask)\b",
+    re.IGNORECASE,
+)
+
+
+_MEANS: Final = re.compile(
+    r"\b(?:what(?:'s| is| are|s)? (?:that|this|it|those|the (?:options|choices|difference))|what do you mean|"
+    r"what does (?:that|it|this) mean|why|"
+    r"how (?:do|can|would|should) i (?:find|get|know|see|check)|where (?:do|can|would|should) i (?:find|get|see)|"
+    r"where (?:is|'s) (?:it|that)|"
+    r"what (?:would|do|can) you (?:suggest|recommend|have|offer)|which (?:ones?|are there|do you have)|what (?:kinds?|"
+    r"types?|options|choices)|"
+    r"what can i (?:choose|pick|say)|do you (?:really )?need)\b",
+    re.IGNORECASE,
+)
+
+
+def _stance(playbook: Playbook, plan: PlanExecution, heard: Heard, name: str | None, answer: Extraction | None) -> Commands:
+    """Why a message that gives nothing gives nothing."""
+    if name is None:
+        return [Unclear(why="nothing was asked")]
+    status = answer.status if answer else "abstained"
+    reason = answer.reason if answer else ""
+    if status == "filled" and answer is not None:
+        problem = playbook.value_error(plan, name, answer.value)
+        return [Refuse(name, problem, why=reason)] if problem else [Fill(name, answer.value, why=reason, confidence=answer.confidence)]
+    if answer is not None and answer.problem:
+        return [Refuse(name, answer.problem, why=reason)]
+    if answer is not None and answer.choices and name not in playbook.sensitive:
+        return [Clarify(param=name, choices=answer.choices, why=reason)]
+    if status == "dontcare":
+        return [DontCare(name, why=reason)]
+    if status == "declined":
+        return [Decline(name, why=reason)]
+    if status == "question":
+        return [_asks_about(playbook, name, heard.text, reason)]
+    return [Unclear(why=reason or "no value found")]
+
+
+def _asks_about(playbook: Playbook, name: str, text: str, reason: str) -> Ask:
+    return Ask(name if _MEANS.search(text) or names(text, playbook.param(name)) else None, why=reason)

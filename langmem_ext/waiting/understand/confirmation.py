@@ -1,0 +1,149 @@
+"""A message that meets a confirmation: yes, no, another value, or something else, which leaves the confirmation as it was. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from pydantic import JsonValue
+
+from langmem_ext.names import in_words
+from langmem_ext.waiting.commands import (
+    Ask,
+    Cancel,
+    Confirm,
+    Correct,
+    Deny,
+    Unclear,
+)
+from langmem_ext.waiting.extract.attitude import says_no
+from langmem_ext.waiting.heard import Heard
+from langmem_ext.waiting.intent import TEMPLATE_FIELD
+from langmem_ext.waiting.param import Extraction, ParamType
+from langmem_ext.waiting.playbook import Playbook
+from langmem_ext.waiting.session import Session
+from langmem_ext.waiting.state import PlanExecution
+from langmem_ext.waiting.understand.acts import (
+    begins_with_no,
+    is_cancel,
+    is_question,
+    is_value_alone,
+    names,
+    refuses,
+    takes_back,
+    words_without_values,
+    yes_or_no,
+)
+from langmem_ext.waiting.understand.clauses import Clause, clauses_of
+from langmem_ext.waiting.understand.corrections import without_denied
+from langmem_ext.waiting.understand.intents import about
+from langmem_ext.waiting.understand.requests import Commands, Understanding, aside_of, classified, corrected, other_requests
+from langmem_ext.waiting.understand.values import SURE, Reading, read_values, spans_of, values_of
+
+
+def read_at_confirmation(playbook: Playbook, session: Session, plan: PlanExecution, heard: Heard) -> Understanding:
+    """Yes to just these calls, no to them, or another value, which is asked about anew.
+
+    Nothing else answers. What asks for something else is served, and then the same is asked with
+    the same values.
+    """
+    clauses = clauses_of(heard.text)
+    reading = Reading(heard.text, heard.now, about=about(playbook.intent_of(plan)))
+    given = read_values([playbook.param(name) for name in playbook.uses(plan)], reading)
+    changed = {name: found for name, found in given.items() if session.params.get(name) != found.value}
+    asked = _asked(playbook, plan)
+    if not changed and (decided := _decided(plan, heard.text, spans_of(given), asked)):
+        return decided
+    new = _changes(playbook, session, plan, heard, changed) or _alone(playbook, heard.text, given, changed, asked)
+    if playbook.accepts(plan, new):
+        return [Correct(name, value, why="gives another value") for name, value in new.items()]
+    if aside := aside_of(heard.text, clauses):
+        return [aside]
+    asked_for = yield from classified(playbook, session, plan, heard, None, given)
+    if starts := other_requests(playbook, plan, heard, asked_for):
+        return starts
+    return _neither_yes_nor_no(playbook, session, plan, heard.text, clauses, changed)
+
+
+def _decided(plan: PlanExecution, text: str, spans: Sequence[tuple[int, int]], asked: str) -> Commands:
+    """Yes, no or an end; nothing for any other message."""
+    decided = yes_or_no(text, spans, asked)
+    if decided is None:
+        return [Cancel(why="says to stop")] if is_cancel(text) and not is_question(text) else []
+    return [Confirm(why="says yes")] if decided else _denied(plan, text)
+
+
+def _changes(
+    playbook: Playbook, session: Session, plan: PlanExecution, heard: Heard, changed: Mapping[str, Extraction]
+) -> dict[str, JsonValue]:
+    """The values that a message takes back for others; once the user has said no, any other value is one."""
+    new = corrected(playbook, session, plan, heard)
+    if new or not plan.get("denied") or is_question(heard.text):
+        return new
+    return {name: found.value for name, found in changed.items() if found.confidence > SURE}
+
+
+def _alone(
+    playbook: Playbook, text: str, given: Mapping[str, Extraction], changed: Mapping[str, Extraction], asked: str
+) -> dict[str, JsonValue]:
+    """The other values of a message that says nothing but these."""
+    words = words_without_values(without_denied(text)[0], spans_of(given))
+    return values_of(changed) if is_value_alone(words, asked, [playbook.param(name) for name in changed]) else {}
+
+
+def _neither_yes_nor_no(
+    playbook: Playbook,
+    session: Session,
+    plan: PlanExecution,
+    text: str,
+    clauses: Sequence[Clause],
+    changed: Mapping[str, Extraction],
+) -> Commands:
+    """What a message does to a confirmation that it does not answer."""
+    if is_question(text):
+        return [Ask(why="asks something")]
+    says_so = _INSTEAD.search(text) is not None or any(says_no(clause.text) for clause in clauses)
+    if says_so and (new := _plain_values(playbook, changed)) and playbook.accepts(plan, new):
+        return [Correct(name, value, why="puts another value in its place") for name, value in new.items()]
+    if unwanted := _taken_back(playbook, session, plan, text):
+        return [Correct(name, None, why="wants another value") for name in unwanted]
+    if not changed and begins_with_no(text):
+        return _denied(plan, text)
+    return [Unclear(why="neither yes nor no")]
+
+
+_INSTEAD: Final = re.compile(r"\b(?:actually|instead|rather|sorry|oops|wait|make it|better|after all)\b", re.IGNORECASE)
+"""Words that put another value in the place of one."""
+
+_PLAIN: Final = frozenset(
+    {ParamType.DATE, ParamType.TIME, ParamType.INTEGER, ParamType.NUMBER, ParamType.MONEY, ParamType.ENUM, ParamType.EMAIL, ParamType.PHONE}
+)
+"""Types of which nobody speaks by the way, as of somebody else's order or name."""
+
+
+def _plain_values(playbook: Playbook, changed: Mapping[str, Extraction]) -> dict[str, JsonValue]:
+    """The new values that a no gives, whatever it says besides: "no. my daughter says the seventh is better"."""
+    if any(playbook.param(name).type not in _PLAIN or found.confidence <= SURE for name, found in changed.items()):
+        return {}
+    return values_of(changed)
+
+
+def _denied(plan: PlanExecution, text: str) -> Commands:
+    """No: something is to be changed; a second no, or one that is final, drops the request."""
+    return [Cancel(why="says no for good")] if plan.get("denied") or refuses(text) else [Deny(why="says no")]
+
+
+def _taken_back(playbook: Playbook, session: Session, plan: PlanExecution, text: str) -> list[str]:
+    """The parameters that a message wants to change without saying to what: "the time", "another day"."""
+    if not (plan.get("denied") or takes_back(text)):
+        return []
+    return [name for name in playbook.uses(plan) if name in session.params and names(text, playbook.param(name))][:1]
+
+
+def _asked(playbook: Playbook, plan: PlanExecution) -> str:
+    """What a confirmation of the plan says besides values: its own words and those of the request."""
+    intent = playbook.intent_of(plan)
+    asked = TEMPLATE_FIELD.sub(" ", playbook.catalog.confirm_question(intent) or "")
+    request = re.sub(r"\bor\b", " ", intent.description, flags=re.IGNORECASE)  # a choice only where the question leaves one
+    return f"{asked} {in_words(intent.id)} {request}"

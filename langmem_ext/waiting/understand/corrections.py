@@ -1,0 +1,188 @@
+"""Values that a user takes back: "sorry, I meant O-2", "change the time to 8", "no wait, saturday". English; pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+
+from pydantic import JsonValue
+
+from langmem_ext.waiting.catalog import IntentCatalog
+from langmem_ext.waiting.extract import Reply, extract, find
+from langmem_ext.waiting.extract.attitude import wishes_by_asking
+from langmem_ext.waiting.extract.lexicon import FUNCTION_WORDS, word_set
+from langmem_ext.waiting.extract.vocabulary import own_stems, stem
+from langmem_ext.waiting.param import Extraction, Param, ParamType
+from langmem_ext.waiting.understand.acts import WHAT, is_question, names, words_without_values
+
+OPEN = 0.5
+"""Up to this confidence a value is read that nothing marks as one."""
+
+_STRONG = re.compile(
+    r"\bi me(?:an|ant)\b|\b(?:mistake|typo|wrong|incorrect|misread|misspelled|mistyped|mixed up|correction)\b|"
+    r"\bshould (?:be|have been|read)\b|\bnot\b.+\bbut\b|\b(?:change|correct|update|fix|switch|set)\b.+\bto\b",
+    re.IGNORECASE,
+)
+_WEAK = re.compile(
+    r"\b(?:sorry|oops|actually|wait|hold on|hang on|rather|instead|scratch that|make (?:it|that))\b|"
+    r"^\W*no\b|^\W*not\b(?! (?:sure|really|yet|now)\b).*[,;.]",
+    re.IGNORECASE,
+)
+_DISOWNED = re.compile(r"(?:['’]s|\s+(?:is|was))?\s+(?:wrong|incorrect|not right|not correct|a mistake|a typo)\b", re.IGNORECASE)
+"""What follows a value that is not meant."""
+_CORRECTED = tuple(
+    re.compile(rf"{before}[\s,:]+(?:it(?:['’]?s| is) )?(?P<value>.+)", re.IGNORECASE | re.DOTALL)
+    for before in (
+        r".*\bi mean(?:t)?(?: to (?:say|type|write))?\b",
+        r"\b(?:change|correct|update|fix|switch|set)\b.+?\bto\b",
+        r"\bshould (?:be|have been|read)\b",
+        r"\bnot\b.+?\bbut\b",
+        r"\b(?:mistake|typo|wrong|incorrect|correction)\b.*?\bit(?=['’]?s\b| is\b)(?:['’]?s| is)",
+        r"\bmake (?:it|that)\b",
+    )
+)
+"""Where the new value begins, the surest way to say so first."""
+
+_CORRECTING_WORDS = (
+    "mean meant wrong incorrect mistake typo typed misread misspelled mistyped mixed correction correct change update fix switch set make "
+    "wait hold hang scratch said say told gave entered wrote rather instead oops bad previous earlier old new read one number value"
+)
+_CORRECTING = frozenset(map(stem, _CORRECTING_WORDS.split()))
+"""Words of a correction that are no request by themselves."""
+
+_ASKING = word_set("who whom whose what which where when why how")
+
+
+def correction(
+    text: str,
+    catalog: IntentCatalog,
+    params: Mapping[str, JsonValue],
+    *,
+    now: datetime,
+    waiting_for: str | None = None,
+    among: Collection[str] | None = None,
+) -> dict[str, JsonValue]:
+    """New values for parameters that the message takes back: "sorry, I meant O-2", "change the order id to O-4".
+
+    Args:
+        text: The message.
+        catalog: Declares the parameters.
+        params: Values known already. Only these are corrected, and those that the message names.
+        now: When the message was written.
+        waiting_for: The parameter that is being asked for; a value that may be its answer corrects no other, unless that one is named.
+        among: Parameters that may be corrected without having a value yet, when they are named; all of them if None.
+
+    Returns:
+        The corrected parameters; empty if the message corrects nothing. A value that is the known one already is no correction.
+    """
+    text = WHAT.sub(lambda match: " " * len(match.group()), text)
+    text, denied = without_denied(text)
+    cue = next((match for pattern in _CORRECTED if (match := pattern.search(text))), None)
+    strong = denied or _STRONG.search(text) is not None
+    if not (cue or strong or _WEAK.search(text)):
+        return {}
+    if is_question(text) and not wishes_by_asking(text) and (cue is None or "?" in text):
+        return {}
+    pool = _correctable(text, catalog, params, waiting_for, among)
+    marked = _marked(text, pool, params, now, catalog.params.get(waiting_for or ""))
+    rest = words_without_values(text, [found.span for _, found in marked if found.span])
+    if marked:
+        certain = marked if denied or not _says_more(rest, marked, params) else _said_by(cue, text, marked, params)
+        return {param.name: found.value for param, found in certain}
+    if cue is None:
+        return {}
+    new = _meant(text, cue["value"], pool, params, now, waiting_for)
+    return {param.name: found.value for param, found in new if strong or found.confidence > OPEN}
+
+
+_DENIED = re.compile(r"(?<=\w)\s*[,;.–-]*\s*\b(?:and )?not (?:the |at |on |in |for |to )?[^,.;]{1,40}\s*$", re.IGNORECASE)
+"""A value that the end of a message says is not meant: "six weeks, not four"."""
+
+
+def without_denied(text: str) -> tuple[str, bool]:
+    """The message without a value that its end says is not meant, and whether it had one."""
+    match = _DENIED.search(text)
+    if match is None or not re.search(r"\d|\w{3}", text[: match.start()]):
+        return text, False
+    return text[: match.start()] + " " * (match.end() - match.start()), True
+
+
+def _correctable(
+    text: str, catalog: IntentCatalog, params: Mapping[str, JsonValue], waiting_for: str | None, among: Collection[str] | None
+) -> list[Param]:
+    """The parameters that a correction may be about: those that the message names first, then the others that have a value."""
+    open_names = catalog.params if among is None else among
+    others = [param for name, param in catalog.params.items() if name != waiting_for]
+    named = [param for param in others if names(text, param) and (param.name in params or param.name in open_names)]
+    return named + [param for param in others if param.name in params and param not in named]
+
+
+def _marked(
+    text: str, pool: Sequence[Param], params: Mapping[str, JsonValue], now: datetime, asked: Param | None
+) -> list[tuple[Param, Extraction]]:
+    """The values that stand out in the message by themselves; each is one parameter's only, the first in `pool` that it fits."""
+    marked: list[tuple[Param, Extraction]] = []
+    for param in pool:
+        rest = _without_value(text, params.get(param.name))
+        found = find(param, rest, now=now, others=[other for other in pool if other is not param])
+        if found.status != "filled" or found.value == params.get(param.name):
+            continue
+        if found.span and _DISOWNED.match(text[found.span[1] :]):
+            continue
+        taken = any(found.span == other.span for _, other in marked)
+        answers = asked is not None and not names(text, param) and _may_answer(asked, param, found)
+        if not taken and not answers:
+            marked.append((param, found))
+    return marked
+
+
+def _may_answer(asked: Param, param: Param, found: Extraction) -> bool:
+    """Whether what was found for `param` may as well be the answer to the question for `asked`."""
+    return asked.type is param.type and (asked.pattern is None or re.fullmatch(asked.pattern, str(found.value), re.IGNORECASE) is not None)
+
+
+def _says_more(rest: str, marked: Sequence[tuple[Param, Extraction]], params: Mapping[str, JsonValue]) -> bool:
+    """Whether the rest of a message has words that no correction needs: then it asks for something.
+
+    `rest` is the message without its new values.
+    """
+    for param, _ in marked:
+        rest = _without_value(rest, params.get(param.name))
+    known = _CORRECTING.union(*(own_stems(param) for param, _ in marked))
+    words = re.findall(r"[^\W\d_]+(?:['’]\w+)?", rest.lower())
+    return any(word in _ASKING or (word not in FUNCTION_WORDS and stem(word) not in known) for word in words)
+
+
+def _said_by(
+    cue: re.Match[str] | None, text: str, marked: Sequence[tuple[Param, Extraction]], params: Mapping[str, JsonValue]
+) -> list[tuple[Param, Extraction]]:
+    """The new values that follow the words of a correction at once: "I meant O-2, it is for my mother"."""
+    begin = cue.start("value") if cue else len(text)
+    behind = [(param, found) for param, found in marked if found.span and found.span[0] >= begin]
+    first = min((found.span[0] for _, found in behind if found.span), default=begin)
+    return [] if _says_more(text[begin:first], behind, params) else behind
+
+
+def _meant(
+    text: str, value: str, pool: Sequence[Param], params: Mapping[str, JsonValue], now: datetime, waiting_for: str | None
+) -> list[tuple[Param, Extraction]]:
+    """The value after the words of a correction, if it can be about one parameter only: then it may look like anything."""
+    named = [param for param in pool if names(text, param)]
+    about = named or [param for param in pool if param.type is not ParamType.TEXT and waiting_for is None]
+    if not value.strip():
+        return []
+    read = [(param, extract(param, Reply(value, prompt=param.prompt or "?", filled=params, now=now))) for param in about]
+    if len(about) > 1 and any(found.choices for _, found in read):
+        return []
+    new = [(param, found) for param, found in read if found.status == "filled" and found.value != params.get(param.name)]
+    if len(about) > 1:  # then only what can be nothing else
+        new = [(param, found) for param, found in new if found.confidence > OPEN]
+    return new if len(new) == 1 else []
+
+
+def _without_value(text: str, value: JsonValue) -> str:
+    """The message with the known value blanked: "not O-1 but O-2" corrects to O-2."""
+    if not isinstance(value, str) or not value:
+        return text
+    return re.sub(rf"(?<!\w){re.escape(value)}(?!\w)", lambda match: " " * len(match.group()), text, flags=re.IGNORECASE)

@@ -1,0 +1,136 @@
+"""What several readers of messages look for: other requests, corrections, and words that want nothing but a word back. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import replace
+from typing import Final, TypeAlias
+
+from pydantic import JsonValue
+
+from langmem_ext.types import CONFIRMATION
+from langmem_ext.waiting.classify import Classification, ClassifyRequest
+from langmem_ext.waiting.commands import (
+    Chat,
+    Command,
+    HandOver,
+    Repeat,
+    Start,
+)
+from langmem_ext.waiting.heard import Heard
+from langmem_ext.waiting.param import Extraction, ParamType
+from langmem_ext.waiting.playbook import Playbook
+from langmem_ext.waiting.question import question
+from langmem_ext.waiting.session import Session
+from langmem_ext.waiting.state import PlanExecution
+from langmem_ext.waiting.understand.acts import (
+    wants_person,
+    wants_repeat,
+    without_part,
+    words_without_values,
+)
+from langmem_ext.waiting.understand.clauses import Clause
+from langmem_ext.waiting.understand.corrections import correction
+from langmem_ext.waiting.understand.intents import about
+from langmem_ext.waiting.understand.values import SURE, Reading, read_values, spans_of, values_of
+
+Commands: TypeAlias = list[Command]
+
+
+Understanding: TypeAlias = Generator[ClassifyRequest, Classification, Commands]
+
+
+CHATTING: Final = ("hello", "thanks", "bye", "help", "talk")
+
+
+OPEN_TYPES: Final = frozenset({ParamType.TEXT, ParamType.NAME, ParamType.PERSON, ParamType.PLACE, ParamType.ADDRESS})
+"""Types of which nearly any words may be a value."""
+
+
+def chat_of(clauses: Sequence[Clause]) -> Chat | None:
+    """The chat of a message that does nothing else."""
+    if not clauses or any(clause.act not in CHATTING for clause in clauses):
+        return None
+    acts = [clause.act for clause in clauses]
+    kind = next((act for act in ("help", "thanks", "bye", "hello") if act in acts), "talk")
+    return Chat(kind, why="says nothing else")  # type: ignore[arg-type]  # one of its words
+
+
+def request_of(
+    playbook: Playbook, session: Session, heard: Heard, *, text: str | None = None, values: Sequence[tuple[int, int]] = ()
+) -> ClassifyRequest:
+    """What a classifier is asked about the message."""
+    plan, waiting = session.plan, session.waiting_for
+    every = list(playbook.catalog.params.values())
+    found = read_values(every, Reading(heard.text, heard.now)) if plan is None else {}
+    apart = [name for name in found if playbook.catalog.params[name].type not in (ParamType.ENUM, ParamType.BOOLEAN)]
+    spans = [span for name in apart if (span := found[name].span)]
+    return ClassifyRequest(
+        heard.text if text is None else text,
+        playbook.catalog,
+        history=heard.history,
+        params=session.params,
+        waiting_for=waiting,
+        prompt=question(playbook, plan, session.params, waiting).prompt if plan and waiting else "",
+        now=heard.now,
+        values=(*spans, *values),
+        found=tuple(found),
+        running=plan["intent_id"] if plan else None,
+    )
+
+
+def corrected(playbook: Playbook, session: Session, plan: PlanExecution, heard: Heard) -> dict[str, JsonValue]:
+    """New values for what is known already, when the message takes something back."""
+    uses = playbook.uses(plan)
+    known = {name: session.params[name] for name in uses if name in session.params}
+    asked = None if session.waiting_for == CONFIRMATION else session.waiting_for
+    found = correction(heard.text, playbook.catalog, known, now=heard.now, waiting_for=asked, among=uses)
+    return {name: value for name, value in found.items() if name in known and playbook.value_error(plan, name, value) is None}
+
+
+def classified(
+    playbook: Playbook,
+    session: Session,
+    plan: PlanExecution,
+    heard: Heard,
+    answer: Extraction | None,
+    found: Mapping[str, Extraction],
+) -> Generator[ClassifyRequest, Classification, Classification]:
+    """What the message asks for, if it says anything besides values.
+
+    Patterns are tried on the whole message: a value may be what they need ("where is O-2?"). A
+    possible value of the parameter that is asked for is an answer, though, whatever pattern holds
+    its words ("my order was late").
+    """
+    waiting, text = session.waiting_for, heard.text
+    marked = read_values(list(playbook.catalog.params.values()), Reading(heard.text, heard.now))
+    spans = [*spans_of(marked)]
+    if answer and answer.span and answer.confidence > SURE:
+        spans.append(answer.span)
+        if waiting and playbook.param(waiting).enum:
+            text = without_part(text, answer.span)
+    if not re.search(r"[^\W\d_]", words_without_values(text, spans)):
+        return Classification()
+    certain = answer is not None and answer.confidence > SURE and waiting is not None and playbook.param(waiting).type not in OPEN_TYPES
+    classified = yield replace(request_of(playbook, session, heard, text=text, values=spans), answered=certain)
+    return classified
+
+
+def other_requests(playbook: Playbook, plan: PlanExecution, heard: Heard, asked_for: Classification) -> Commands:
+    """The beginning of other requests, if that is what the message asks for."""
+    intent = playbook.intents.get(asked_for.intent_id or "")
+    if intent is None or intent.id == plan["intent_id"]:
+        return []
+    params = [playbook.catalog.params[name] for name in intent.param_names]
+    values = {**values_of(read_values(params, Reading(heard.text, heard.now, about=about(intent)))), **asked_for.params}
+    return [Start(intent.id, tuple(values.items()), confidence=asked_for.confidence, by=asked_for.source, why=asked_for.reason)]
+
+
+def aside_of(text: str, clauses: Sequence[Clause]) -> Command | None:
+    """A message that neither answers nor asks for anything: it wants the question again, a person, or a word back."""
+    if wants_repeat(text):
+        return Repeat(why="asks for the question")
+    if wants_person(text):
+        return HandOver(why="asks for a person")
+    return chat_of(clauses)

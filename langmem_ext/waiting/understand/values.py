@@ -1,0 +1,199 @@
+"""The values that a message holds, each given to the one parameter that it fits best.
+
+Every parameter is read from the same text; where two claim the same words, the better claim wins,
+and the loser is read again from what is left. Words that could as well be the value of either are
+given to neither: a question is better than a guess.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Final
+
+from pydantic import JsonValue
+
+from langmem_ext.waiting.extract import Reply, extract
+from langmem_ext.waiting.extract.vocabulary import own_stems, split_name, stem
+from langmem_ext.waiting.param import Extraction, Param, ParamType
+from langmem_ext.waiting.understand.concepts import WORDS
+from langmem_ext.waiting.understand.daytime import likely
+
+ASKED: Final = 0.6
+"""How much better the claim of the parameter is that was asked for."""
+
+NAMED: Final = 0.2
+"""How much better the claim of a parameter is that the message names."""
+
+CLOSE: Final = 0.05
+"""Claims that differ by less are equal."""
+
+SURE: Final = 0.5
+"""Above this confidence words are a value and nothing else; open values that nothing marks stay below."""
+
+_ROUNDS: Final = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What values are read from.
+
+    Attributes:
+        text: The message; what holds no value is blanked.
+        now: When it was written.
+        filled: Values known already, by parameter.
+        asked: The parameter that was asked for.
+        prompt: The question.
+        about: What the request says of itself; it decides what a time of day means.
+    """
+
+    text: str
+    now: datetime
+    filled: Mapping[str, JsonValue] = field(default_factory=dict)
+    asked: str | None = None
+    prompt: str = ""
+    about: str = ""
+
+
+def read_values(params: Sequence[Param], reading: Reading) -> dict[str, Extraction]:
+    """The values of these parameters that the message holds; no two share a word."""
+    taken: dict[str, Extraction] = {}
+    text, open_params = reading.text, list(params)
+    claims = {param.name: _claim(param, params, reading, text) for param in open_params}
+    for _ in range(_ROUNDS):
+        ranked = sorted(
+            ((_worth(param, claims[param.name], reading), param) for param in open_params if claims[param.name].status == "filled"),
+            key=lambda claim: -claim[0],
+        )
+        if not ranked:
+            break
+        worth, winner = ranked[0]
+        won = claims[winner.name]
+        rivals = [
+            param for other, param in ranked[1:] if overlap(won, claims[param.name]) and not _share(winner, won, param, claims[param.name])
+        ]
+        tied = [param for other, param in ranked[1:] if param in rivals and worth - other < CLOSE]
+        if tied and (ordered := _in_order([param for param in params if param in (winner, *tied)], reading, text)):
+            taken |= ordered
+            open_params = [param for param in open_params if param.name not in ordered]
+            for found in ordered.values():
+                text = _blanked(text, found.span) if found.span else text
+            continue
+        if not tied:
+            taken[winner.name] = won
+            open_params.remove(winner)
+        if won.span is not None:
+            text = _blanked(text, won.span)
+        for param in [*rivals, *([winner] if tied else [])]:
+            claims[param.name] = _claim(param, open_params, reading, text)
+        if won.span is None and tied:
+            break
+    return taken
+
+
+def _in_order(tied: Sequence[Param], reading: Reading, text: str) -> dict[str, Extraction]:
+    """As many values as there are parameters of one type that may take them: each its own, in their order; else none."""
+    if len({param.type for param in tied}) > 1 or any(param.role for param in tied):
+        return {}
+    found: list[Extraction] = []
+    while (claim := _claim(tied[0], tied[:1], reading, text)).status == "filled" and claim.span and len(found) <= len(tied):
+        found.append(claim)
+        text = _blanked(text, claim.span)
+    found.sort(key=lambda claim: claim.span or (0, 0))
+    return {param.name: claim for param, claim in zip(tied, found, strict=True)} if len(found) == len(tied) else {}
+
+
+def _claim(param: Param, params: Sequence[Param], reading: Reading, text: str) -> Extraction:
+    asked = param.name == reading.asked
+    others = alike(param, params)
+    reply = Reply(text, prompt=reading.prompt if asked else "", others=others, filled=reading.filled, now=reading.now)
+    found = extract(param, reply)
+    if asked and others and found.status != "filled":
+        found = extract(param, replace(reply, others=()))  # what was asked for is meant, where nothing tells two apart
+    if not asked and param.type is ParamType.BOOLEAN and not _speaks_of(found, param):
+        return Extraction("abstained", reason="the message does not speak of it")
+    return settled(found, param, reading.about)
+
+
+def _speaks_of(found: Extraction, param: Param) -> bool:
+    own = {stem(word) for word in split_name(param.name)}
+    return any(stem(word) in own for word in re.findall(r"[^\W\d_]+", found.raw))
+
+
+def alike(param: Param, params: Sequence[Param]) -> list[Param]:
+    """The other parameters of its type: what distinguishes them ("from", "until") must be looked for in the text."""
+    return [other for other in params if other.name != param.name and other.type is param.type]
+
+
+def settled(found: Extraction, param: Param, about: str) -> Extraction:
+    """What was found, with a value where the request makes one of two readings likely."""
+    if not found.choices or not about:
+        return found
+    value = likely(found.choices, f"{about} {param.description} {param.prompt}")
+    return found if value is None else replace(found, status="filled", value=value, choices=())
+
+
+def _worth(param: Param, claim: Extraction, reading: Reading) -> float:
+    worth = claim.confidence
+    if param.name == reading.asked:
+        worth += ASKED
+    elif param.name in reading.filled:
+        worth -= NAMED
+    if param.type is not ParamType.TEXT and claim.span and is_named_near(reading.text, claim.span, param):
+        worth += NAMED
+    elif param.type is ParamType.DATE and param.name != reading.asked and not re.search(r"\d{2}\s*$", claim.raw) and _is_birth(param):
+        worth -= NAMED  # nobody was born on a tuesday
+    return worth
+
+
+def _is_birth(param: Param) -> bool:
+    return any("birth" in WORDS.get(word, ()) for word in own_stems(param))
+
+
+def is_named_near(text: str, span: tuple[int, int], param: Param) -> bool:
+    """Whether a word just before a value, or right behind it, names the parameter: "born 1 may", "6 guests"."""
+    start, end = span
+    behind = re.compile(r"\s+([^\W\d_]+)").match(text, end)
+    near = [*re.findall(r"[^\W\d_]+", text[max(0, start - 40) : start])[-3:], *(behind.groups() if behind else ())]
+    own = own_stems(param)
+    meant = frozenset[str]().union(*(WORDS.get(word, frozenset()) for word in own))
+    return any(stem(word) in own or not meant.isdisjoint(WORDS.get(stem(word), ())) for word in near)
+
+
+def open_choices(params: Sequence[Param], reading: Reading) -> dict[str, tuple[JsonValue, ...]]:
+    """The readings of values that the message gives and leaves open, by parameter."""
+    claims = {param.name: _claim(param, params, reading, reading.text) for param in params}
+    return {name: claim.choices for name, claim in claims.items() if claim.choices}
+
+
+def overlap(one: Extraction, other: Extraction) -> bool:
+    """Whether two values were read from the same words."""
+    return one.span is not None and other.span is not None and one.span[0] < other.span[1] and other.span[0] < one.span[1]
+
+
+_DAYTIME: Final = frozenset({ParamType.DATE, ParamType.TIME})
+
+
+def _share(one: Param, claim: Extraction, other: Param, rival: Extraction) -> bool:
+    """Whether the same words say a day and a time: "tonight at 9"."""
+    if {one.type, other.type} != _DAYTIME:
+        return False
+    date = claim if one.type is ParamType.DATE else rival
+    return not re.search(r"\d", date.raw)
+
+
+def _blanked(text: str, span: tuple[int, int]) -> str:
+    start, end = span
+    return text[:start] + " " * (end - start) + text[end:]
+
+
+def spans_of(found: Mapping[str, Extraction]) -> list[tuple[int, int]]:
+    """Where the values stand."""
+    return [extraction.span for extraction in found.values() if extraction.span]
+
+
+def values_of(found: Mapping[str, Extraction]) -> dict[str, JsonValue]:
+    """The values alone, by parameter."""
+    return {name: extraction.value for name, extraction in found.items()}

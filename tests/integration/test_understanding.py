@@ -1,0 +1,307 @@
+"""People say more than values: each of these conversations goes on where a person would, the database opened anew for every message."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from langchain_core.tools import tool
+
+from benchmarks.conversations import TALKS, play
+from langmem_ext import DeltaSaver, IntentCatalog, Turn, build_waiting_graph, converse
+
+NOW = datetime(2026, 3, 4, 10, 15)
+CALLS: list[tuple[str, dict[str, Any]]] = []
+CATALOG = IntentCatalog.from_dict(
+    {
+        "intents": [
+            {
+                "id": "visit",
+                "description": "Book a visit to the museum",
+                "examples": ["I'd like to visit the museum", "book a tour for my class", "can we come on friday"],
+                "required": ["tour", "day", "time", "people"],
+                "tool": "visit",
+                "confirm": "The {tour} tour on {day} at {time} for {people}?",
+                "reply": "Booked.",
+            },
+            {
+                "id": "cancel_visit",
+                "description": "Cancel a visit",
+                "examples": ["cancel our visit", "we can't come", "call off the tour"],
+                "required": ["booking"],
+                "tool": "cancel_visit",
+                "reply": "Visit {booking} is cancelled.",
+            },
+            {"id": "prices", "description": "Prices", "examples": ["how much is a ticket", "what does it cost"], "reply": "Ten each."},
+            {
+                "id": "colleague",
+                "description": "Talk to a colleague",
+                "examples": ["get me a colleague"],
+                "reply": "A colleague calls you.",
+            },
+        ],
+        "params": {
+            "tour": {"type": "enum", "description": "which tour", "prompt": "Which tour?", "enum": ["history", "painting"]},
+            "day": {"type": "date", "description": "day of the visit", "prompt": "On which day?", "future": True},
+            "time": {"type": "time", "description": "beginning of the tour", "prompt": "At what time?"},
+            "people": {"type": "integer", "description": "number of people", "prompt": "How many people?", "bounds": [1, 20]},
+            "booking": {
+                "type": "identifier",
+                "description": "number of the booking, it stands in your mail",
+                "prompt": "Which booking?",
+                "pattern": r"M-\d{3}",
+                "examples": ["M-100"],
+            },
+        },
+        "replies": {"unknown": "I can book and cancel visits."},
+        "escalate_to": "colleague",
+    }
+)
+
+
+@tool
+def visit(tour: str, day: str, time: str, people: int) -> str:
+    """Book a visit."""
+    CALLS.append(("visit", {"tour": tour, "day": day, "time": time, "people": people}))
+    return "ok"
+
+
+@tool
+def cancel_visit(booking: str) -> str:
+    """Cancel a visit."""
+    CALLS.append(("cancel_visit", {"booking": booking}))
+    return "ok"
+
+
+class Talk:
+    """A conversation; every message opens the database anew."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = str(path / "memory.db")
+        self.builder = build_waiting_graph(CATALOG, [visit, cancel_visit])
+        CALLS.clear()
+
+    def say(self, *texts: str) -> Turn:
+        for text in texts:
+            with DeltaSaver.open(self.path) as saver:
+                turn = converse(self.builder.compile(checkpointer=saver), text, thread_id="t", now=NOW)
+        return turn
+
+    @property
+    def state(self) -> dict[str, Any]:
+        with DeltaSaver.open(self.path) as saver:
+            graph = self.builder.compile(checkpointer=saver)
+            return dict(graph.get_state({"configurable": {"thread_id": "t"}}).values)
+
+
+@pytest.fixture
+def talk(tmp_path: Path) -> Talk:
+    return Talk(tmp_path)
+
+
+WISH = "book the history tour for 4 people on friday at 3 pm"
+VISIT = ("visit", {"tour": "history", "day": "2026-03-06", "time": "15:00", "people": 4})
+
+
+def test_all_in_one_message_is_asked_to_be_confirmed_and_done(talk: Talk) -> None:
+    assert talk.say(f"hi! {WISH}, thanks").reply == "The history tour on 2026-03-06 at 15:00 for 4?"
+    assert talk.say("yes, that would be marvellous, thank you").reply == "Booked."
+    assert CALLS == [VISIT]
+
+
+@pytest.mark.parametrize(
+    ("text", "reply"),
+    [
+        ("hello", "Hello! What can I do for you?"),
+        ("thanks", "You're welcome."),
+        ("what can you do?", "I can book and cancel visits."),
+        ("asdkj", "I can book and cancel visits."),
+    ],
+)
+def test_at_rest_chat_gets_an_answer_of_its_own(talk: Talk, text: str, reply: str) -> None:
+    assert talk.say(text).reply == reply
+
+
+@pytest.mark.parametrize(
+    ("text", "reply"),
+    [
+        ("hello", "Hello! What can I do for you?"),
+        ("thank you", "You're welcome."),
+        ("help", 'You can answer my question, ask for something else, or say "cancel".'),
+        ("what?", "Once more:"),
+        ("say that again please", "Once more:"),
+        ("is there a café nearby?", "I can't answer that here."),
+        ("which tours are there?", "Which tour. You can choose history or painting."),
+        ("I don't know", 'I need that to book a visit to the museum. Take your time, or say "cancel".'),
+        ("whatever you have", "It is up to you, and I need it to book a visit to the museum. You can choose history or painting."),
+    ],
+)
+def test_what_is_no_answer_is_answered_and_costs_no_attempt(talk: Talk, text: str, reply: str) -> None:
+    talk.say("I'd like to visit the museum on friday")
+    for _ in range(4):
+        turn = talk.say(text)
+        assert turn.reply == f"{reply}\nWhich tour?"
+        assert (turn.waiting_for, turn.attempt) == ("tour", 1)
+    assert talk.state["params"] == {"day": "2026-03-06"}
+    assert talk.say("painting").waiting_for == "time"
+
+
+def test_what_a_parameter_is_can_be_asked(talk: Talk) -> None:
+    turn = talk.say("cancel our visit", "what's a booking number?")
+    assert turn.reply == "Number of the booking, it stands in your mail. For example: M-100.\nWhich booking?"
+
+
+def test_the_same_is_not_said_twice_in_a_row(talk: Talk) -> None:
+    replies = [talk.say(text).reply for text in ("book a tour", "blue", "asdf")]
+    assert all(one != other for one, other in zip(replies, replies[1:], strict=False))
+
+
+def test_a_value_out_of_bounds_is_refused_with_the_reason(talk: Talk) -> None:
+    turn = talk.say("book the history tour on friday at 3 pm", "30 people")
+    assert turn.reply.startswith("It must be between 1 and 20.\n")
+    assert "people" not in talk.state["params"]
+
+
+def test_an_hour_of_either_half_of_the_day_is_asked_about(talk: Talk) -> None:
+    turn = talk.say("book the history tour for 4 people on friday", "at 7")
+    assert turn.reply == "Do you mean: 7:00 in the morning or 7:00 in the evening?"
+    assert "time" not in talk.state["params"]
+    assert talk.say("in the evening").reply == "The history tour on 2026-03-06 at 19:00 for 4?"
+
+
+def test_a_no_asks_what_to_change_and_changes_only_that(talk: Talk) -> None:
+    assert talk.say(WISH, "no").reply == "All right. What should I change?"
+    assert talk.say("the people").reply == "How many people?"
+    assert talk.say("five").reply == "The history tour on 2026-03-06 at 15:00 for 5?"
+    talk.say("yes")
+    assert [("visit", {**VISIT[1], "people": 5})] == CALLS
+
+
+@pytest.mark.parametrize(
+    ("text", "changed"),
+    [
+        ("no, for 6", {"people": 6}),
+        ("yes but make it 6 people", {"people": 6}),
+        ("six people, not four", {"people": 6}),
+        ("can we do saturday instead", {"day": "2026-03-07"}),
+        ("oh no. my boss says the 9th of march is better", {"day": "2026-03-09"}),
+        ("painting, not history", {"tour": "painting"}),
+    ],
+)
+def test_another_value_at_the_confirmation_is_confirmed_anew(talk: Talk, text: str, changed: dict[str, Any]) -> None:
+    assert talk.say(WISH, text).waiting_for == "confirmation"
+    assert CALLS == []
+    talk.say("go for it")
+    assert [("visit", {**VISIT[1], **changed})] == CALLS
+
+
+def test_another_request_in_between_leaves_the_first_as_it_was(talk: Talk) -> None:
+    turn = talk.say("book the history tour on friday at 3 pm", "how much is a ticket?")
+    assert turn.reply == "Ten each.\nBack to your earlier request.\nHow many people?"
+    assert talk.say("4").reply == "The history tour on 2026-03-06 at 15:00 for 4?"
+
+
+def test_two_requests_of_one_message_are_both_kept(talk: Talk) -> None:
+    turn = talk.say("please cancel our visit M-100 and book the painting tour for 3 people on sunday at 2 pm")
+    assert turn.reply.startswith("Visit M-100 is cancelled.\n")
+    talk.say("yes")
+    assert [name for name, _ in CALLS] == ["cancel_visit", "visit"]
+
+
+def test_a_cancelled_request_is_gone_and_what_is_asked_in_the_same_breath_is_answered(talk: Talk) -> None:
+    turn = talk.say("book a tour", "oh forget it. how much is a ticket?")
+    assert turn.reply == "All right, I have stopped that.\nTen each."
+    assert talk.state["plan"] is None
+
+
+def test_a_person_takes_over_on_request_and_the_request_waits(talk: Talk) -> None:
+    turn = talk.say("book a tour on friday", "can I talk to a human")
+    assert turn.reply.startswith("A colleague calls you.")
+    assert talk.state["params"] == {"day": "2026-03-06"}
+
+
+def test_what_was_understood_is_told_without_guessing(talk: Talk) -> None:
+    talk.say("book the history tour for 4 people")
+    [start] = talk.state["understood"]
+    assert (start["command"], start["intent"], start["values"]) == ("start", "visit", {"tour": "history", "people": 4})
+    talk.say("hello")
+    assert [(command["command"], command["kind"]) for command in talk.state["understood"]] == [("chat", "hello")]
+
+
+def test_tomorrow_is_counted_from_when_the_message_was_written(talk: Talk) -> None:
+    talk.say("book the history tour for 4 people tomorrow at 3 pm")
+    assert talk.state["params"]["day"] == "2026-03-05"
+    with DeltaSaver.open(talk.path) as saver:
+        graph = talk.builder.compile(checkpointer=saver)
+        config: Any = {"configurable": {"thread_id": "t"}}
+        written = graph.get_state(config).values["messages"][0]
+        assert written.additional_kwargs["langmem_ext"]["at"] == NOW.isoformat()
+
+
+def trip(tmp_path: Path, **more: Any) -> Any:
+    """A user who is asked where from, for a trip whose tool needs the place, or can do without."""
+
+    @tool
+    def book_trip(to: str, pickup: str = "") -> str:
+        """Book a trip."""
+        return f"to {to} from {pickup or 'the station'}"
+
+    pickup = {"type": "enum", "description": "place to be picked up", "prompt": "Where from?", "enum": ["main_gate", "east_gate"], **more}
+    catalog = IntentCatalog.from_dict(
+        {
+            "intents": [
+                {
+                    "id": "trip",
+                    "examples": ["book a trip"],
+                    "required": ["to", "pickup"],
+                    "tool": "book_trip",
+                    "reply": "{result}, {pickup}",
+                },
+                {"id": "desk", "examples": ["talk to the desk"], "reply": "The desk calls you."},
+            ],
+            "params": {"to": {"type": "place", "prompt": "Where to?"}, "pickup": pickup},
+            "escalate_to": "desk",
+        }
+    )
+    saver = DeltaSaver.open(str(tmp_path / "trip.db"))
+    graph = build_waiting_graph(catalog, [book_trip]).compile(checkpointer=saver)
+    converse(graph, "book a trip", thread_id="t")
+    assert converse(graph, "Rome", thread_id="t").reply == "Where from?"
+    return lambda text: converse(graph, text, thread_id="t").reply
+
+
+def test_any_will_do_takes_the_default(tmp_path: Path) -> None:
+    assert trip(tmp_path, default="east_gate")("whatever suits you") == "to Rome from east_gate, east gate"
+
+
+def test_a_value_is_shown_by_its_label(tmp_path: Path) -> None:
+    assert trip(tmp_path, labels={"main_gate": "the big gate"})("main gate please") == "to Rome from main_gate, the big gate"
+
+
+def test_what_the_user_does_not_have_is_left_out_where_the_tool_can_do_without(tmp_path: Path) -> None:
+    assert trip(tmp_path, on_declined="skip")("I don't know") == "to Rome from the station, (unknown)"
+
+
+def test_what_the_user_does_not_have_may_hand_over_or_end_the_request(tmp_path: Path) -> None:
+    (tmp_path / "one").mkdir()
+    assert trip(tmp_path, on_declined="cancel")("I don't know") == "All right, I have stopped that."
+    assert trip(tmp_path / "one", on_declined="escalate")("I don't know").startswith("The desk calls you.\n")
+
+
+def test_help_says_what_a_parameter_is(tmp_path: Path) -> None:
+    say = trip(tmp_path, help="The gate where the bus stops.")
+    assert say("what do you mean?") == "The gate where the bus stops.\nWhere from?"
+    assert say("I don't know") == "The gate where the bus stops.\nWhere from?"
+
+
+@pytest.mark.parametrize("name", ["lake", "claims"])
+def test_whole_conversations_end_where_their_users_wanted(name: str) -> None:
+    """A sample; `python -m benchmarks.conversations` scores all of them."""
+    data = yaml.safe_load((TALKS / f"{name}.yaml").read_text())
+    catalog = IntentCatalog.from_dict(data["catalog"], source=name)
+    ended = [play(data, conversation, catalog) for conversation in data["conversations"]]
+    assert sum(one.verdict == "right" for one in ended) >= 9
+    assert sum(one.needless for one in ended) == 0

@@ -1,0 +1,22 @@
+"""The page about the waiting graph names every key of a catalog and every command."""
+
+from __future__ import annotations
+
+import typing
+from pathlib import Path
+
+from langmem_ext.waiting.catalog_page import TABLES, with_tables
+from langmem_ext.waiting.commands import Command
+
+PAGE = (Path(__file__).parents[2] / "docs" / "waiting.md").read_text(encoding="utf-8")
+
+
+def test_the_tables_are_up_to_date() -> None:
+    assert with_tables(PAGE) == PAGE, "make fix writes them anew"
+    for model in TABLES.values():
+        assert [name for name in model.model_fields if f"\n| `{name}` |" not in PAGE] == []
+
+
+def test_every_command_is_on_the_page() -> None:
+    names = [kind.__name__.lower() for kind in typing.get_args(Command)]
+    assert [name for name in names if f"`{name}`" not in PAGE] == []
