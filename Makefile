@@ -12,10 +12,17 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # Three, on two processors: the tests wait for processes and servers of their own for a third of the time.
 WORKERS ?= 3
 
+# What make test runs; the markers are described in pyproject.toml.
+FAST := smoke or not (process or postgres or slow or twin)
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -q
+
+# Programs that the tests start would compile the package anew each time.
+unexport PYTHONDONTWRITEBYTECODE
+
 COMMANDS := tests/integration/test_cli.py $(wildcard tests/integration/test_*_command*.py)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo chat test test-model lowest check fix bench soak clean
+.PHONY: help demo chat test test-all test-model lowest check fix bench soak clean
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,8 +33,11 @@ demo: $(INSTALLED) ## Play a conversation that outlives its process, and look in
 chat: $(INSTALLED) ## Talk to the order desk.
 	@$(BIN)/langmem-ext chat
 
-test: $(DEVELOPED) ## Run the tests.
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -q
+test: $(DEVELOPED) ## Run the tests of every promise, on SQLite; takes a few minutes.
+	LANGMEM_EXT_EXAMPLES=3 $(PYTEST) -m '$(FAST)'
+
+test-all: $(DEVELOPED) ## Run all tests: PostgreSQL too, in both modes, with programs that are started and killed.
+	$(PYTEST)
 
 test-model: $(DEVELOPED) $(MODEL)/.installed ## Test an agent with a real small model on this machine; its server is compiled first, for many minutes.
 	$(BIN)/python -m benchmarks.real_model $(MODEL)/bin/python $(ARGS)
@@ -45,12 +55,13 @@ fix: $(DEVELOPED) ## Format, and mend what can be mended by machine.
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 	$(BIN)/python -m langmem_ext.settings.page docs/settings.md
+	$(BIN)/python -m langmem_ext.waiting.catalog_page docs/waiting.md
 
 bench: $(DEVELOPED) ## Compare bytes, CPU and time with other checkpointers (ARGS=--all for all shapes).
 	$(BIN)/python -m benchmarks $(ARGS)
 
 soak: $(DEVELOPED) ## Run the tests with the random ones at their full counts; takes long.
-	LANGMEM_EXT_SOAK=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -q --timeout 7200
+	LANGMEM_EXT_SOAK=1 $(PYTEST) --timeout 7200
 
 clean: ## Remove .venv and what the tools keep.
 	rm -rf $(VENV) $(LOWEST) $(MODEL) .demo .mypy_cache .ruff_cache .hypothesis build dist

@@ -21,8 +21,8 @@ from typing import Any
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.graph import START, MessagesState, StateGraph
 
-from benchmarks.conversations import thread
 from benchmarks.machine import load, machine, versions
+from benchmarks.talk import thread
 from benchmarks.text import SHORT, humans, replies
 from langmem_ext import DeltaSaver, ImportReport, import_checkpoints
 

@@ -33,11 +33,11 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 
 from benchmarks import results
 from benchmarks.contenders import POSTGRES, Opened, new_database
-from benchmarks.conversations import conversation, thread
 from benchmarks.lanes import Figures
 from benchmarks.machine import load
 from benchmarks.postgres_peers import SERVER
 from benchmarks.proxy import ProxyApart
+from benchmarks.talk import conversation, thread
 from benchmarks.text import SHORT, humans, replies
 from langmem_ext import DeltaSaver, Threads, acopy_saver, copy_saver, import_checkpoints
 

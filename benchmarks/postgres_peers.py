@@ -43,11 +43,11 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from benchmarks import results
 from benchmarks.contenders import POSTGRES, Opened, new_database
-from benchmarks.conversations import conversation, thread
 from benchmarks.lanes import Apart, Figures, Sample, Step, Work, race
 from benchmarks.machine import load, machine
 from benchmarks.proxy import ProxyApart
 from benchmarks.shape import summary
+from benchmarks.talk import conversation, thread
 from benchmarks.text import SHORT, dialogue, humans, replies
 from benchmarks.wire import Counts
 from langmem_ext import DeltaSaver

@@ -27,12 +27,12 @@ from langchain_core.messages import HumanMessage
 
 from benchmarks import results
 from benchmarks.contenders import POSTGRES, POSTGRES_SIZE, Opened, new_database
-from benchmarks.conversations import conversation, thread
 from benchmarks.lanes import Figures
 from benchmarks.machine import load
 from benchmarks.postgres_peers import CONTENDERS, SERVER, Backends
 from benchmarks.proxy import ProxyApart
 from benchmarks.shapes.crowd import spread
+from benchmarks.talk import conversation, thread
 from benchmarks.text import SHORT, dialogue, humans, replies, texts
 
 COMPARED: Final = ("DeltaSaver, async", "AsyncPostgresSaver")

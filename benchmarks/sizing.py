@@ -27,10 +27,10 @@ from statistics import median
 from typing import Any, TypeVar
 
 from benchmarks.contenders import POSTGRES, Opened, new_database
-from benchmarks.conversations import conversation, thread
 from benchmarks.machine import load, machine, versions
 from benchmarks.postgres_peers import SERVER
 from benchmarks.proxy import ProxyApart
+from benchmarks.talk import conversation, thread
 from benchmarks.text import SHORT, humans, raw_bytes, replies
 from langmem_ext import DeltaSaver, ThreadChatMessageHistory, Threads
 

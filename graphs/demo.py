@@ -106,6 +106,7 @@ def database_of(kind: str, folder: Path) -> str:
 
 def hold_conversation(kind: str, folder: Path, messages: Sequence[str]) -> None:
     """One process of the conversation: say the messages to the thread and end."""
+    # In the folder also where the conversation is on a server: each run begins with the same orders.
     os.environ["LANGMEM_EXT_SHOP_DB"] = str(folder / f"{kind}-shop.db")
     # Imported here: they take a second, and the process that plays the demonstration needs none of them.
     from langgraph.checkpoint.sqlite import SqliteSaver  # noqa: PLC0415 - see above

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from graphs.environment import named_database
+from graphs.shop import keep_beside
 from langmem_ext import DeltaSaver
 
 DATABASE = "memory.db"
@@ -15,5 +16,7 @@ DATABASE = "memory.db"
 @asynccontextmanager
 async def checkpointer() -> AsyncIterator[DeltaSaver]:
     """A saver for as long as the server runs. A server may enter this once for each of its event loops."""
-    async with DeltaSaver.from_conn_string(named_database() or DATABASE) as saver:
+    database = named_database() or DATABASE
+    keep_beside(database)
+    async with DeltaSaver.from_conn_string(database) as saver:
         yield saver

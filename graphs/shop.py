@@ -19,6 +19,8 @@ from typing import Annotated, Literal, TypeAlias
 from langchain_core.tools import BaseTool, InjectedToolArg, ToolException, tool
 from pydantic import Field
 
+from langmem_ext.log import is_server, sqlite_path
+
 DATABASE_VARIABLE = "LANGMEM_EXT_SHOP_DB"
 """Environment variable that names the shop's database file."""
 
@@ -58,15 +60,38 @@ ITEMS = [
 ]
 
 
+_beside: Path | None = None
+"""Beside which conversations it is kept."""
+
+
 def database_path() -> Path:
-    """The shop's database file: where the environment says, else with the user's application data."""
+    """The shop's database file: where the environment says, or beside the conversations.
+
+    Where nobody said what conversations, it is with the user's application data.
+    """
     if named := os.environ.get(DATABASE_VARIABLE):
         return Path(named)
+    if _beside is not None:
+        return _beside
     if sys.platform == "win32":
         data = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
     else:
         data = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
     return Path(data) / "langmem-ext" / "shop.db"
+
+
+def keep_beside(database: str) -> None:
+    """Have the shop's database lie beside that of its conversations, as `memory-shop.db`.
+
+    So a new conversation in another folder finds the orders as they were at first. Where the
+    environment names a place, that counts; beside a database in memory or on a server there is none.
+
+    Args:
+        database: The path or URL of the conversations' database.
+    """
+    global _beside
+    path = Path(":memory:" if is_server(database) else sqlite_path(database)[0])
+    _beside = path.with_stem(f"{path.stem}-shop") if path.name and str(path) != ":memory:" else None
 
 
 @contextmanager

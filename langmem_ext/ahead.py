@@ -9,9 +9,9 @@ from typing import Any, TypeAlias, TypeVar
 from langmem_ext.codec import MessageCodec
 from langmem_ext.interruption import pass_on
 from langmem_ext.log import MessageLog
-from langmem_ext.messages.identity import Snapshot
+from langmem_ext.messages.packed import Snapshot
 from langmem_ext.storage.effects import Operation
-from langmem_ext.templates import Place
+from langmem_ext.template_cache import Place
 from langmem_ext.types import PackedValue
 
 T = TypeVar("T")

@@ -45,7 +45,9 @@ from langmem_ext.packing import (
 from langmem_ext.retention import Retention, require_retention
 from langmem_ext.saver_terms import checked_checkpoint, checked_task, checked_writes, configurable_of, place_of, require_limit, several
 from langmem_ext.serde import DataSerializer
+from langmem_ext.shown import Showing, Shown
 from langmem_ext.storage import checkpoint_ops, read_ops, write_ops
+from langmem_ext.storage.address import Address
 from langmem_ext.storage.clock import now_ms
 from langmem_ext.storage.effects import Operation
 from langmem_ext.storage.header import MINOR_DIGITS, next_version
@@ -56,7 +58,7 @@ from langmem_ext.telemetry import Emitter, Sink
 from langmem_ext.types import PackedWrite, StoredCheckpoint, ThreadKey
 
 
-class DeltaSaver(BulkSaver):
+class DeltaSaver(Showing, BulkSaver):
     """A drop-in checkpointer: each message, and each large value, is stored once, whatever the number of checkpoints that hold it.
 
     One object serves `invoke` and `ainvoke`, from any thread and any event loop; many processes may use one file.
@@ -81,7 +83,7 @@ class DeltaSaver(BulkSaver):
 
     def __init__(
         self,
-        source: MessageLog | sqlite3.Connection | str = ":memory:",
+        source: MessageLog | sqlite3.Connection | Address = ":memory:",
         *,
         serde: SerializerProtocol | None = None,
         owner: str | None = None,
@@ -103,7 +105,7 @@ class DeltaSaver(BulkSaver):
     @classmethod
     def open(
         cls,
-        url: str,
+        url: Address,
         *,
         serde: SerializerProtocol | None = None,
         synchronous: Synchronous = "full",
@@ -121,7 +123,16 @@ class DeltaSaver(BulkSaver):
         return cls(log, serde=serde, owner=owner, retention=retention, metadata_keys=metadata_keys, telemetry=telemetry)
 
     @classmethod
-    def from_conn_string(cls, url: str, **options: Unpack[SaverOptions]) -> Opening[DeltaSaver]:
+    async def aopen(cls, url: Address, **options: Unpack[SaverOptions]) -> DeltaSaver:
+        """Async twin of `open`, which does not block the event loop. Close it by `aclose`.
+
+        Example:
+            `saver = await DeltaSaver.aopen("memory.db")`
+        """
+        return await asyncio.to_thread(partial(cls.open, url, **options))
+
+    @classmethod
+    def from_conn_string(cls, url: Address, **options: Unpack[SaverOptions]) -> Opening[DeltaSaver]:
         """A saver for the length of a `with` or an `async with`, opened as by `open` and with its options."""
         return Opening(partial(cls.open, url, **options))
 
@@ -129,6 +140,9 @@ class DeltaSaver(BulkSaver):
         """A saver on the same log that is bound to an owner."""
         kept: dict[str, Any] = {"retention": self.retention, "metadata_keys": self.metadata_keys, "telemetry": self.telemetry}
         return type(self)(self.log, serde=self.serde, owner=owner, **kept)
+
+    def _shown(self) -> Shown:
+        return Shown(self.log.driver, self.owner)
 
     def setup(self) -> Awaitable[None]:
         """Nothing is left to do: opening migrates. Kept for code that calls it, with or without `await`."""
@@ -268,7 +282,8 @@ class DeltaSaver(BulkSaver):
         one = self._wanted(config)
         if one is None:
             return None
-        return read_ops.get_checkpoint(one.key, one.namespace, one.id, indexes=self.log.indexes, codec=self.codec)
+        known: Any = {"indexes": self.log.indexes, "codec": self.codec, "moment": uuid6().bytes}
+        return read_ops.get_checkpoint(one.key, one.namespace, one.id, **known)
 
     def _wanted(self, config: RunnableConfig) -> Wanted | None:
         key = self._key_to_read(config)
@@ -291,6 +306,7 @@ class DeltaSaver(BulkSaver):
             if not asked and not configurable.get("checkpoint_ns"):
                 self.log.indexes.late_writes.begin(thread_key(configurable.get("thread_id")), uuid6().bytes)
             return None
+        self.log.indexes.late_writes.found(stored.thread)
         return load_checkpoint(self.codec, stored, configurable["thread_id"], config if asked else None, ahead)
 
     def list(

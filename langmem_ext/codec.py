@@ -1,7 +1,7 @@
 """Values to bytes and back. Messages are lifted out of whatever holds them, so that each is stored once.
 
 Packing happens when a call arrives, in the calling thread: what was passed is what is stored, whatever the caller does to it afterwards.
-What can be made of the bytes alone is made later, off an event loop (`storage.compounds`, `TemplateCache.catch_up`).
+What can be made of the bytes alone is made later, off an event loop (`storage.compounds`, `templates.catch_up`).
 Loading happens outside the transaction and gives every caller objects of its own.
 """
 
@@ -19,12 +19,9 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from langmem_ext.collector import without_collector
 from langmem_ext.lifting import EXT_MESSAGE, EXT_TEXT, Lifting, default_of, is_message_list, mark_messages, mark_texts
 from langmem_ext.messages.annotations import is_marked, shown_text, title_of, tool_of
-from langmem_ext.messages.identity import (
-    CLASSES,
-    CODE_OF_TYPE,
-    DEFAULTS,
-    FIELD_CODES,
-    FIELDS,
+from langmem_ext.messages.identity import CLASSES, CODE_OF_TYPE, DEFAULTS, FIELD_CODES, FIELDS, message_of, snapshot, snapshots
+from langmem_ext.messages.manifest import LONGEST
+from langmem_ext.messages.packed import (
     array_count,
     column_id,
     fields_of,
@@ -32,21 +29,18 @@ from langmem_ext.messages.identity import (
     id_of,
     is_standard,
     is_text,
-    message_of,
     opaque,
     pack,
     renamed,
-    snapshot,
-    snapshots,
     text_key,
     unpack,
 )
-from langmem_ext.messages.manifest import LONGEST
-from langmem_ext.messages.proportion import SMALL, Extension, is_in_proportion, walk
+from langmem_ext.messages.proportion import SMALL, Extension, is_in_proportion, require_shallow, walk
 from langmem_ext.messages.text import SPLIT, WHOLE, join_content, split_content, text_of
 from langmem_ext.messages.tokens import approximate_tokens
 from langmem_ext.serde import DataSerializer, RestoreHook, RestorePolicy, rebuild
-from langmem_ext.templates import Place, TemplateCache
+from langmem_ext.template_cache import Place, TemplateCache
+from langmem_ext.templates import load_list, pack_list
 from langmem_ext.types import ItemRow, PackedValue, Shown, Snapshot
 
 T = TypeVar("T")
@@ -120,9 +114,12 @@ class MessageCodec:
         if type(value) is bytearray:
             value = ormsgpack.Ext(EXT_BYTEARRAY, bytes(value))
         marked = mark_texts(value) if texts == "all" else value if texts == "none" else mark_messages(value, bare=texts == "messages")
-        body = pack(marked, Lifting(messages, texts=texts == "all"))
+        lifting = Lifting(messages, texts=texts == "all")
+        body = pack(marked, lifting)
         if messages and not _may_be_named(messages):
-            return PackedValue(body=self.pack_plain(value))
+            body, messages = self.pack_plain(value), []
+        if lifting.deep:
+            _require_readable(body)
         if len(body) < PARTS_BYTES or messages:
             return PackedValue(body=body, messages=messages, fresh=len(messages))
         if type(value) is list:
@@ -133,7 +130,7 @@ class MessageCodec:
         if place is None:
             packed, fresh = snapshots(messages, default_of), len(messages)
         else:
-            packed, fresh = self._templates.pack(place, messages, default_of)
+            packed, fresh = pack_list(self._templates, place, messages, default_of)
         return PackedValue(messages=packed, fresh=fresh) if _may_be_named(packed) else PackedValue(body=self.pack_plain(messages))
 
     def load_value(self, packed: PackedValue, place: Place | None = None) -> Any:
@@ -157,7 +154,7 @@ class MessageCodec:
 
     def _load_messages(self, messages: Sequence[bytes], place: Place | None) -> list[Any]:
         if place:
-            return self._templates.load(place, messages, self._hook, self.load_message)
+            return load_list(self._templates, place, messages, self._hook, self.load_message)
         return [message_of(message, self._hook, self._rebuild) for message in messages]
 
     def texts_in(self, body: bytes) -> frozenset[int]:
@@ -374,6 +371,16 @@ def _may_be_named(messages: Sequence[Snapshot]) -> bool:
     if sum(map(len, messages)) <= SMALL:
         return True
     return len(messages) <= LONGEST and is_in_proportion([messages], share=SHARE)
+
+
+def _require_readable(body: bytes) -> None:
+    """See that what is stored is read again."""
+    try:
+        require_shallow(body)
+    except ValueError as error:
+        raise TypeError(
+            f"a value cannot be stored, because {error} to be read again: keep it flatter, or its large parts nearer the top"
+        ) from None
 
 
 def _restore_bytearray(code: int, data: bytes) -> Any:

@@ -11,7 +11,7 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from langmem_ext.codec import EXT_BYTEARRAY, codec_of
 from langmem_ext.errors import DamagedRow
 from langmem_ext.lifting import EXT_MESSAGE, EXT_TEXT
-from langmem_ext.messages.identity import is_foreign, is_text, opaque, unpack
+from langmem_ext.messages.packed import is_foreign, is_text, opaque, unpack
 from langmem_ext.messages.text import WHOLE, column_name
 from langmem_ext.serde import DataSerializer, RestoreHook, RestorePolicy
 from langmem_ext.storage.effects import Row

@@ -17,6 +17,7 @@ from langmem_ext.history import adding
 from langmem_ext.messages.annotations import NAMESPACE, FileReference, notes_of
 from langmem_ext.messages.text import text_of
 from langmem_ext.messages.turns import ConversationTurn
+from langmem_ext.shown import Showing, Shown
 from langmem_ext.storage.edit_ops import Edit
 from langmem_ext.storage.effects import Op, Operation, operation
 from langmem_ext.storage.thread_ops import hold_thread
@@ -66,7 +67,7 @@ class ContextSummary:
         return "\n".join(lines)
 
 
-class Continuation:
+class Continuation(Showing):
     """A thread that a tool goes on with: what was said in it, whichever tool it was said to, and what this one adds.
 
     Made by `Threads.begin` and `Threads.continue_`. The thread is made by its first message.
@@ -87,6 +88,9 @@ class Continuation:
         self._reader = reader
         self._driver = reader.source.log.driver
         self._key = reader.source.key(thread_id)
+
+    def _shown(self) -> Shown:
+        return Shown(self._driver, thread=self._key, noted={"tool": self.tool})
 
     @property
     def config(self) -> RunnableConfig:

@@ -7,22 +7,23 @@ something is still about to.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from functools import partial
+from typing import Any, Final, Self
 from uuid import UUID
 
 from pydantic import JsonValue
 
+from langmem_ext.closing import Closing
 from langmem_ext.errors import InvalidInput
 from langmem_ext.json_value import json_object, json_value
+from langmem_ext.log import Database, is_address
 from langmem_ext.session_channels import CHANNELS, SessionChannels, checked_name, known_of
 from langmem_ext.session_message import Message
-from langmem_ext.source import Closing, Source
+from langmem_ext.shown import Showing, Shown
+from langmem_ext.source import Source
 from langmem_ext.storage.effects import Operation
-
-if TYPE_CHECKING:
-    from langmem_ext.checkpoint import DeltaSaver
-    from langmem_ext.log import MessageLog
 
 PRUNED_TO: Final = 10
 """Messages that `prune` leaves."""
@@ -32,7 +33,8 @@ class ConversationMemory(Closing):
     """The sessions of a database.
 
     Args:
-        log: The database: a `MessageLog`, a `DeltaSaver` (whose serializer and owner are then used too) or a URL.
+        log: The database: a `MessageLog`, a `DeltaSaver` (whose serializer and owner are then used
+            too), a path (a `str` or a `pathlib.Path`) or a URL.
         owner: Bind the memory to an owner: another owner's sessions are not found.
         channels: Names of channels of a graph of your own, by what they hold (the keys of `session_channels.CHANNELS`).
 
@@ -41,11 +43,23 @@ class ConversationMemory(Closing):
         StorageError: The database cannot be opened.
     """
 
-    def __init__(self, log: MessageLog | DeltaSaver | str, *, owner: str | None = None, channels: Mapping[str, str] | None = None) -> None:
+    def __init__(self, log: Database, *, owner: str | None = None, channels: Mapping[str, str] | None = None) -> None:
         self._channels = _checked_channels(channels or {})
         self._source = Source.of(log, owner)
-        self._opened = isinstance(log, str)
+        self._opened = is_address(log)
         self.log = self._source.log
+
+    def _shown(self) -> Shown:
+        return Shown(self.log.driver, self._source.owner)
+
+    @classmethod
+    async def aopen(cls, log: Database, *, owner: str | None = None, channels: Mapping[str, str] | None = None) -> Self:
+        """Async twin of `ConversationMemory(log, …)`, which does not block the event loop.
+
+        Example:
+            `memory = await ConversationMemory.aopen("memory.db")`
+        """
+        return await asyncio.to_thread(partial(cls, log, owner=owner, channels=channels))
 
     def for_session(self, session_id: str | int | UUID) -> SessionHandle:
         """The handle of a session. One that nobody knows is empty, and made at its first write.
@@ -76,8 +90,13 @@ class InMemoryConversationMemory(ConversationMemory):
     def __init__(self) -> None:
         super().__init__(":memory:")
 
+    @classmethod
+    async def aopen(cls) -> Self:  # type: ignore[override]  # it has no choice of a database
+        """Async twin of `InMemoryConversationMemory()`."""
+        return await asyncio.to_thread(cls)
 
-class SessionHandle:
+
+class SessionHandle(Showing):
     """What one session remembers. A light object: it holds nothing, and several may be used for one session, from threads and processes.
 
     Values come as they were given: `""`, `0` and `False` are values like any other, None is none. Every method has an async twin.
@@ -88,8 +107,8 @@ class SessionHandle:
         self._channels = SessionChannels(source, source.key(session_id), channels)
         self.session_id = self._channels.key.id
 
-    def __repr__(self) -> str:
-        return f"SessionHandle({self.session_id!r})"
+    def _shown(self) -> Shown:
+        return Shown(self._log.driver, thread=self._channels.key)
 
     # -- messages ------------------------------------------------------------------------------------------------------------------------
 

@@ -8,26 +8,23 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from langmem_ext.contents import Contents
-from langmem_ext.log import MessageLog, existing
-from langmem_ext.messages.tokens import COUNTER
+from langmem_ext.log import Database, MessageLog, existing, is_address
+from langmem_ext.messages.stored_tokens import COUNTER
 from langmem_ext.packing import WAITING_CHANNEL
 from langmem_ext.storage.clock import now_ms
 from langmem_ext.storage.examination import Examination, Report
 from langmem_ext.storage.steps import Running
 
-if TYPE_CHECKING:
-    from langmem_ext.checkpoint import DeltaSaver
-
 Progress: TypeAlias = Callable[[int, int], None]
 
 
 def examine(
-    source: MessageLog | DeltaSaver | str,
+    source: Database,
     *,
     fix: bool = False,
     serde: SerializerProtocol | None = None,
@@ -36,7 +33,8 @@ def examine(
     """Read all of a database, and compare what is derived with what it is derived from.
 
     Args:
-        source: The database. One that is named by a URL must be there; it is opened for reading alone, unless it is to be repaired.
+        source: The database. One that is named by a path or URL must be there; it is opened for
+            reading alone, unless it is to be repaired.
         fix: Put right what follows from other rows: counters, totals, readable columns, rows of no thread. What is damaged stays as it is,
             and nothing is written where SQLite finds the file's own pages damaged.
         serde: The serializer that wrote the database, if it was one of the application's own; a saver's is known.
@@ -50,12 +48,12 @@ def examine(
         return Running(log.driver, _examination(source, serde).steps(fix=fix, progress=progress)).finish()
     finally:
         log.indexes.forget_expected()
-        if isinstance(source, str):
+        if is_address(source):
             log.close()
 
 
 async def aexamine(
-    source: MessageLog | DeltaSaver | str,
+    source: Database,
     *,
     fix: bool = False,
     serde: SerializerProtocol | None = None,
@@ -67,14 +65,14 @@ async def aexamine(
         return await Running(log.driver, _examination(source, serde).steps(fix=fix, progress=progress)).afinish()
     finally:
         log.indexes.forget_expected()
-        if isinstance(source, str):
+        if is_address(source):
             await log.aclose()
 
 
-def _open(source: MessageLog | DeltaSaver | str, fix: bool) -> MessageLog:
-    return MessageLog.open(existing(source, read_only=not fix), own=True) if isinstance(source, str) else MessageLog.of(source)
+def _open(source: Database, fix: bool) -> MessageLog:
+    return MessageLog.open(existing(source, read_only=not fix), own=True) if is_address(source) else MessageLog.of(source)
 
 
-def _examination(source: MessageLog | DeltaSaver | str, serde: SerializerProtocol | None) -> Examination:
+def _examination(source: Database, serde: SerializerProtocol | None) -> Examination:
     contents = Contents(serde if serde is not None else getattr(source, "serde", None))
     return Examination(contents, counter=COUNTER, waiting_channel=WAITING_CHANNEL, now=now_ms())

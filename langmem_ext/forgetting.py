@@ -25,6 +25,7 @@ from langmem_ext.storage.effects import Operation
 from langmem_ext.storage.ids import new_generation
 from langmem_ext.storage.retention_ops import Surroundings
 from langmem_ext.telemetry import Emitter, Sink
+from langmem_ext.templates import catch_up
 from langmem_ext.types import Pruned, ThreadKey
 
 Strategy = Literal["keep_latest", "delete"]
@@ -54,7 +55,7 @@ class ForgettingSaver(BaseCheckpointSaver[Any]):
         """What a put gives occasion for; None: nothing."""
         works: list[Callable[[], object]] = []
         if self.log.templates.is_behind:
-            works.append(self.log.templates.catch_up)
+            works.append(partial(catch_up, self.log.templates))
         if self._keeper is not None and self._keeper.is_due(thread_id := thread_key(config["configurable"]["thread_id"])):
             works.append(partial(self._keeper.step, thread_id, now_ms()))
         return partial(_do_all, works) if works else None

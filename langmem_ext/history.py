@@ -6,20 +6,24 @@ favour of LangGraph's checkpointers. It is a view of the same log, so a thread c
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import Self
 from uuid import UUID, uuid4
 
 from langchain_core.chat_history import BaseChatMessageHistory
 from langchain_core.messages import BaseMessage, HumanMessage, RemoveMessage, message_chunk_to_message
 
+from langmem_ext.closing import Closing
 from langmem_ext.errors import InvalidInput
-from langmem_ext.log import MessageLog, thread_key
+from langmem_ext.log import Database, is_address, thread_key
 from langmem_ext.messages.annotations import NAMESPACE, is_marked, notes_of
 from langmem_ext.messages.tokens import ApproximateCounter, TokenCounter
 from langmem_ext.messages.turns import first_whole_turn
 from langmem_ext.packing import MESSAGES_CHANNEL
 from langmem_ext.saver_terms import several
+from langmem_ext.shown import Shown
 from langmem_ext.source import Source
 from langmem_ext.storage import history_ops
 from langmem_ext.storage.channel_ops import change_channels
@@ -28,16 +32,14 @@ from langmem_ext.storage.effects import Op, Operation, operation
 from langmem_ext.templates import AT_ONCE
 from langmem_ext.types import PackedValue, Snapshot, ThreadKey
 
-if TYPE_CHECKING:
-    from langmem_ext.checkpoint import DeltaSaver
 
-
-class ThreadChatMessageHistory(BaseChatMessageHistory):
+class ThreadChatMessageHistory(Closing, BaseChatMessageHistory):
     """The messages of one thread: after a graph ran, the graph's; what is added here is there when the graph runs next.
 
     Args:
         thread_id: The thread; it is made at the first message.
-        log: The database: a `MessageLog`, a `DeltaSaver` (whose serializer and owner are then used too) or a URL.
+        log: The database: a `MessageLog`, a `DeltaSaver` (whose serializer and owner are then used
+            too), a path (a `str` or a `pathlib.Path`) or a URL.
         channel: The graph's channel that holds the messages.
         owner: Bind the history to an owner: another owner's thread is not found.
 
@@ -45,14 +47,25 @@ class ThreadChatMessageHistory(BaseChatMessageHistory):
         InvalidThreadId: The thread id is empty, or neither a string, an int nor a UUID.
     """
 
-    def __init__(
-        self, thread_id: str | int | UUID, log: MessageLog | DeltaSaver | str, *, channel: str = MESSAGES_CHANNEL, owner: str | None = None
-    ) -> None:
+    def __init__(self, thread_id: str | int | UUID, log: Database, *, channel: str = MESSAGES_CHANNEL, owner: str | None = None) -> None:
         thread_key(thread_id)  # what cannot be used is said before there is a file
         self._source = Source.of(log, owner)
+        self._opened = is_address(log)
         self._key = self._source.key(thread_id)
         self.log = self._source.log
         self._channel = channel
+
+    @classmethod
+    async def aopen(cls, thread_id: str | int | UUID, log: Database, *, channel: str = MESSAGES_CHANNEL, owner: str | None = None) -> Self:
+        """Async twin of `ThreadChatMessageHistory(…)`, which does not block the event loop.
+
+        Example:
+            `history = await ThreadChatMessageHistory.aopen("t1", "memory.db")`
+        """
+        return await asyncio.to_thread(partial(cls, thread_id, log, channel=channel, owner=owner))
+
+    def _shown(self) -> Shown:
+        return Shown(self.log.driver, thread=self._key)
 
     @property
     def messages(self) -> list[BaseMessage]:  # type: ignore[override]  # a plain attribute there, read-only here

@@ -6,33 +6,31 @@ does not expire.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Final, TypeAlias
-from uuid import UUID, uuid4
+from functools import partial
+from typing import Final, Self, TypedDict, Unpack
+from uuid import uuid4
 
 from langmem_ext.checkpoint import DeltaSaver
 from langmem_ext.continuation import Continuation
 from langmem_ext.errors import InvalidInput, ThreadNotFound
-from langmem_ext.log import thread_key
+from langmem_ext.log import Database, is_address, thread_key
 from langmem_ext.meaning import CheckpointMeaning
 from langmem_ext.messages.turns import ConversationTurn
 from langmem_ext.retention import Keeper, Retention, Steps, arun_steps, checked_now, run_steps
 from langmem_ext.rewind import arewind, rewind
-from langmem_ext.source import Closing, Source
+from langmem_ext.source import Source
 from langmem_ext.storage.clock import now_ms
+from langmem_ext.storage.effects import Operation
 from langmem_ext.storage.retention_ops import Surroundings
-from langmem_ext.storage.tally_ops import count_all
 from langmem_ext.sweeper import EVERY, AsyncSweeper, Sweeper
 from langmem_ext.telemetry import Emitter, Sink
+from langmem_ext.thread_rows import ThreadId, ThreadRows
 from langmem_ext.turns import Limits, OnDamage, OnLimit, TurnReader, checked_turns
-from langmem_ext.types import Pruned, ThreadInfo, ThreadStatistics
+from langmem_ext.types import Pruned, ThreadInfo
 from langmem_ext.usage import Prices, ThreadUsage, checked_prices, spent_by, thread_usage
-
-if TYPE_CHECKING:
-    from langmem_ext.log import MessageLog
-
-ThreadId: TypeAlias = str | int | UUID
 
 TOOL_TTL: Final = timedelta(hours=3)
 """How long a tool thread lives after it was last written."""
@@ -44,7 +42,19 @@ MAX_TURNS: Final = 50
 """Turns of a thread that are shown, or that it may have."""
 
 
-class LimitedThreads(Closing):
+class ThreadsOptions(TypedDict, total=False):
+    """What `Threads` takes besides the database."""
+
+    owner: str | None
+    ttl: timedelta | float | None
+    tool_ttl: timedelta | float | None
+    max_turns: int | None
+    on_limit: OnLimit
+    on_damage: OnDamage
+    telemetry: Sequence[Sink]
+
+
+class LimitedThreads(ThreadRows):
     """The half of `Threads` that has limits; what it takes is described there.
 
     Raises:
@@ -53,7 +63,7 @@ class LimitedThreads(Closing):
 
     def __init__(
         self,
-        log: MessageLog | DeltaSaver | str,
+        log: Database,
         *,
         owner: str | None = None,
         ttl: timedelta | float | None = None,
@@ -67,25 +77,22 @@ class LimitedThreads(Closing):
         self._limits = Limits(max_turns or None, on_limit, on_damage)
         self._emitter = Emitter(telemetry)
         self._source = Source.of(log, owner)
-        self._opened = isinstance(log, str)
-        self.log = self._source.log
-        self.owner = self._source.owner
+        super().__init__(self._source.log, self._source.owner)
+        self._opened = is_address(log)
         self._codec = self._source.codec
         self._reader = TurnReader(self._source, self.retention, self._limits)
 
-    def get(self, thread_id: ThreadId) -> ThreadInfo:
-        """One thread.
+    @classmethod
+    async def aopen(cls, log: Database, **options: Unpack[ThreadsOptions]) -> Self:
+        """Async twin of `Threads(log, …)`, which does not block the event loop.
 
-        Raises:
-            ThreadNotFound: There is none of this id, or it is another owner's.
-            ThreadExpired: It has expired; until the next sweep, lists still show it.
-            DamagedRow: What its row says cannot be; lists go on without it.
+        Example:
+            `threads = await Threads.aopen("memory.db")`
         """
-        return self.log.run(self._reader.live(thread_id), write=False)
+        return await asyncio.to_thread(partial(cls, log, **options))
 
-    async def aget(self, thread_id: ThreadId) -> ThreadInfo:
-        """Async twin of `get`."""
-        return await self.log.arun(self._reader.live(thread_id), write=False)
+    def _live(self, thread_id: ThreadId) -> Operation[ThreadInfo]:
+        return self._reader.live(thread_id)
 
     # -- going on ------------------------------------------------------------------------------------------------------------------------
 
@@ -193,14 +200,6 @@ class LimitedThreads(Closing):
     async def ausage(self, thread_id: ThreadId, prices: Prices | None = None) -> ThreadUsage:
         """Async twin of `usage`."""
         return await self.log.driver.acall(lambda: self.usage(thread_id, prices))
-
-    def stats(self) -> ThreadStatistics:
-        """How many threads there are, by status and by tool, and what they hold; no message is decoded for it."""
-        return self.log.run(count_all(self.owner), write=False)
-
-    async def astats(self) -> ThreadStatistics:
-        """Async twin of `stats`."""
-        return await self.log.arun(count_all(self.owner), write=False)
 
     # -- forgetting ----------------------------------------------------------------------------------------------------------------------
 

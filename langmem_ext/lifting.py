@@ -20,7 +20,9 @@ from langgraph.checkpoint.serde.types import _DeltaSnapshot
 from langgraph.types import Send
 from pydantic import BaseModel
 
-from langmem_ext.messages.identity import CLASSES, pack, snapshot
+from langmem_ext.messages.identity import CLASSES, snapshot
+from langmem_ext.messages.packed import PACK_OPTIONS, pack
+from langmem_ext.messages.proportion import DEEPEST, LOOKED_AT, require_shallow
 from langmem_ext.types import Snapshot
 from langmem_ext.unbuilt import Unbuilt
 
@@ -54,7 +56,10 @@ def default_of(value: Any) -> Any:
     """What msgpack does not know, as LangGraph's serializer packs it."""
     if type(value) is Unbuilt:
         return value.packed(default_of)
-    return ormsgpack.Fragment(_plain.dumps_typed(value)[1])
+    packed = _plain.dumps_typed(value)[1]
+    if len(packed) > DEEPEST:  # with fewer bytes nothing is nested too deeply
+        require_shallow(packed)
+    return ormsgpack.Fragment(packed)
 
 
 class _Text:
@@ -98,13 +103,18 @@ class Lifting:
     Args:
         messages: Where they go.
         texts: Whether the long texts inside what may hold messages go there too.
+
+    Attributes:
+        deep: Whether extension types are so often inside each other that whoever reads them looks at them first.
     """
 
-    __slots__ = ("_messages", "_texts")
+    __slots__ = ("_level", "_messages", "_texts", "deep")
 
     def __init__(self, messages: list[Snapshot], *, texts: bool) -> None:
         self._messages = messages
         self._texts = texts
+        self._level = 0
+        self.deep = False
 
     def __call__(self, value: Any) -> Any:
         """A value that msgpack does not know, as one that it knows."""
@@ -115,17 +125,25 @@ class Lifting:
         if type(value) is Unbuilt:
             return value.packed(self, mark_texts if self._texts else None)
         if isinstance(value, _DeltaSnapshot):
-            return ormsgpack.Ext(EXT_DELTA_SNAPSHOT, pack(value.value, self))
+            return ormsgpack.Ext(EXT_DELTA_SNAPSHOT, self._inside(value.value))
         holder = _holder(value)
         if holder is not None:
             code, payload = holder
             cls = type(value)
-            return ormsgpack.Ext(code, pack((cls.__module__, cls.__name__, self._marked(payload)), self))
+            return ormsgpack.Ext(code, self._inside((cls.__module__, cls.__name__, self._marked(payload))))
         if isinstance(value, BaseModel):
             cls = type(value)
             fields = self._marked(_fields_with_messages(value))
-            return ormsgpack.Ext(EXT_PYDANTIC_V2, pack((cls.__module__, cls.__name__, fields, "model_validate_json"), self))
+            return ormsgpack.Ext(EXT_PYDANTIC_V2, self._inside((cls.__module__, cls.__name__, fields, "model_validate_json")))
         return default_of(value)
+
+    def _inside(self, value: Any) -> bytes:
+        """What an extension type holds."""
+        self._level += 1
+        self.deep |= self._level > LOOKED_AT
+        packed = ormsgpack.packb(value, self, PACK_OPTIONS)  # not by `pack`: that takes one more of the stack's levels
+        self._level -= 1
+        return packed
 
     def _lifted(self, code: int, packed: Snapshot) -> ormsgpack.Ext:
         self._messages.append(packed)

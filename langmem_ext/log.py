@@ -4,39 +4,37 @@ from __future__ import annotations
 
 import asyncio
 import os
-import random
 import re
 import sqlite3
 import time
 from collections.abc import Generator
 from contextlib import suppress
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from urllib.parse import quote, urlencode
 from uuid import UUID
 
-from langgraph.checkpoint.base import LATEST_VERSION
-from langgraph.checkpoint.base.id import uuid6
+from typing_extensions import TypeIs
 
 from langmem_ext.errors import InvalidInput, InvalidThreadId, MissingExtra, StorageUnavailable
 from langmem_ext.forking import renew_in_child
 from langmem_ext.secret_names import masked_parameters
+from langmem_ext.shown import Showing, Shown
 from langmem_ext.storage import compression
-from langmem_ext.storage.address import parts_of, require_path
-from langmem_ext.storage.clock import now_ms
+from langmem_ext.storage.address import Address, parts_of, require_path, text_of
 from langmem_ext.storage.driver import Driver
-from langmem_ext.storage.edit_ops import Edit
 from langmem_ext.storage.effects import Operation
-from langmem_ext.storage.header import MINOR_DIGITS
 from langmem_ext.storage.index import Indexes
 from langmem_ext.storage.late_writes import PATIENCE, Buried, certain
 from langmem_ext.storage.sqlite import SqliteDriver, Synchronous
-from langmem_ext.templates import TemplateCache
+from langmem_ext.template_cache import TemplateCache
 
 if TYPE_CHECKING:
     from langmem_ext.checkpoint import DeltaSaver
 
 T = TypeVar("T")
+
+Database: TypeAlias = "MessageLog | DeltaSaver | Address"
+"""What a caller may mean a database by: an open one, or its path or URL."""
 
 _THREAD_IDS = (str, int, UUID)
 
@@ -44,7 +42,7 @@ CACHE_BYTES = 256 * 1024 * 1024
 """What one log remembers of its threads' messages, at most, about."""
 
 
-class MessageLog:
+class MessageLog(Showing):
     """A database of conversations, for sync and async callers, from any thread and event loop.
 
     Args:
@@ -72,7 +70,7 @@ class MessageLog:
     @classmethod
     def open(
         cls,
-        url: str | sqlite3.Connection,
+        url: Address | sqlite3.Connection,
         *,
         synchronous: Synchronous = "full",
         cache_bytes: int = CACHE_BYTES,
@@ -82,8 +80,10 @@ class MessageLog:
         """Open a database, and make it if there is none.
 
         Args:
-            url: A path, `:memory:`, `sqlite:///path` (four slashes for an absolute path; with `?mode=ro` behind it, the database must be
-                there and is only read), `postgresql://user@host/name` (extra `postgres`), or an open `sqlite3` connection.
+            url: A path (a `str` or a `pathlib.Path`), `:memory:`, `sqlite:///path` (four slashes
+                for an absolute path; with `?mode=ro` behind it, the database must be there and is
+                only read), `postgresql://user@host/name` (extra `postgres`), or an open `sqlite3`
+                connection.
             synchronous: `full`: what was acknowledged survives power loss. `normal`: it survives a killed process, and commits cost less.
                 PostgreSQL always does the first.
             cache_bytes: How much of the threads lately used may be held in memory.
@@ -102,6 +102,7 @@ class MessageLog:
             compression.require()  # before there is a file
         if isinstance(url, sqlite3.Connection):
             return cls(SqliteDriver(connection=url, synchronous=synchronous), cache_bytes=cache_bytes, compress=compress)
+        url = text_of(url)
         if is_server(url):
             return cls(_server_driver(url), cache_bytes=cache_bytes, compress=compress)
         path, read_only = sqlite_path(url)
@@ -109,16 +110,33 @@ class MessageLog:
         return cls(driver, cache_bytes=cache_bytes, compress=compress)
 
     @classmethod
-    def of(cls, source: MessageLog | DeltaSaver | str) -> MessageLog:
+    async def aopen(
+        cls,
+        url: Address | sqlite3.Connection,
+        *,
+        synchronous: Synchronous = "full",
+        cache_bytes: int = CACHE_BYTES,
+        compress: bool = False,
+        own: bool = False,
+    ) -> MessageLog:
+        """Async twin of `open`, which does not block the event loop."""
+        options: dict[str, Any] = {"synchronous": synchronous, "cache_bytes": cache_bytes, "compress": compress, "own": own}
+        return await asyncio.to_thread(cls.open, url, **options)
+
+    @classmethod
+    def of(cls, source: Database) -> MessageLog:
         """The log that a caller means: a log itself, a saver's, or a newly opened one."""
         if isinstance(source, MessageLog):
             return source
         log = getattr(source, "log", None)
         if isinstance(log, MessageLog):
             return log
-        if isinstance(source, str):
+        if is_address(source):
             return cls.open(source)
-        raise InvalidInput(f"{type(source).__name__} is no database: pass a MessageLog, a DeltaSaver or a URL")
+        raise InvalidInput(f"{type(source).__name__} is no database: pass a MessageLog, a DeltaSaver, a path or a URL")
+
+    def _shown(self) -> Shown:
+        return Shown(self.driver)
 
     def run(self, op: Operation[T], *, write: bool) -> T:
         """Run an operation in the calling thread, as one transaction."""
@@ -132,19 +150,23 @@ class MessageLog:
         """Run what a run of a graph writes: as `run`, but where it may be late it is tried again (`storage.late_writes`)."""
         for pause in PATIENCE:
             with suppress(Buried):
-                return self.run(op, write=True)
+                return self._stored(op, self.run(op, write=True))
             time.sleep(pause)
         with certain():
-            return self.run(op, write=True)
+            return self._stored(op, self.run(op, write=True))
 
     async def awrite_of_run(self, op: Operation[T]) -> T:
         """Async twin of `write_of_run`."""
         for pause in PATIENCE:
             with suppress(Buried):
-                return await self.arun(op, write=True)
+                return self._stored(op, await self.arun(op, write=True))
             await asyncio.sleep(pause)
         with certain():
-            return await self.arun(op, write=True)
+            return self._stored(op, await self.arun(op, write=True))
+
+    def _stored(self, op: Operation[T], result: T) -> T:
+        self.indexes.late_writes.found(op.thread)
+        return result
 
     def compact(self, *, full: bool = False) -> int:
         """Give the space of what was deleted back to the file system; returns how many bytes the database got smaller.
@@ -198,6 +220,11 @@ def _advance(steps: Generator[None, None, T]) -> T | None:
     return None
 
 
+def is_address(source: object) -> TypeIs[Address]:
+    """Whether a caller names a database, and has not opened it."""
+    return isinstance(source, str | os.PathLike)
+
+
 _READ_ONLY = "?mode=ro"
 _OPTION = re.compile(r"\?\w+=")
 
@@ -215,17 +242,18 @@ def _server_driver(url: str) -> Driver:
     return PostgresDriver(url)
 
 
-def existing(url: str, *, read_only: bool) -> str:
+def existing(address: Address, *, read_only: bool) -> str:
     """The URL of a database that is there.
 
     Raises:
         InvalidInput: The URL names no database that this package knows.
         StorageUnavailable: There is no such file.
     """
+    url = text_of(address)
     if is_server(url):
-        address, options = parts_of(url)
+        place, options = parts_of(url)
         mode = "ro" if read_only or options.get("mode") == "ro" else "rw"
-        return f"postgresql://{address}?{urlencode(options | {'mode': mode}, quote_via=quote)}"
+        return f"postgresql://{place}?{urlencode(options | {'mode': mode}, quote_via=quote)}"
     path, asked = sqlite_path(url)
     if path == ":memory:" or not os.path.exists(path):
         raise StorageUnavailable(f"there is no database {path}: give the path of one")
@@ -242,7 +270,7 @@ def sqlite_path(url: str) -> tuple[str, bool]:
     if not isinstance(url, str) or not url or "\0" in url:
         got = "nothing usable" if isinstance(url, str) else f"a {type(url).__name__}"
         raise InvalidInput(
-            "a database is named by a path, ':memory:' or a URL, as a str: 'memory.db', 'sqlite:///memory.db', 'postgresql://user@host/name';"
+            "a database is named by a path, ':memory:' or a URL, as a str or a Path: 'memory.db', 'sqlite:///memory.db', 'postgresql://user@host/name';"
             f" got {got}"
         )
     if url == ":memory:" or "://" not in url:
@@ -257,18 +285,6 @@ def sqlite_path(url: str) -> tuple[str, bool]:
     if _OPTION.search(path) and not os.path.exists(path):
         raise InvalidInput(f"a sqlite:/// URL has one option, ?mode=ro: {masked_parameters(path[path.index('?') :])!r} cannot be used")
     return path or ":memory:", rest.endswith(_READ_ONLY)
-
-
-def new_edit(details: bytes | None) -> Edit:
-    """A new checkpoint's id and times, as LangGraph gives them; `details` is its encoded metadata."""
-    return Edit(
-        checkpoint_id=str(uuid6(clock_seq=-1)),
-        ts=datetime.now(UTC).isoformat(),
-        now=now_ms(),
-        random=random.randrange(MINOR_DIGITS),
-        v=LATEST_VERSION,
-        details=details,
-    )
 
 
 def thread_key(thread_id: object) -> str:
@@ -318,7 +334,8 @@ def bound_owner(source: object, owner: object) -> str | None:
     Raises:
         InvalidInput: The two differ, or the owner is no name.
     """
-    bound, asked = getattr(source, "owner", None), owner_key(owner)
+    # Not that of a path: a `Path` has a method `owner`.
+    bound, asked = None if is_address(source) else getattr(source, "owner", None), owner_key(owner)
     if bound is not None and asked is not None and bound != asked:
         raise InvalidInput("the saver is bound to another owner: pass the log, or a saver that is bound to this one")
     return bound or asked

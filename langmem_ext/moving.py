@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Final, TypeAlias
@@ -44,6 +45,7 @@ class Tally:
     Attributes:
         checkpoints, writes: What was stored.
         skipped: Checkpoints that were there.
+        new, extended, there: Threads of which nothing was there, that got more, and that had all.
         damaged: What was left out, by name.
         left_out: Checkpoints that were left out whole or in part: thread, namespace and id.
     """
@@ -51,8 +53,22 @@ class Tally:
     checkpoints: int = 0
     writes: int = 0
     skipped: int = 0
+    new: int = 0
+    extended: int = 0
+    there: int = 0
     damaged: list[str] = field(default_factory=list)
     left_out: set[tuple[str, str, str]] = field(default_factory=set)
+
+    @contextmanager
+    def thread(self) -> Iterator[None]:
+        """Count the thread that is moved meanwhile; one of which all was left out is of no kind."""
+        stored, skipped = self.checkpoints + self.writes, self.skipped
+        yield
+        if self.checkpoints + self.writes > stored:
+            self.extended += self.skipped > skipped
+            self.new += self.skipped == skipped
+        else:
+            self.there += self.skipped > skipped
 
 
 def groups_of(names: Iterable[str], weigh: Callable[[str], int]) -> Iterator[list[str]]:

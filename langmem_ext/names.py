@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-
-from rapidfuzz import fuzz, process
+from difflib import SequenceMatcher, get_close_matches
 
 LISTED = 12
 """How many known names a message lists before it says how many more there are."""
+
+LONGEST = 200
+"""Characters of an unknown name that are compared: somebody may have written anything, and names are short."""
+
+AS_PART = 0.9
+"""What it is worth that one name is a part of the other, beside 1 for two that are alike as a whole."""
 
 
 def in_words(name: str) -> str:
@@ -19,13 +24,20 @@ def in_words(name: str) -> str:
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """The known name most like `name`; None when none is like it."""
-    found = process.extractOne(name, tuple(known), scorer=fuzz.ratio, score_cutoff=60)
+    found = get_close_matches(name[:LONGEST], list(known), n=1)
     return found[0] if found else None
 
 
 def closest(name: str, known: Iterable[str]) -> str:
     """The known name that is most like `name`, however little that is; to be a part of it counts. There must be one."""
-    return str(process.extractOne(name, tuple(known), scorer=fuzz.WRatio)[0])
+    short = name[:LONGEST]
+    return max(known, key=lambda other: _likeness(short, other))
+
+
+def _likeness(name: str, other: str) -> float:
+    matcher = SequenceMatcher(None, name, other, autojunk=False)
+    shared = sum(block.size for block in matcher.get_matching_blocks())
+    return max(matcher.ratio(), AS_PART * shared / max(min(len(name), len(other)), 1))
 
 
 def instead_of(name: str, known: Iterable[str]) -> str:

@@ -28,7 +28,8 @@ from langmem_ext.labels import EXPECTED_HEAD, metadata_of
 from langmem_ext.log import thread_key
 from langmem_ext.messages.proportion import load_json
 from langmem_ext.messages.text import column_name
-from langmem_ext.templates import AT_ONCE, LONG, Place
+from langmem_ext.template_cache import LONG, Place
+from langmem_ext.templates import AT_ONCE
 from langmem_ext.types import DeltaHistory, PackedCheckpoint, PackedValue, StoredCheckpoint
 
 T = TypeVar("T")

@@ -39,6 +39,10 @@ def rewind(saver: BaseCheckpointSaver[Any], thread_id: str, *, failed: bool = Fa
     Returns:
         Whether anything was taken back; None where there is no thread.
     """
+    if failed:
+        newest = saver.get_tuple(_root(thread_id))
+        if newest is None or not _failed_with_answer(newest):
+            return None if newest is None else False
     heads = _Heads(saver)
     for found in saver.list(heads.config(thread_id)):
         if not heads.take(found):
@@ -56,6 +60,10 @@ async def arewind(
     failed: bool = False,
 ) -> bool | None:
     """Async twin of `rewind`."""
+    if failed:
+        newest = await saver.aget_tuple(_root(thread_id))
+        if newest is None or not _failed_with_answer(newest):
+            return None if newest is None else False
     heads = _Heads(saver)
     async with aclosing(saver.alist(heads.config(thread_id))) as listed:  # type: ignore[type-var]
         async for found in listed:
@@ -65,6 +73,19 @@ async def arewind(
     for put in puts:
         await saver.aput_writes(*put)
     return bool(puts) if heads.found else None
+
+
+def _root(thread_id: str) -> RunnableConfig:
+    """What names a thread's newest checkpoint."""
+    return {"configurable": {"thread_id": thread_id, "checkpoint_ns": ""}}
+
+
+def _failed_with_answer(newest: CheckpointTuple) -> bool:
+    """Whether a task that failed may have been answered, itself or in a subgraph: what asks in one is stored with its task here."""
+    tasks = _open_tasks(newest.pending_writes or ())
+    failed = [writes for writes in tasks.values() if writes.get(ERROR) is not None]
+    asked = any(RESUME in writes or INTERRUPT in writes for writes in failed)
+    return asked or bool(failed and RESUME in tasks[NULL_TASK])
 
 
 class _Heads:

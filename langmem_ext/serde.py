@@ -35,7 +35,7 @@ from langgraph.types import Send
 from pydantic import BaseModel
 
 from langmem_ext.interruption import note, pass_on
-from langmem_ext.messages.identity import unpack
+from langmem_ext.messages.packed import unpack
 from langmem_ext.messages.proportion import LOOKED_AT, require_shallow
 
 logger = logging.getLogger(__name__)

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from langgraph.checkpoint.base import LATEST_VERSION
+from langgraph.checkpoint.base.id import uuid6
 
 from langmem_ext.codec import MessageCodec
 from langmem_ext.errors import DamagedRow, cause, told
 from langmem_ext.interruption import pass_on
-from langmem_ext.log import MessageLog, bound_owner, new_edit, thread_key
+from langmem_ext.log import Database, MessageLog, bound_owner, thread_key
 from langmem_ext.serde import RestorePolicy
+from langmem_ext.storage.clock import now_ms
 from langmem_ext.storage.edit_ops import Edit
+from langmem_ext.storage.header import MINOR_DIGITS
 from langmem_ext.types import PackedValue, ThreadKey
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.serde.base import SerializerProtocol
-
-    from langmem_ext.checkpoint import DeltaSaver
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +41,8 @@ class Source:
     serde: SerializerProtocol | None = None
 
     @classmethod
-    def of(cls, log: MessageLog | DeltaSaver | str, owner: object) -> Source:
-        """What a caller means: a log, a saver with its serializer and owner, or a URL.
+    def of(cls, log: Database, owner: object) -> Source:
+        """What a caller means: a log, a saver with its serializer and owner, or a path or URL.
 
         Raises:
             InvalidInput: It is no database, or the saver is bound to another owner, which a view of it cannot change.
@@ -57,8 +62,15 @@ class Source:
         return ThreadKey(thread_key(thread_id), self.owner)
 
     def new_edit(self) -> Edit:
-        """The id and times of a checkpoint that no graph makes."""
-        return new_edit(self.codec.pack_plain({"parents": {}}))
+        """A checkpoint that no graph makes: its id and times as LangGraph gives them."""
+        return Edit(
+            checkpoint_id=str(uuid6(clock_seq=-1)),
+            ts=datetime.now(UTC).isoformat(),
+            now=now_ms(),
+            random=random.randrange(MINOR_DIGITS),
+            v=LATEST_VERSION,
+            details=self.codec.pack_plain({"parents": {}}),
+        )
 
     def load(self, value: PackedValue, thread_id: object) -> Any:
         """A value of a thread, as an object of the caller's own.
@@ -79,32 +91,3 @@ class Source:
     def tools(self) -> dict[str, Any]:
         """What every operation takes besides its own arguments."""
         return {"indexes": self.log.indexes, "codec": self.codec}
-
-
-class Closing:
-    """What closes a database that it has opened itself, by `close` or at the end of a `with`; one that it was given stays open."""
-
-    log: MessageLog
-    _opened: bool
-
-    def close(self) -> None:
-        """Close the database, if it was opened here; idempotent."""
-        if self._opened:
-            self.log.close()
-
-    async def aclose(self) -> None:
-        """Async twin of `close`."""
-        if self._opened:
-            await self.log.aclose()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *error: object) -> None:
-        await self.aclose()

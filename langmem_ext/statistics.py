@@ -7,11 +7,11 @@ import heapq
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
-from langmem_ext.log import MessageLog, existing
+from langmem_ext.log import Database, MessageLog, existing, is_address
 from langmem_ext.messages.identity import CLASSES
 from langmem_ext.storage import stats_ops
 from langmem_ext.storage import stats_statements as sql
@@ -21,9 +21,6 @@ from langmem_ext.storage.inspect_ops import require_zstd
 from langmem_ext.storage.search_statements import SHADOWS
 from langmem_ext.storage.stats_ops import Measured
 from langmem_ext.storage.steps import Running, Steps
-
-if TYPE_CHECKING:
-    from langmem_ext.checkpoint import DeltaSaver
 
 PAGE: Final = 512
 """Rows that one step measures."""
@@ -85,30 +82,31 @@ class Statistics:
     sqlite_saver_bytes: int
 
 
-def stats(source: MessageLog | DeltaSaver | str) -> Statistics:
+def stats(source: Database) -> Statistics:
     """Count what a database holds.
 
     Args:
-        source: The database. One that is named by a URL must be there, and is opened for reading alone.
+        source: The database. One that is named by a path or URL must be there, and is opened for
+            reading alone.
 
     Raises:
         StorageError: The database cannot be opened or read.
     """
-    log = MessageLog.of(existing(source, read_only=True) if isinstance(source, str) else source)
+    log = MessageLog.of(existing(source, read_only=True) if is_address(source) else source)
     try:
         return Running(log.driver, _measure()).finish()
     finally:
-        if isinstance(source, str):
+        if is_address(source):
             log.close()
 
 
-async def astats(source: MessageLog | DeltaSaver | str) -> Statistics:
+async def astats(source: Database) -> Statistics:
     """Async twin of `stats`."""
-    log = await asyncio.to_thread(lambda: MessageLog.of(existing(source, read_only=True) if isinstance(source, str) else source))
+    log = await asyncio.to_thread(lambda: MessageLog.of(existing(source, read_only=True) if is_address(source) else source))
     try:
         return await Running(log.driver, _measure()).afinish()
     finally:
-        if isinstance(source, str):
+        if is_address(source):
             await log.aclose()
 
 

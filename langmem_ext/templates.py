@@ -10,8 +10,7 @@ A template is only ever compared with and copied: what is remembered can be miss
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import compress, repeat
@@ -22,25 +21,9 @@ from langchain_core.messages import BaseMessage
 from pydantic import BaseModel
 
 from langmem_ext.interruption import pass_on
-from langmem_ext.messages.identity import (
-    CLASS_OF_TYPE,
-    CLASSES,
-    DEFAULTS,
-    Default,
-    ExtHook,
-    Snapshot,
-    array_head,
-    fields_of,
-    has_texts,
-    is_standard,
-    pack,
-    snapshot,
-    snapshots,
-    unpack,
-)
-
-Place: TypeAlias = tuple[str, str, str]
-"""Thread id, namespace and channel: where a list stands."""
+from langmem_ext.messages.identity import CLASS_OF_TYPE, CLASSES, DEFAULTS, snapshot, snapshots
+from langmem_ext.messages.packed import Default, ExtHook, Snapshot, array_head, fields_of, has_texts, is_standard, pack, unpack
+from langmem_ext.template_cache import Place, TemplateCache
 
 Template: TypeAlias = tuple[type[BaseMessage] | None, dict[str, Any]]
 """A message's class, None if it is not one of LangChain's or must be validated, and its plain fields, `{}` if it is rich."""
@@ -48,14 +31,8 @@ Template: TypeAlias = tuple[type[BaseMessage] | None, dict[str, Any]]
 TEMPLATE_BYTES: Final = 700
 """What a template costs in memory beyond its texts, about."""
 
-MAX_LISTS: Final = 256
-"""How many lists are remembered."""
-
 AT_ONCE: Final = 128
 """New messages of a list whose templates are made as it is packed, at most: they take longer than packing it."""
-
-LONG: Final = 64
-"""Messages of a list that an event loop builds itself, at most."""
 
 _CONTAINERS: Final = {
     cls: tuple((name, type(default)) for name, default in DEFAULTS[code].items() if type(default) in (dict, list))
@@ -111,111 +88,59 @@ class Templates:
         )
 
 
-class TemplateCache:
-    """The lists lately used, by where they stand; for any thread.
+_NOTHING: Final = Templates([], [], [], [])
+
+
+def pack_list(cache: TemplateCache, place: Place, messages: Sequence[BaseMessage], default: Default) -> tuple[list[Snapshot], int]:
+    """`identity.snapshots` of a list, and how many of the messages were not known.
+
+    Where these are many, the list is known from the next `catch_up` on.
+    """
+    known = cache.find(place) or _NOTHING
+    unchanged = _unchanged(messages, known)
+    tail = snapshots(messages[len(unchanged) :], default)
+    if all(unchanged):
+        packed = known.packed[: len(unchanged)] + tail
+    else:
+        before = zip(unchanged, known.packed, messages)  # noqa: B905 - as long as `unchanged`
+        packed = [packed if same else snapshot(message, default) for same, packed, message in before] + tail
+    fresh = len(messages) - sum(unchanged)
+    if fresh > AT_ONCE:
+        cache.put_off(place, packed)
+    else:
+        cache.remember(place, known.following(packed))
+    return packed, fresh
+
+
+def catch_up(cache: TemplateCache) -> None:
+    """Get to know the lists that had many new messages when they were packed: it may take a while."""
+    while cache.is_behind:
+        for place, packed in cache.take_behind().items():
+            cache.remember(place, (cache.find(place) or _NOTHING).following(packed))
+
+
+def load_list(
+    cache: TemplateCache, place: Place, packed: Sequence[Snapshot], hook: ExtHook, decode: Callable[[Snapshot], Any]
+) -> list[Any]:
+    """A fresh message for each.
 
     Args:
-        max_bytes: What they may hold together, about.
+        cache: What is remembered.
+        place: Where the list stands.
+        packed: The messages' exact bytes.
+        hook: Restores the values in rich messages that are not plain data.
+        decode: Builds a message that is not of LangChain's classes.
     """
-
-    def __init__(self, max_bytes: int) -> None:
-        self._max_bytes = max_bytes
-        self.start_anew()
-
-    def start_anew(self) -> None:
-        """Remember nothing. In a forked child: another thread may have been changing what is remembered."""
-        self._lists: OrderedDict[Place, Templates] = OrderedDict()
-        self._long: dict[tuple[str, str], Place] = {}
-        self._behind: dict[Place, list[Snapshot]] = {}
-        self.size = 0
-        self._lock = threading.Lock()
-
-    def pack(self, place: Place, messages: Sequence[BaseMessage], default: Default) -> tuple[list[Snapshot], int]:
-        """`identity.snapshots` of a list, and how many of the messages were not known.
-
-        Where these are many, the list is known from the next `catch_up` on.
-        """
-        known = self._find(place)
-        unchanged = _unchanged(messages, known)
-        tail = snapshots(messages[len(unchanged) :], default)
-        if all(unchanged):
-            packed = known.packed[: len(unchanged)] + tail
-        else:
-            before = zip(unchanged, known.packed, messages)  # noqa: B905 - as long as `unchanged`
-            packed = [packed if same else snapshot(message, default) for same, packed, message in before] + tail
-        fresh = len(messages) - sum(unchanged)
-        if fresh > AT_ONCE:
-            with self._lock:
-                self._behind[place] = packed
-        else:
-            self._remember(place, known.following(packed))
-        return packed, fresh
-
-    @property
-    def is_behind(self) -> bool:
-        """Whether there is something to catch up with."""
-        return bool(self._behind)
-
-    def catch_up(self) -> None:
-        """Get to know the lists that had many new messages when they were packed: it may take a while."""
-        while self._behind:
-            with self._lock:
-                behind, self._behind = self._behind, {}
-            for place, packed in behind.items():
-                self._remember(place, self._find(place).following(packed))
-
-    def load(self, place: Place, packed: Sequence[Snapshot], hook: ExtHook, decode: Callable[[Snapshot], Any]) -> list[Any]:
-        """A fresh message for each.
-
-        Args:
-            place: Where the list stands.
-            packed: The messages' exact bytes.
-            hook: Restores the values in rich messages that are not plain data.
-            decode: Builds a message that is not of LangChain's classes.
-        """
-        templates = self._find(place).following(packed)
-        self._remember(place, templates)
-        classes, fields = templates.classes[: len(packed)], templates.fields[: len(packed)]
-        if all(fields):
-            return _messages(classes, _copies(classes, fields))
-        copies = iter(_copies(list(compress(classes, fields)), list(compress(fields, fields))))
-        rich = iter(_unpack_all(list(compress(packed, templates.rich)), hook))
-        own = [next(copies) if plain else next(rich) for cls, plain in zip(classes, fields, strict=True) if cls]
-        messages = iter(_messages(list(filter(None, classes)), own))
-        return [next(messages) if cls else decode(message) for message, cls in zip(packed, classes, strict=True)]
-
-    def long_list(self, thread_id: str, namespace: str) -> tuple[Place, list[Snapshot]] | None:
-        """Where a thread lately had a list of more than `LONG` messages, and these; None where it has had none."""
-        place = self._long.get((thread_id, namespace))
-        known = None if place is None else self._lists.get(place)
-        return None if place is None or known is None else (place, known.packed)
-
-    def forget(self, thread_id: str | None = None) -> None:
-        """Forget one thread's lists, or all."""
-        with self._lock:
-            for place in [place for place in self._lists if thread_id is None or place[0] == thread_id]:
-                self._drop(place)
-            self._behind = {place: packed for place, packed in self._behind.items() if thread_id not in (None, place[0])}
-
-    def _find(self, place: Place) -> Templates:
-        return self._lists.get(place) or Templates([], [], [], [])
-
-    def _remember(self, place: Place, templates: Templates) -> None:
-        with self._lock:
-            before = self._lists.get(place)
-            if before is not templates:
-                self.size += templates.size - (before.size if before is not None else 0)
-                self._lists[place] = templates
-                if len(templates.packed) > LONG:
-                    self._long[place[:2]] = place
-            self._lists.move_to_end(place)
-            while self._lists and (self.size > self._max_bytes or len(self._lists) > MAX_LISTS):
-                self._drop(next(iter(self._lists)))
-
-    def _drop(self, place: Place) -> None:
-        self.size -= self._lists.pop(place).size
-        if self._long.get(place[:2]) == place:
-            del self._long[place[:2]]
+    templates = (cache.find(place) or _NOTHING).following(packed)
+    cache.remember(place, templates)
+    classes, fields = templates.classes[: len(packed)], templates.fields[: len(packed)]
+    if all(fields):
+        return _messages(classes, _copies(classes, fields))
+    copies = iter(_copies(list(compress(classes, fields)), list(compress(fields, fields))))
+    rich = iter(_unpack_all(list(compress(packed, templates.rich)), hook))
+    own = [next(copies) if plain else next(rich) for cls, plain in zip(classes, fields, strict=True) if cls]
+    messages = iter(_messages(list(filter(None, classes)), own))
+    return [next(messages) if cls else decode(message) for message, cls in zip(packed, classes, strict=True)]
 
 
 def _size(packed: Sequence[Snapshot]) -> int:

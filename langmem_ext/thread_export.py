@@ -18,8 +18,8 @@ from langmem_ext.codec import ForeignCodec, MessageCodec
 from langmem_ext.errors import ThreadNotFound
 from langmem_ext.line_fields import dumps
 from langmem_ext.log import MessageLog
-from langmem_ext.messages.identity import fields_of, is_foreign
 from langmem_ext.messages.manifest import ranges_of
+from langmem_ext.messages.packed import fields_of, is_foreign
 from langmem_ext.places import Place, written
 from langmem_ext.serde import RestorePolicy
 from langmem_ext.storage import statements, transit_ops

@@ -22,7 +22,7 @@ from langmem_ext.contents import Contents
 from langmem_ext.errors import DamagedRow, LangmemExtError, MalformedExport, StorageUnavailable
 from langmem_ext.line_fields import Line, count_of, dumps, take, text_of
 from langmem_ext.log import MessageLog
-from langmem_ext.messages.tokens import COUNTER
+from langmem_ext.messages.stored_tokens import COUNTER
 from langmem_ext.moving import groups_of
 from langmem_ext.packing import WAITING_CHANNEL
 from langmem_ext.places import GZIP, GZIP_MAGIC, Place, read_lines
@@ -31,6 +31,7 @@ from langmem_ext.storage.clock import now_ms
 from langmem_ext.storage.effects import Row, Rows
 from langmem_ext.storage.examination import Examination
 from langmem_ext.storage.inspect_ops import NEXT_STEP
+from langmem_ext.storage.inspect_proportion import LARGE
 from langmem_ext.storage.sqlite import SqliteDriver
 from langmem_ext.storage.steps import Running
 from langmem_ext.storage.transit_ops import Arrival
@@ -294,7 +295,7 @@ def _examine(arriving: Arriving, number: int, scratch: SqliteDriver) -> None:
     examination = Examination(Contents(), counter=COUNTER, waiting_channel=WAITING_CHANNEL, now=now_ms())
     found = Running(scratch, examination.thread_steps(arriving.thread["number"], fix=True)).finish()
     for finding in found:
-        if finding.severity != "note" and not finding.fixed:
+        if (finding.severity != "note" or finding.kind == LARGE) and not finding.fixed:
             what = f"{finding.place} {finding.message.removesuffix(f': {NEXT_STEP}')}"
             raise MalformedExport(number, f"the thread that begins in line {arriving.first} does not hold together: {what}")
 

@@ -27,9 +27,10 @@ from langmem_ext.codec import MessageCodec
 from langmem_ext.errors import DamagedRow, MissingExtra, cause, told
 from langmem_ext.interruption import pass_on
 from langmem_ext.line_fields import Line, bytes_field, dumps, id_field, may, second_field, short, shown, take, time_field
-from langmem_ext.messages.identity import CLASSES, fields_of, is_foreign, is_text
+from langmem_ext.messages.identity import CLASSES
+from langmem_ext.messages.packed import fields_of, is_foreign, is_text
 from langmem_ext.messages.proportion import load_json
-from langmem_ext.messages.tokens import implied_tokens
+from langmem_ext.messages.stored_tokens import implied_tokens
 from langmem_ext.serde import RestorePolicy
 from langmem_ext.storage import checks
 from langmem_ext.storage.clock import MINUTE_MS

@@ -6,23 +6,21 @@ shows, and is written with the message that changes it, so no list opens a messa
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import aclosing
 from datetime import UTC, datetime
-from typing import Any, Final, TypeAlias, TypeVar, Unpack
+from typing import TypeAlias, TypeVar, Unpack
 from uuid import uuid4
 
 from langchain_core.messages import BaseMessage
 
 from langmem_ext.errors import InvalidInput
-from langmem_ext.lifecycle import ThreadId
 from langmem_ext.log import thread_key
 from langmem_ext.meaning import CheckpointMeaning
 from langmem_ext.packing import MESSAGES_CHANNEL
 from langmem_ext.places import Place
 from langmem_ext.search import SearchedThreads
 from langmem_ext.stepping import aeach, afinish, finish
-from langmem_ext.storage import forget_ops, listing_ops
 from langmem_ext.storage.clear_ops import clear_view
 from langmem_ext.storage.clock import now_ms
 from langmem_ext.storage.copy_ops import Copy
@@ -32,23 +30,21 @@ from langmem_ext.storage.history_ops import read_conversation, read_dated_conver
 from langmem_ext.storage.ids import new_generation
 from langmem_ext.thread_export import FORMATS, Export, Format, Selection
 from langmem_ext.thread_import import MAX_BYTES, MAX_LINE, Import
-from langmem_ext.thread_terms import Wanted, checked_limit, checked_metadata, checked_tags, checked_title, plan_filter
-from langmem_ext.types import ExportedThreads, ImportedThreads, PackedValue, Pruned, Snapshot, ThreadInfo
+from langmem_ext.thread_rows import ThreadId
+from langmem_ext.thread_terms import Wanted, plan_filter
+from langmem_ext.types import ExportedThreads, ImportedThreads, PackedValue, Snapshot, ThreadInfo
 
-Page: TypeAlias = list[ThreadInfo]
 Messages: TypeAlias = list[BaseMessage]
 Dated: TypeAlias = list[tuple[BaseMessage, datetime]]
 T = TypeVar("T")
-
-PAGE: Final = 50
-"""Threads of a page."""
 
 
 class Threads(SearchedThreads):
     """The threads of a database; those of one owner, where one is named: another owner's are not there.
 
     Args:
-        log: The database: a `MessageLog`, a `DeltaSaver` (whose serializer and owner are then used too) or a URL.
+        log: The database: a `MessageLog`, a `DeltaSaver` (whose serializer and owner are then used
+            too), a path (a `str` or a `pathlib.Path`) or a URL.
         owner: Bind to an owner.
         ttl: A thread that was not written for so long (a `timedelta`, or seconds) has expired; 0 or None: never.
         tool_ttl: The same for tool threads; 0 or None: as `ttl` has it.
@@ -65,47 +61,7 @@ class Threads(SearchedThreads):
         `for thread in Threads("memory.db").list(limit=10): print(thread.updated_at, thread.title)`
     """
 
-    # -- finding -------------------------------------------------------------------------------------------------------------------------
-
-    def list(self, *, limit: int = PAGE, after: ThreadInfo | None = None, **wanted: Unpack[Wanted]) -> Page:
-        """A page of threads, the one that was written last first. Those that have expired are shown until they are deleted.
-
-        Args:
-            limit: At most so many.
-            after: The last thread of the page before.
-            wanted: Which (`Wanted`).
-
-        Raises:
-            InvalidInput: An argument cannot be used.
-        """
-        return self.log.run(self._list(limit, after, wanted), write=False)
-
-    async def alist(self, *, limit: int = PAGE, after: ThreadInfo | None = None, **wanted: Unpack[Wanted]) -> Page:
-        """Async twin of `list`."""
-        return await self.log.arun(self._list(limit, after, wanted), write=False)
-
-    def each(self, **wanted: Unpack[Wanted]) -> Iterator[ThreadInfo]:
-        """All of them, read a page at a time: no lock is held while the caller works, and what is written meanwhile may be passed over."""
-        after: ThreadInfo | None = None
-        while page := self.log.run(self._list(PAGE, after, wanted), write=False):
-            yield from page
-            after = page[-1]
-
-    async def aeach(self, **wanted: Unpack[Wanted]) -> AsyncIterator[ThreadInfo]:
-        """Async twin of `each`."""
-        after: ThreadInfo | None = None
-        while page := await self.log.arun(self._list(PAGE, after, wanted), write=False):
-            for thread in page:
-                yield thread
-            after = page[-1]
-
-    def count(self, **wanted: Unpack[Wanted]) -> int:
-        """How many there are."""
-        return self.log.run(listing_ops.count_threads(plan_filter(wanted, self.owner)), write=False)
-
-    async def acount(self, **wanted: Unpack[Wanted]) -> int:
-        """Async twin of `count`."""
-        return await self.log.arun(listing_ops.count_threads(plan_filter(wanted, self.owner)), write=False)
+    # -- reading -------------------------------------------------------------------------------------------------------------------------
 
     def messages(self, thread_id: ThreadId, *, last: int | None = None) -> Messages:
         """The messages of a thread as its newest checkpoint has them, oldest first; copies.
@@ -144,54 +100,6 @@ class Threads(SearchedThreads):
         loaded: Messages = self._source.load(PackedValue(messages=packed), thread_id)
         return loaded
 
-    # -- naming --------------------------------------------------------------------------------------------------------------------------
-
-    def rename(self, thread_id: ThreadId, title: str) -> ThreadInfo:
-        """Call a thread something else; an empty title makes its next message give it one again."""
-        return self._change(thread_id, {"title": checked_title(title)})
-
-    async def arename(self, thread_id: ThreadId, title: str) -> ThreadInfo:
-        """Async twin of `rename`."""
-        return await self._achange(thread_id, {"title": checked_title(title)})
-
-    def tag(self, thread_id: ThreadId, *tags: str, remove: Iterable[str] = ()) -> ThreadInfo:
-        """Give a thread tags, and take others away."""
-        return self._change(thread_id, {"tag": checked_tags(tags), "untag": checked_tags(remove)})
-
-    async def atag(self, thread_id: ThreadId, *tags: str, remove: Iterable[str] = ()) -> ThreadInfo:
-        """Async twin of `tag`."""
-        return await self._achange(thread_id, {"tag": checked_tags(tags), "untag": checked_tags(remove)})
-
-    def note(self, thread_id: ThreadId, metadata: Mapping[str, Any]) -> ThreadInfo:
-        """Note something on a thread: what JSON can say, by name. A value of None takes its name away; other names stay as they are."""
-        return self._change(thread_id, {"metadata": checked_metadata(metadata)})
-
-    async def anote(self, thread_id: ThreadId, metadata: Mapping[str, Any]) -> ThreadInfo:
-        """Async twin of `note`."""
-        return await self._achange(thread_id, {"metadata": checked_metadata(metadata)})
-
-    def archive(self, thread_id: ThreadId) -> ThreadInfo:
-        """Put a thread away: lists leave it out unless they are asked for it. It can be continued as before."""
-        return self._change(thread_id, {"status": "archived"})
-
-    async def aarchive(self, thread_id: ThreadId) -> ThreadInfo:
-        """Async twin of `archive`."""
-        return await self._achange(thread_id, {"status": "archived"})
-
-    def unarchive(self, thread_id: ThreadId) -> ThreadInfo:
-        """Take an archived thread back into the lists."""
-        return self._change(thread_id, {"status": "active"})
-
-    async def aunarchive(self, thread_id: ThreadId) -> ThreadInfo:
-        """Async twin of `unarchive`."""
-        return await self._achange(thread_id, {"status": "active"})
-
-    def _change(self, thread_id: ThreadId, changes: Mapping[str, Any]) -> ThreadInfo:
-        return self.log.run(listing_ops.describe_thread(self._source.key(thread_id), changes, indexes=self.log.indexes), write=True)
-
-    async def _achange(self, thread_id: ThreadId, changes: Mapping[str, Any]) -> ThreadInfo:
-        return await self.log.arun(listing_ops.describe_thread(self._source.key(thread_id), changes, indexes=self.log.indexes), write=True)
-
     # -- clearing ------------------------------------------------------------------------------------------------------------------------
 
     def clear(self, thread_id: ThreadId) -> int:
@@ -217,7 +125,7 @@ class Threads(SearchedThreads):
         source, emptied = self._source, {"summary": self._codec.pack_value(None)}
         return clear_view(source.key(thread_id), MESSAGES_CHANNEL, emptied, source.new_edit(), source.new_edit(), **source.tools)
 
-    # -- copying and deleting ------------------------------------------------------------------------------------------------------------
+    # -- copying -------------------------------------------------------------------------------------------------------------------------
 
     def fork(
         self, thread_id: ThreadId, *, checkpoint_id: str | None = None, message_id: str | None = None, to: ThreadId | None = None
@@ -269,23 +177,6 @@ class Threads(SearchedThreads):
             indexes=self.log.indexes,
         )
         return op, target
-
-    def delete(self, *thread_ids: ThreadId) -> Pruned:
-        """Delete threads with everything that they have, each in a transaction of its own; those that are not there are passed over.
-
-        The file gets smaller, and what it held is overwritten, by `MessageLog.compact`.
-        """
-        total = Pruned()
-        for key in [self._source.key(thread_id) for thread_id in thread_ids]:
-            total += self.log.run(forget_ops.drop_thread(key, indexes=self.log.indexes, dry_run=False), write=True)
-        return total
-
-    async def adelete(self, *thread_ids: ThreadId) -> Pruned:
-        """Async twin of `delete`."""
-        total = Pruned()
-        for key in [self._source.key(thread_id) for thread_id in thread_ids]:
-            total += await self.log.arun(forget_ops.drop_thread(key, indexes=self.log.indexes, dry_run=False), write=True)
-        return total
 
     # -- exporting and importing -----------------------------------------------------------------------------------------------------------
 
@@ -380,10 +271,3 @@ class Threads(SearchedThreads):
         return Import(
             self.log, self.owner, self._codec, source, keep_ids=keep_ids, keep_owners=keep_owners, max_bytes=max_bytes, max_line=max_line
         )
-
-    # -- parts ---------------------------------------------------------------------------------------------------------------------------
-
-    def _list(self, limit: int, after: ThreadInfo | None, wanted: Wanted) -> Operation[Page]:
-        if after is not None and not isinstance(after, ThreadInfo):
-            raise InvalidInput(f"after is the last thread of the page before, not {type(after).__name__}")
-        return listing_ops.list_threads(plan_filter(wanted, self.owner), after, checked_limit(limit, "threads a page has"))

@@ -26,7 +26,8 @@ from langgraph.checkpoint.serde.jsonplus import EXT_DELTA_SNAPSHOT, EXT_NUMPY_AR
 from langmem_ext.codec import MessageCodec
 from langmem_ext.errors import DamagedRow, InvalidInput, LangmemExtError, cause, told
 from langmem_ext.interruption import pass_on
-from langmem_ext.messages.identity import CLASSES, opaque, unpack
+from langmem_ext.messages.identity import CLASSES
+from langmem_ext.messages.packed import opaque, unpack
 from langmem_ext.messages.proportion import LOOKED_AT, require_shallow
 from langmem_ext.packing import INPUT_CHANNEL, WAITING_CHANNEL, config_of, pack_checkpoint, texts_of
 from langmem_ext.serde import DataSerializer, RestoreHook, RestorePolicy

@@ -11,26 +11,24 @@ import time
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from langmem_ext.codec import ForeignCodec, MessageCodec, codec_of
 from langmem_ext.collector import without_collector
 from langmem_ext.errors import DamagedRow, InvalidInput, InvalidThreadId, ThreadNotFound
-from langmem_ext.log import MessageLog, is_server, sqlite_path, thread_key
+from langmem_ext.log import Database, MessageLog, is_address, is_server, sqlite_path, thread_key
 from langmem_ext.moving import Moving, Tally, groups_of
 from langmem_ext.saver_terms import several
 from langmem_ext.serde import DataSerializer
 from langmem_ext.storage import transfer_ops
+from langmem_ext.storage.address import Address, text_of
 from langmem_ext.storage.saver_file import SaverFile
 from langmem_ext.storage.transfer_ops import Places
 from langmem_ext.transcoding import ObjectReader, Reader, RowReader, StoringPolicy, Transcoder
 from langmem_ext.types import ThreadKey
 from langmem_ext.verification import Verification
-
-if TYPE_CHECKING:
-    from langmem_ext.checkpoint import DeltaSaver
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +53,10 @@ class ImportReport:
 
     Attributes:
         threads: Threads that the source has, of those that were asked for.
+        threads_new: Of these, threads of which the target had nothing.
+        threads_extended: Threads that the target had in part, and that got checkpoints or writes.
+        threads_there: Threads that the target had already, as they are in the source.
+        total: Checkpoints of these threads in the source: stored, there already, or left out.
         checkpoints: Checkpoints stored.
         writes: Pending writes stored.
         skipped: Checkpoints that were there already.
@@ -66,6 +68,10 @@ class ImportReport:
     """
 
     threads: int = 0
+    threads_new: int = 0
+    threads_extended: int = 0
+    threads_there: int = 0
+    total: int = 0
     checkpoints: int = 0
     writes: int = 0
     skipped: int = 0
@@ -81,8 +87,8 @@ Steps: TypeAlias = Generator[ImportProgress, None, ImportReport]
 
 
 def import_checkpoints(
-    source: str | Path,
-    target: MessageLog | DeltaSaver | str,
+    source: Address,
+    target: Database,
     *,
     threads: Sequence[str] | None = None,
     serde: SerializerProtocol | None = None,
@@ -129,8 +135,8 @@ def import_checkpoints(
 
 
 async def aimport_checkpoints(
-    source: str | Path,
-    target: MessageLog | DeltaSaver | str,
+    source: Address,
+    target: Database,
     *,
     threads: Sequence[str] | None = None,
     serde: SerializerProtocol | None = None,
@@ -170,8 +176,8 @@ class _Import:
 
     def __init__(
         self,
-        source: str | Path,
-        target: MessageLog | DeltaSaver | str,
+        source: Address,
+        target: Database,
         threads: Sequence[str] | None,
         serde: SerializerProtocol | None,
         *,
@@ -181,7 +187,7 @@ class _Import:
         own: bool,
     ) -> None:
         self._source = source
-        self._target = target
+        self._target = text_of(target) if is_address(target) else target
         self._threads = threads
         self._serde = serde
         self._skip_damaged = skip_damaged
@@ -199,7 +205,7 @@ class _Import:
             try:
                 return (yield from self._move(file, log, threads, began))
             finally:
-                if isinstance(self._target, str):
+                if is_address(self._target):
                     log.close()
         finally:
             file.close()
@@ -211,9 +217,10 @@ class _Import:
             there = self._stored(log, transcoder, group, owner)
             for thread in group:
                 moving = Moving(file, log, transcoder, thread, owner, tally, there.get(thread), skip_damaged=self._skip_damaged)
-                for count in moving.steps():
-                    done += count
-                    yield ImportProgress(thread, done, total)
+                with tally.thread():
+                    for count in moving.steps():
+                        done += count
+                        yield ImportProgress(thread, done, total)
         seconds, verified = time.monotonic() - began, 0
         for thread in threads if self._verify else ():
             for count in Verification(file, log, self._reader(), self._codec(), thread, owner).steps(tally.left_out):
@@ -221,6 +228,10 @@ class _Import:
                 yield ImportProgress(thread, verified, total, verifying=True)
         return ImportReport(
             threads=len(threads),
+            threads_new=tally.new,
+            threads_extended=tally.extended,
+            threads_there=tally.there,
+            total=total,
             checkpoints=tally.checkpoints,
             writes=tally.writes,
             skipped=tally.skipped,
@@ -250,10 +261,10 @@ class _Import:
         return chosen
 
     def _open(self, file: SaverFile) -> MessageLog:
-        if self._compress and not isinstance(self._target, str):
+        if self._compress and not is_address(self._target):
             raise InvalidInput("the target is open already, so it is not for the import to compress it: open it with compress=True")
         same = "source and target are the same file: give the target a name of its own"
-        if isinstance(self._target, str):
+        if is_address(self._target):
             if not is_server(self._target) and str(Path(sqlite_path(self._target)[0]).resolve()) == str(file.path):
                 raise InvalidInput(same)
             return MessageLog.open(self._target, compress=self._compress, own=self._own)

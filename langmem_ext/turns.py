@@ -14,7 +14,7 @@ from langmem_ext.errors import DamagedRow, InvalidInput, ThreadExpired, ThreadNo
 from langmem_ext.files import complete, given_in
 from langmem_ext.meaning import CheckpointMeaning
 from langmem_ext.messages.annotations import files_of
-from langmem_ext.messages.identity import fields_of
+from langmem_ext.messages.packed import fields_of
 from langmem_ext.messages.turns import ConversationTurn, cut_turns
 from langmem_ext.retention import Retention
 from langmem_ext.source import Source

@@ -11,7 +11,7 @@ from typing import Any
 
 import ormsgpack
 
-from langmem_ext.messages.identity import pack
+from langmem_ext.messages.packed import pack
 
 
 class Unbuilt:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from langchain_core.messages import HumanMessage
+from patience import PATIENCE_S
 
 from langmem_ext import DeltaSaver, ThreadChatMessageHistory, Threads
 
@@ -41,7 +42,7 @@ def _prepare(barrier: Any) -> None:
 
 
 def _together(work: Callable[..., Any], *arguments: Any) -> Any:
-    _begin.wait(100)
+    _begin.wait(PATIENCE_S)
     return work(*arguments)
 
 

@@ -10,7 +10,7 @@ import pytest
 EARLY: Final = datetime(2026, 3, 1, 12, tzinfo=UTC)
 """What it tells at first."""
 
-TOLD: Final = ("checkpoint", "forgetting", "lifecycle", "log", "saver_copy", "threads", "turns")
+TOLD: Final = ("checkpoint", "forgetting", "lifecycle", "saver_copy", "source", "threads", "turns")
 """The modules that ask what time it is."""
 
 

@@ -110,8 +110,11 @@ SLOW = (
 """Files whose tests take seconds each: they begin first, no worker is alone with one at the end, and what they share starts once."""
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Begin with what takes longest; let a soak take its time, and leave out what only a soak has time for."""
+    """Say what each test needs; begin with what takes longest; leave out what only a soak has time for, and let a soak take its time."""
+    for item in items:
+        _mark(item)
     items.sort(key=lambda item: SLOW.index(item.path.name) if item.path.name in SLOW else len(SLOW))
     if SOAK:
         for item in items:
@@ -120,3 +123,24 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     long = [item for item in items if item.get_closest_marker("soak")]
     config.hook.pytest_deselected(items=long)
     items[:] = [item for item in items if item not in long]
+
+
+def _mark(item: pytest.Item) -> None:
+    """Mark what needs PostgreSQL, and the async twins of sync tests, which a fast run leaves out.
+
+    A database in memory is the same code as one in a file: outside of contracts only a soak has it.
+    """
+    called = getattr(item, "callspec", None)
+    given = list(called.params.values()) if called is not None else []
+    names = [value.name if isinstance(value, Backend) else value for value in given if isinstance(value, Backend | str)]
+    used = getattr(item, "fixturenames", ())
+    if "server" in used and "talk" in used:
+        item.add_marker("process")
+    if "postgres" in item.path.parts or "database" in used or any("postgres" in name.split() for name in names):
+        item.add_marker("postgres")
+    if item.get_closest_marker("contract") is not None:
+        return
+    if "async" in names:
+        item.add_marker("twin")
+    if any(isinstance(value, Backend) and value.name == "memory" for value in given):
+        item.add_marker("soak")

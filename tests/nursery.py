@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from patience import PATIENCE_S
+
 ROOT = Path(__file__).parents[1]
 
 
@@ -47,5 +49,5 @@ class Nursery:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.close()
-        self._process.wait(20)
+        self._process.wait(PATIENCE_S)
         self._process.stdout.close()

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import shutil
-import time
 from pathlib import Path
 
 import psycopg
+from patience import until
 from postgres.server import SHARED
 from savers import Backend
 
 from langmem_ext import DeltaSaver, Threads
 from langmem_ext.storage.postgres.space import TABLES
-
-PATIENCE_S = 30.0
 
 
 class Original:
@@ -62,7 +60,4 @@ class Sessions:
 
     def wait(self) -> None:
         """Wait until those have ended that have come since."""
-        deadline = time.monotonic() + PATIENCE_S
-        while self._open() - self._before:
-            assert time.monotonic() < deadline, "a killed client's session goes on"
-            time.sleep(0.002)
+        until(lambda: not self._open() - self._before, "a killed client's session goes on")

@@ -335,7 +335,8 @@ class Session:
         by_namespace: dict[str, list[Any]] = {}
         for found in listed:
             by_namespace.setdefault(found.config["configurable"]["checkpoint_ns"], []).append(found)
-        groups = sorted(by_namespace.values(), key=by_age)
+        roots = [found.config["configurable"]["checkpoint_id"] for found in reversed(by_namespace.get("", []))]
+        groups = sorted(by_namespace.values(), key=lambda group: by_age(group, roots))
         singles = [
             await self.calls.call(self.shelf.saver, "get_tuple", group[i].config) for group in groups for i in (0, len(group) // 2, -1)
         ]
@@ -358,10 +359,15 @@ class Session:
             assert Names(keep=True).snapshot(snapshot) == form, "a state that was read earlier has changed since"
 
 
-def by_age(group: Sequence[Any]) -> tuple[bool, list[str]]:
-    """Order the namespaces of a thread: the root first, then by the ids of their checkpoints, oldest first."""
+def by_age(group: Sequence[Any], roots: Sequence[str]) -> tuple[bool, int, list[str]]:
+    """Order the namespaces of a thread: the root first, then by the root's checkpoint that they belong to, oldest first.
+
+    Ids alone would not do: where a clock is behind, those of a later step are lower.
+    """
     places = [found.config["configurable"] for found in reversed(group)]
-    return (places[0]["checkpoint_ns"] != "", [place["checkpoint_id"] for place in places])
+    parent = (group[-1].metadata or {}).get("parents", {}).get("")
+    age = roots.index(parent) if parent in roots else -1
+    return (places[0]["checkpoint_ns"] != "", age, [place["checkpoint_id"] for place in places])
 
 
 def names_of(config: RunnableConfig) -> dict[str, Any]:

@@ -15,10 +15,10 @@ from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.types import Send
 
 from benchmarks.contenders import CONTENDERS, Opened
-from benchmarks.conversations import Talk, conversation, thread
 from benchmarks.lanes import Figures, Step, Work
 from benchmarks.manifests import manifest_runs
 from benchmarks.shape import Aim, Shape
+from benchmarks.talk import Talk, conversation, thread
 from benchmarks.text import SHORT, dialogue, humans, raw_bytes, replies, texts
 
 RUNS = "BENCHMARK_TOOL_RUNS"

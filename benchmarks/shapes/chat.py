@@ -8,9 +8,9 @@ from itertools import accumulate
 from pathlib import Path
 
 from benchmarks.contenders import CONTENDERS
-from benchmarks.conversations import Talk, conversation
 from benchmarks.lanes import Figures, Step, Work
 from benchmarks.shape import Aim, Shape
+from benchmarks.talk import Talk, conversation
 from benchmarks.text import LONG, MIXED, SHORT, Lengths, dialogue, humans, raw_bytes, replies
 
 MARKS = (25, 50, 100, 200, 300, 400, 500, 600, 700, 800)

@@ -20,9 +20,9 @@ from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from benchmarks.contenders import CONTENDERS, Opened
-from benchmarks.conversations import conversation, thread
 from benchmarks.lanes import Figures, Step, Work
 from benchmarks.shape import Aim, Shape
+from benchmarks.talk import conversation, thread
 from benchmarks.text import SHORT, dialogue, humans, replies
 from langmem_ext import LangmemExtError
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.contenders import CONTENDERS, Opened
-from benchmarks.conversations import Talk, conversation, thread
 from benchmarks.lanes import Step, Work
 from benchmarks.shape import Aim, Shape
+from benchmarks.talk import Talk, conversation, thread
 from benchmarks.text import SHORT, dialogue, humans, replies
 
 

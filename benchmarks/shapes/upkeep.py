@@ -12,9 +12,9 @@ from typing import Any
 from langgraph.checkpoint.base import BaseCheckpointSaver
 
 from benchmarks.contenders import CONTENDERS, Opened, sqlite_size
-from benchmarks.conversations import Talk, conversation, thread
 from benchmarks.lanes import Step, Work
 from benchmarks.shape import Aim, Shape
+from benchmarks.talk import Talk, conversation, thread
 from benchmarks.text import SHORT, humans, replies
 from langmem_ext import DeltaSaver
 

@@ -174,6 +174,7 @@ def import_checkpoints(
             as_json=as_json,
             quiet=quiet,
             interactive=sys.stderr.isatty(),
+            origin=None if target is not None else settings.origins["storage_path"],
         )
 
 

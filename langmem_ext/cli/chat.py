@@ -17,6 +17,7 @@ from langmem_ext.cli.terminal import Terminal
 from langmem_ext.cli.thread import ChatThread
 from langmem_ext.context.governor import ContextGovernor
 from langmem_ext.errors import InvalidInput, LangmemExtError
+from langmem_ext.example import keep_shop_beside
 from langmem_ext.log import MessageLog, thread_key
 from langmem_ext.settings.model import Settings
 from langmem_ext.settings.origin import masked
@@ -60,6 +61,8 @@ def chat_with(
     db = settings.storage_path if kept else ":memory:"
     if resume is not None or latest:
         there(db, read_only=False)
+    if graph is None:
+        keep_shop_beside(db)
     log = MessageLog.open(db, synchronous=settings.synchronous, compress=settings.compress, own=True)
     with DeltaSaver(log, owner=settings.owner or None) as saver:
         desk = Desk(compiled_with(saver), saver, settings, kept=kept)

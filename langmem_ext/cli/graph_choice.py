@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from langgraph.graph import StateGraph
 from langgraph.pregel import Pregel
 
-import langmem_ext
+from langmem_ext import example
 from langmem_ext.chat_model import make_model
 from langmem_ext.checkpoint import DeltaSaver
 from langmem_ext.cli.outcome import in_a_line
@@ -22,10 +22,6 @@ from langmem_ext.context.governor import ContextGovernor
 from langmem_ext.errors import InvalidInput, LangmemExtError
 
 EXAMPLE = "graphs.support:make_graph"
-
-_PACKAGE = Path(langmem_ext.__file__).parent
-_EXAMPLE_FOLDERS = (_PACKAGE / "example", _PACKAGE.parent)
-"""Where the example's folder `graphs` is: in an installed package, and in a checkout."""
 
 
 Graph: TypeAlias = Pregel[Any, Any, Any, Any]
@@ -47,7 +43,7 @@ def choose_graph(
         SettingsError: The governor cannot be made.
     """
     if name is None:
-        _find_example()
+        example.find()
     else:
         sys.path.insert(0, str(Path.cwd()))
     name = name or EXAMPLE
@@ -64,14 +60,6 @@ def choose_graph(
     if governor is not None and takes_governor:
         further["governor"] = governor()
     return lambda saver: _make(name, found, saver, further)
-
-
-def _find_example() -> None:
-    """Let the example be imported."""
-    folder = next((folder for folder in _EXAMPLE_FOLDERS if (folder / "graphs" / "support.py").is_file()), None)
-    if folder is None:
-        raise InvalidInput("the example graph is not installed here: name a graph of yours with --graph file.py:attribute")
-    sys.path.insert(0, str(folder))
 
 
 def _attribute(name: str) -> Any:

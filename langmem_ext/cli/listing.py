@@ -1,4 +1,7 @@
-"""Threads at a terminal or in a pipe: a table for a person, a line each for a program."""
+"""Threads at a terminal or in a pipe: a table for a person, a line each for a program.
+
+A listing needs the rows of threads alone: no message class and no graph is imported for it. What reads messages is in `cli.reading`.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import islice
 from pathlib import Path
 from shutil import get_terminal_size
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import typer
 from rich.console import Console
@@ -20,13 +23,14 @@ from rich.text import Text
 
 from langmem_ext.cli.config import settings_with
 from langmem_ext.cli.control_characters import json_line, printable
-from langmem_ext.cli.line import COLOURS, line_of
 from langmem_ext.cli.outcome import give_space_back, note, require_yes
 from langmem_ext.errors import InvalidInput, StorageUnavailable, ThreadNotFound
 from langmem_ext.log import MessageLog, existing, is_server, owner_key, sqlite_path
 from langmem_ext.settings.model import Settings
-from langmem_ext.threads import Threads
+from langmem_ext.thread_rows import ThreadRows
 from langmem_ext.types import ThreadInfo
+
+T = TypeVar("T", bound=ThreadRows)
 
 NOW: Final = "now"
 _MADE: Final = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
@@ -66,14 +70,21 @@ def there(url: str, *, read_only: bool) -> str:
 
 
 @contextmanager
-def opened(settings: Settings, *, read_only: bool) -> Iterator[Threads]:
-    """The threads of a database that is there."""
+def opened_log(settings: Settings, *, read_only: bool) -> Iterator[MessageLog]:
+    """A database that is there."""
     url = there(settings.storage_path, read_only=read_only)
     with closing(MessageLog.open(url, synchronous=settings.synchronous, own=True)) as log:
-        yield Threads(log, owner=settings.owner or None, tool_ttl=None)  # who looks finds what is there, also what no tool may go on with
+        yield log
 
 
-def find(threads: Threads, name: str) -> ThreadInfo:
+@contextmanager
+def opened(settings: Settings, *, read_only: bool) -> Iterator[ThreadRows]:
+    """The rows of the threads of a database that is there."""
+    with opened_log(settings, read_only=read_only) as log:
+        yield ThreadRows(log, settings.owner or None)
+
+
+def find(threads: ThreadRows, name: str) -> ThreadInfo:
     """The thread of an id, or the only one whose id begins so, or the only one of that title.
 
     Raises:
@@ -262,29 +273,6 @@ def _words(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False) if isinstance(value, dict) else str(value)
 
 
-def history_with(db: str | None, owner: str | None, name: str, *, last: int | None, times: bool, as_json: bool, interactive: bool) -> None:
-    """Print a thread's messages, with their times if that is asked for.
-
-    Raises:
-        LangmemExtError: As `Threads.messages` has it.
-    """
-    with opened(settings_for(db, owner), read_only=True) as threads:
-        messages = threads.dated_messages(find(threads, name).id, last=last)
-    console = Console(highlight=False)
-    if not messages:
-        typer.echo("langmem-ext: nothing is in its context: what was set aside stays stored", err=True)
-    for message, stored in messages:
-        line = line_of(message)
-        when = f"{stored.astimezone():%Y-%m-%d %H:%M:%S}  " if times else ""
-        if as_json:
-            typer.echo(json_line(line.data() | {"created_at": stored.isoformat()}))
-        elif interactive:
-            said = (f"{printable(line.role)} ", COLOURS.get(line.role, "bold")), ("› ", "dim"), printable(line.text)
-            console.print(Text.assemble((when, "dim"), *said))
-        else:
-            typer.echo(f"{when}{printable(line.role)}: {' '.join(printable(line.text).splitlines())}")
-
-
 # -- changes -----------------------------------------------------------------------------------------------------------------------------
 
 
@@ -292,7 +280,7 @@ def change_with(
     db: str | None,
     owner: str | None,
     names: Sequence[str],
-    change: Callable[[Threads, str], ThreadInfo],
+    change: Callable[[ThreadRows, str], ThreadInfo],
     *,
     as_json: bool,
     told: Callable[[ThreadInfo], str] | None = None,
@@ -303,11 +291,23 @@ def change_with(
         LangmemExtError: As `find` and the change have it.
     """
     with opened(settings_for(db, owner), read_only=False) as threads:
-        for found in [find(threads, name) for name in names]:
-            changed = change(threads, found.id)
-            typer.echo(json_line(as_data(changed)) if as_json else printable(changed.id))
-            if told is not None and not as_json:
-                typer.echo(f"langmem-ext: {printable(told(changed))}", err=True)
+        change_each(threads, names, change, as_json=as_json, told=told)
+
+
+def change_each(
+    threads: T,
+    names: Sequence[str],
+    change: Callable[[T, str], ThreadInfo],
+    *,
+    as_json: bool,
+    told: Callable[[ThreadInfo], str] | None = None,
+) -> None:
+    """`change_with`, where the threads are open already."""
+    for found in [find(threads, name) for name in names]:
+        changed = change(threads, found.id)
+        typer.echo(json_line(as_data(changed)) if as_json else printable(changed.id))
+        if told is not None and not as_json:
+            typer.echo(f"langmem-ext: {printable(told(changed))}", err=True)
 
 
 def delete_with(db: str | None, owner: str | None, names: Sequence[str], *, yes: bool, as_json: bool, interactive: bool) -> None:

@@ -14,8 +14,9 @@ from rich.console import Console
 from rich.text import Text
 
 from langmem_ext.cli.control_characters import json_line, printable
-from langmem_ext.cli.listing import age, find, opened, settings_for
+from langmem_ext.cli.listing import age, find, settings_for
 from langmem_ext.cli.moments import moment_of
+from langmem_ext.cli.reading import opened_whole
 from langmem_ext.errors import InvalidInput, StorageUnavailable
 from langmem_ext.types import SearchHit
 
@@ -46,7 +47,7 @@ def search_with(
     heard = None if role is None else ROLES.get(role.lower(), role)
 
     def look(*, read_only: bool) -> list[SearchHit]:
-        with opened(settings, read_only=read_only) as threads, _told():
+        with opened_whole(settings, read_only=read_only) as threads, _told():
             within = None if thread is None else find(threads, thread).id
             return threads.search(text, thread=within, role=heard, since=moment, limit=limit)
 

@@ -11,6 +11,7 @@ from langmem_ext.cli.examples import examples_of
 from langmem_ext.cli.outcome import clear_errors
 
 if TYPE_CHECKING:
+    from langmem_ext.thread_rows import ThreadRows
     from langmem_ext.threads import Threads
     from langmem_ext.types import ThreadInfo
 
@@ -93,7 +94,7 @@ def history(
 ) -> None:
     """Print what was said, oldest first; sensitive values are hidden."""
     with clear_errors():
-        from langmem_ext.cli.listing import history_with  # noqa: PLC0415 - help must not wait for it
+        from langmem_ext.cli.reading import history_with  # noqa: PLC0415 - help must not wait for it
 
         history_with(db, owner, thread, last=last, times=times, as_json=as_json, interactive=sys.stdout.isatty())
 
@@ -156,7 +157,7 @@ def archive(
     with clear_errors():
         from langmem_ext.cli.listing import change_with  # noqa: PLC0415 - help must not wait for it
 
-        def change(threads: Threads, key: str) -> ThreadInfo:
+        def change(threads: ThreadRows, key: str) -> ThreadInfo:
             return threads.unarchive(key) if undo else threads.archive(key)
 
         change_with(db, owner, conversations, change, as_json=as_json)
@@ -188,12 +189,12 @@ def fork(
 ) -> None:
     """Copy a conversation, whole or up to a place in it; the copy's id is printed."""
     with clear_errors():
-        from langmem_ext.cli.listing import change_with  # noqa: PLC0415 - help must not wait for it
+        from langmem_ext.cli.reading import change_whole_with  # noqa: PLC0415 - help must not wait for it
 
-        change_with(
+        change_whole_with(
             db,
             owner,
-            [thread],
+            thread,
             lambda threads, key: threads.fork(key, checkpoint_id=checkpoint, message_id=at, to=to),
             as_json=as_json,
         )
@@ -208,7 +209,7 @@ def rewind(thread: _Id, db: _Db = None, owner: _Owner = None, as_json: _Json = F
     questions asks again from the first one at the next run.
     """
     with clear_errors():
-        from langmem_ext.cli.listing import change_with  # noqa: PLC0415 - help must not wait for it
+        from langmem_ext.cli.reading import change_whole_with  # noqa: PLC0415 - help must not wait for it
 
         def told(changed: ThreadInfo) -> str:
             again = f"`langmem-ext chat --thread {changed.id} --graph …`"
@@ -217,7 +218,7 @@ def rewind(thread: _Id, db: _Db = None, owner: _Owner = None, as_json: _Json = F
         def change(threads: Threads, key: str) -> ThreadInfo:
             return threads.rewind(key)
 
-        change_with(db, owner, [thread], change, as_json=as_json, told=told)
+        change_whole_with(db, owner, thread, change, as_json=as_json, told=told)
 
 
 @threads.command()

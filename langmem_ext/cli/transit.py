@@ -14,7 +14,8 @@ from typing import Any, Final, TextIO
 import typer
 
 from langmem_ext.cli.control_characters import escaped, json_line, printable
-from langmem_ext.cli.listing import counted, find, opened, settings_for
+from langmem_ext.cli.listing import counted, find, settings_for
+from langmem_ext.cli.reading import opened_whole
 from langmem_ext.errors import InvalidInput, LangmemExtError
 from langmem_ext.log import MessageLog, is_server, sqlite_path
 from langmem_ext.places import Place
@@ -46,7 +47,7 @@ def export_with(
     if as_json and to == "-":
         raise InvalidInput("with --json, standard output tells what was exported: name a file for the export itself (--to PATH)")
     wanted: Any = format_for(to) if form is None else form
-    with opened(settings_for(db, owner), read_only=True) as threads:
+    with opened_whole(settings_for(db, owner), read_only=True) as threads:
         ids = [find(threads, name).id for name in names]
         target: Place = to
         if to == "-" and wanted == "markdown":

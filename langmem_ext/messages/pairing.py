@@ -12,13 +12,11 @@ decides where a cut may be.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolCall, ToolMessage
 
-BLOCK_IDS: Final[Mapping[str, str]] = {"tool_use": "id", "tool_call": "id", "computer_call": "call_id"}
-"""Types of blocks that are a call wherever they stand, each with the key of its id: Anthropic's, LangChain's, and OpenAI's for a screen."""
+from langmem_ext.messages.call_ids import call_ids_in
 
 
 def safe_boundaries(messages: Sequence[BaseMessage]) -> list[int]:
@@ -55,18 +53,6 @@ def call_ids(message: BaseMessage) -> list[str]:
     is no call here.
     """
     return call_ids_in(vars(message)) if isinstance(message, AIMessage) else []
-
-
-def call_ids_in(fields: Mapping[str, Any]) -> list[str]:
-    """`call_ids` of a model's message with these fields."""
-    listed = [fields.get(name) for name in ("tool_calls", "invalid_tool_calls")]
-    ids = [call.get("id") or "" for calls in listed if isinstance(calls, list) for call in calls]
-    content = fields.get("content")
-    for block in content if isinstance(content, list) else ():
-        key = BLOCK_IDS.get(str(block.get("type"))) if isinstance(block, dict) else None
-        if key is not None and (name := block.get(key) or "") not in ids:
-            ids.append(name)
-    return ids
 
 
 def _rounds(messages: Sequence[BaseMessage]) -> list[tuple[int, int]]:

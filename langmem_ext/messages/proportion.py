@@ -4,13 +4,18 @@ A reference is a few bytes. A list may name one message again and again, and man
 so, and seldom often. A file of a few kilobytes, or a database, that somebody sends could name more than the memory holds. Hence
 the rule:
 
-    What is read together takes at most `TIMES` the bytes of what it names, each row counted once, or else `MEMORY` bytes.
+    What is read takes at most `TIMES` the bytes of what it names, each row counted once, or else `MEMORY` bytes.
 
-Whoever packs a value keeps it: a value that would break the rule is stored whole, and costs what it would cost any other
-checkpointer (`MessageCodec.pack_value`). So a row that breaks it is one that no application wrote, and is reported as damaged.
+Each value keeps it: one that would break the rule is stored whole, and costs what it would cost any other checkpointer
+(`MessageCodec.pack_value`). So a value that breaks it is one that no application wrote, and is reported as damaged.
+
+All values of a checkpoint and its pending writes together may break it: twenty tasks that write the same document. They are
+stored one by one, by whoever comes, and each must be read again. So together they must keep the rule only in what somebody
+sends: an import refuses a thread that breaks it, and the doctor notes it.
 
 A value may also be nested: a Rust or Python stack that overflows ends the process, and each extension type inside another is a
-copy of its bytes. `walk` looks at a value without a stack, and refuses what is nested too deeply to be built.
+copy of its bytes. `walk` looks at a value without a stack, and refuses what is nested too deeply to be built, or takes more
+bytes at once than the rule has. Such a value is not stored.
 """
 
 from __future__ import annotations
@@ -19,11 +24,11 @@ import json
 import re
 import sys
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any, Final, NamedTuple
 
-from langmem_ext.messages.identity import unpack
+from langmem_ext.messages.packed import unpack
 
 TIMES: Final = 16
 """How often, on average, the bytes of a row may be named by what is read together."""
@@ -46,8 +51,12 @@ NOTED: Final = 200
 
 _BRACKETS: Final = re.compile(rb"[\[{]")
 
-COPIED: Final = 64 * 1024**2
-"""Bytes of extension types inside each other that may be in memory at once, if they are not `TIMES` the outermost of them."""
+_PLAIN: Final[dict[type, Callable[[Any], Iterable[Any]]]] = {
+    list: iter,
+    tuple: iter,
+    dict: lambda held: chain(held, held.values()),
+}
+"""What is in a list, a tuple or a dict."""
 
 
 class Extension(NamedTuple):
@@ -95,7 +104,7 @@ def memory_of(packed: bytes) -> int:
     Raises:
         ValueError: It does not decode, or is nested too deeply.
     """
-    return sum(map(sys.getsizeof, walk(packed)))
+    return sum([sum(map(sys.getsizeof, group)) for group in _groups(packed)])
 
 
 def require_shallow(packed: bytes) -> None:
@@ -104,7 +113,7 @@ def require_shallow(packed: bytes) -> None:
     Raises:
         ValueError: It is, or does not decode.
     """
-    deque(walk(packed), maxlen=0)
+    deque(_groups(packed), maxlen=0)
 
 
 def walk(packed: bytes) -> Iterator[Any]:
@@ -113,28 +122,27 @@ def walk(packed: bytes) -> Iterator[Any]:
     Raises:
         ValueError: It does not decode, or is nested too deeply.
     """
-    limit = max(COPIED, TIMES * len(packed))
-    waiting: list[tuple[Iterator[Any], int]] = [(iter([unpack(packed, Extension)]), len(packed))]
+    return chain.from_iterable(_groups(packed))
+
+
+def _groups(packed: bytes) -> Iterator[list[Any]]:
+    """What `walk` gives, many at a time."""
+    limit = max(MEMORY, TIMES * len(packed))
+    waiting = [(packed, 0, 0)]
     while waiting:
-        values, copied = waiting[-1]
-        value = next(values, waiting)
-        if value is waiting:
-            waiting.pop()
-            continue
-        yield value
-        inner: Iterable[Any] = ()
-        if isinstance(value, Extension):
-            copied += len(value.data)
-            inner = _inside(value.data)
-        elif isinstance(value, dict):
-            inner = chain(value, value.values())
-        elif isinstance(value, list | tuple):
-            inner = value
-        else:
-            continue
-        if len(waiting) > DEEPEST or copied > limit:
-            raise ValueError("it is nested too deeply")
-        waiting.append((iter(inner), copied))
+        data, depth, copied = waiting.pop()
+        copied += len(data)
+        group = [unpack(data, Extension)] if data is packed else _inside(data)
+        while group:
+            if depth > DEEPEST or copied > limit:
+                raise ValueError("it is nested too deeply")
+            yield group
+            depth += 1
+            kinds = set(map(type, group))
+            if Extension in kinds:
+                waiting += [(value.data, depth, copied) for value in group if type(value) is Extension]
+            held = () if kinds.isdisjoint(_PLAIN) else group
+            group = [inner for value in held if type(value) in _PLAIN for inner in _PLAIN[type(value)](value)]
 
 
 def load_json(text: str | bytes) -> Any:
@@ -152,9 +160,9 @@ def load_json(text: str | bytes) -> Any:
         raise ValueError("it is nested too deeply") from None
 
 
-def _inside(data: bytes) -> Sequence[Any]:
+def _inside(data: bytes) -> list[Any]:
     """What an extension type holds; nothing where that is no msgpack."""
     try:
         return [unpack(data, Extension)]
     except ValueError:
-        return ()
+        return []

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from langmem_ext.messages.identity import opaque, pack, unpack
+from langmem_ext.messages.packed import opaque, pack, unpack
 
 MAX_LENGTH: Final = 8
 """Dicts in a list up to which it belongs to the skeleton: longer ones hardly repeat."""

@@ -1,8 +1,9 @@
 """How many tokens a message costs: counters, and the approximation that is stored beside every message.
 
 A counter counts all of a message that a model is sent: its content, block by block (`messages.blocks`), its tool calls as JSON, its name,
-and what a message costs by itself; and tool schemas beside. What stands in the database is langchain-core's approximation, which needs no
-look at the text: totals of threads are made of it. Who cuts a window counts the messages that it reads.
+and what a message costs by itself; and tool schemas beside. What stands in the database is langchain-core's approximation
+(`messages.stored_tokens`), which needs no look at the text: totals of threads are made of it. Who cuts a window counts the messages
+that it reads.
 """
 
 from __future__ import annotations
@@ -131,25 +132,6 @@ def _json(value: object) -> str:
         return json.dumps(value, default=str)
     except (TypeError, ValueError):
         return str(value)
-
-
-# -- what is stored ------------------------------------------------------------------------------------------------------------------------
-COUNTER: Final = "langchain-core/approximate"
-"""Name of the counter, stored with the database: who reads a count knows what it is worth."""
-
-
-ROLE_LENGTHS: Final = {0: len("user"), 1: len("assistant"), 2: len("system")}
-"""Characters that the role's name adds, by the role's code (`identity.CLASSES`)."""
-
-
-def implied_tokens(role: object, text: object) -> int | None:
-    """The count of a message of a role that is nothing but a text: what its row need not say. None for any other.
-
-    >>> implied_tokens(0, "Where is my order?") == approximate_tokens(HumanMessage("Where is my order?"))
-    True
-    """
-    length = ROLE_LENGTHS.get(role) if isinstance(role, int) else None
-    return None if length is None or not isinstance(text, str) else -(-(len(text) + length) // 4) + 3
 
 
 def approximate_tokens(message: BaseMessage) -> int:

@@ -6,10 +6,7 @@ for least. Nothing below reads settings by itself: who opens a database hands ov
 
 from __future__ import annotations
 
-from importlib.util import find_spec
-
-from langmem_ext.errors import MissingExtra
+from langmem_ext.extras import require
 
 # Here, because every module of this package comes after it.
-if any(find_spec(name) is None for name in ("platformdirs", "pydantic_settings")):
-    raise MissingExtra("Settings", "settings")
+require("Settings", "settings")

@@ -46,6 +46,11 @@ def _names(value: object) -> object:
     return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
 
 
+def _path(value: object) -> object:
+    """An argument may be a `pathlib.Path`."""
+    return os.fspath(value) if isinstance(value, os.PathLike) else value
+
+
 def _text(text: str) -> str:
     """Bytes that are no UTF-8 come out of the environment as characters that no database and no model takes."""
     text.encode()
@@ -56,7 +61,7 @@ MOST = 1_000_000_000
 """More than any count here can sensibly be; a value beyond it is a slip of the keyboard."""
 
 Text: TypeAlias = Annotated[str, AfterValidator(_text)]
-Path: TypeAlias = Annotated[str, AfterValidator(os.path.expanduser)]
+Path: TypeAlias = Annotated[str, BeforeValidator(_path), AfterValidator(os.path.expanduser)]
 Count: TypeAlias = Annotated[int, BeforeValidator(_number), Field(ge=0, le=MOST)]
 Limit: TypeAlias = Annotated[int, BeforeValidator(_number), Field(ge=-1, le=MOST)]
 Days: TypeAlias = Annotated[float, BeforeValidator(_number), Field(ge=0, le=36_500)]

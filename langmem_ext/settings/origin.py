@@ -11,7 +11,8 @@ from langmem_ext.secret_names import masked_parameters
 Layer: TypeAlias = Literal["argument", "environment", "project file", "user file", "default"]
 
 _PASSWORDS: Final = (
-    (re.compile(r"(://[^/?#\s:@]*:)[^?#]*(?=@)"), r"\1***"),
+    # It may hold question marks and the like as they are (`storage.address`), and even an @.
+    (re.compile(r"(://[^/?#\s:@]*:)[^/]*[^?#]*(?=@)"), r"\1***"),
     # And in a URL within a URL (`direct=`), where these characters may be written as codes.
     (re.compile(r"((?::|%3A)(?:/|%2F){2}(?:(?!%3A|%40|%2F)[^/?#&\s:@])*(?::|%3A))[^?#&\s]*(?=@|%40)", re.IGNORECASE), r"\1***"),
 )

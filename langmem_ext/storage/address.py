@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import re
-from typing import Final
+from typing import Final, TypeAlias
 from urllib.parse import parse_qsl
 
 from langmem_ext.errors import InvalidInput
+
+Address: TypeAlias = str | os.PathLike[str]
+"""A path, as text or as a `pathlib.Path`, or a URL."""
 
 _WRITE: Final = "write postgresql://user@host/name, with %40, %2F and %25 for @, / and % in a password"
 
@@ -20,6 +24,11 @@ _CONNINFO: Final = re.compile(
     r"|target_session_attrs|load_balance_hosts|require_auth|channel_binding|gssencmode|krbsrvname|requirepeer|ssl\w+|keepalives\w*"
     r"|tcp_user_timeout)\s*="
 )
+
+
+def text_of(address: Address) -> str:
+    """An address as text; what is none stays as it is, to be refused with all else."""
+    return os.fspath(address) if isinstance(address, os.PathLike) else address
 
 
 def parts_of(url: str) -> tuple[str, dict[str, str]]:

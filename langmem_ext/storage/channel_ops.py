@@ -14,7 +14,7 @@ from langmem_ext.storage.header import ValueRef, Versions
 from langmem_ext.storage.history_ops import list_of, list_ref
 from langmem_ext.storage.index import Indexes
 from langmem_ext.storage.lookup_ops import find_writes
-from langmem_ext.storage.read_ops import Reader, read_entries, read_packed, require_proportion
+from langmem_ext.storage.read_ops import Reader, read_entries, read_packed, require_each
 from langmem_ext.storage.thread_ops import find_thread
 from langmem_ext.types import Codec, PackedValue, ThreadKey
 
@@ -107,5 +107,5 @@ def _values_of(reader: Reader, head: Head, channels: Collection[str]) -> Op[dict
     for channel, ref in head.header.values.items():
         if channel in channels:
             values[channel] = yield from read_packed(reader, ref, (0, channel))
-    require_proportion([head.header.values[channel] for channel in values], list(values.values()), (head.id, reader.thread_id))
+    require_each(list(values.values()), (head.id, reader.thread_id))
     return values

@@ -11,10 +11,10 @@ from dataclasses import replace
 from operator import itemgetter
 from typing import Any, Final
 
-from langmem_ext.errors import DamagedRow, HeadConflict, cause, told
+from langmem_ext.errors import DamagedRow, HeadConflict, InvalidInput, cause, told
 from langmem_ext.interruption import pass_on
-from langmem_ext.messages.identity import pack, unpack
 from langmem_ext.messages.manifest import Runs
+from langmem_ext.messages.packed import pack, unpack
 from langmem_ext.storage import checks
 from langmem_ext.storage import statements as sql
 from langmem_ext.storage.clock import MINUTE_MS, Times
@@ -24,7 +24,7 @@ from langmem_ext.storage.expectations import NONE, STORED
 from langmem_ext.storage.header import Header, ValueRef, decode_header, encode_header, longest_list, require_countable
 from langmem_ext.storage.ids import decode_id, encode_id, key_behind, readable
 from langmem_ext.storage.index import Indexes, ThreadIndex
-from langmem_ext.storage.late_writes import Origin
+from langmem_ext.storage.late_writes import ROOT, Origin
 from langmem_ext.storage.lookup_ops import Newest, find_namespace, find_newest_id, read_body, read_pattern, read_word
 from langmem_ext.storage.manifests import decode_runs, encode_runs, plan_row
 from langmem_ext.storage.message_ops import catch_up, resolve
@@ -94,7 +94,8 @@ def put_checkpoint(
     header = Header(packed.v, packed.ts, packed.versions, packed.seen, packed.updated, refs, packed.extra, packed.details)
     checkpoint = encode_id(packed.id)
     parent = None if packed.parent is None else encode_id(packed.parent)
-    newest = yield from store_header(writer, space, checkpoint, parent, header, step=packed.step, label=packed.label)
+    root = origin.id if origin is not None and origin.namespace == ROOT else None
+    newest = yield from store_header(writer, space, checkpoint, parent, header, step=packed.step, label=packed.label, root=root)
     if newest and space == 0:
         writer.final = header if is_at_rest(header, codec) else None
         # Not before the graph has looked at the first prompt: it may mark it as one that holds a sensitive value.
@@ -104,14 +105,40 @@ def put_checkpoint(
 
 
 def store_header(
-    writer: Writer, space: int, checkpoint: bytes, parent: bytes | None, header: Header, *, step: int | None, label: bytes
+    writer: Writer,
+    space: int,
+    checkpoint: bytes,
+    parent: bytes | None,
+    header: Header,
+    *,
+    step: int | None,
+    label: bytes,
+    root: bytes | None = None,
 ) -> Op[bool]:
-    """Write a checkpoint's row, and before it what the writer has queued; whether it is now the newest of its namespace."""
+    """Write a checkpoint's row, and before it what the writer has queued; whether it is now the newest of its namespace.
+
+    Args:
+        writer: What is written.
+        space: The namespace.
+        checkpoint: Its id.
+        parent: The id of the one before it.
+        header: What it holds.
+        step: Its metadata's.
+        label: The metadata that can be searched for.
+        root: The root's checkpoint in whose step a run puts it.
+
+    Raises:
+        InvalidInput: It names more messages than can be read.
+    """
+    try:
+        require_countable(header.values.values())
+    except ValueError as error:
+        raise InvalidInput(f"a checkpoint cannot be stored, because {error}: keep shorter lists, or fewer of them") from None
     encoded = encode_header(header, checkpoint)
     pattern = writer.intern_pattern(encoded.pattern)
     thread = writer.thread.number
     newest = yield from find_newest_id(writer.index, space)
-    key, is_newest = yield from _key_for(writer, space, checkpoint, parent, newest)
+    key, is_newest = yield from _key_for(writer, space, checkpoint, parent, newest, root)
     columns = {
         "namespace": space,
         "id": checkpoint,
@@ -142,13 +169,20 @@ def store_header(
     return is_newest
 
 
-def _key_for(writer: Writer, space: int, checkpoint: bytes, parent: bytes | None, newest: Newest | None) -> Op[tuple[bytes, bool]]:
+def _key_for(
+    writer: Writer, space: int, checkpoint: bytes, parent: bytes | None, newest: Newest | None, root: bytes | None
+) -> Op[tuple[bytes, bool]]:
     """The key of a checkpoint that is to be stored, and whether it is the newest of its namespace then.
 
-    What follows the newest is the newest, whatever its id says: the clock of the machine that made the id may be behind. Any other
-    checkpoint with a lower id is a branch, and comes where its id puts it. One that is put again keeps its key.
+    What follows the newest is the newest, whatever its id says: the clock of the machine that made the id may be behind. A subgraph's
+    first follows that of the root. Any other checkpoint with a lower id is a branch, and comes where its id puts it. One that is put
+    again keeps its key.
     """
-    if newest is None or newest.key < checkpoint:
+    if newest is None:
+        head = None if root is None else (yield from find_newest_id(writer.index, 0))
+        is_behind = head is not None and head.id == root and checkpoint < head.key
+        return ((yield from _key_behind_all(writer)) if is_behind else checkpoint), True
+    if newest.key < checkpoint:
         return checkpoint, True
     if newest.id == checkpoint:
         return newest.key, True
@@ -157,9 +191,13 @@ def _key_for(writer: Writer, space: int, checkpoint: bytes, parent: bytes | None
         return stored[0], False
     if parent != newest.id:
         return checkpoint, False
-    # Behind the newest of all namespaces: what a subgraph did before this step comes before it.
+    return (yield from _key_behind_all(writer)), True
+
+
+def _key_behind_all(writer: Writer) -> Op[bytes]:
+    """A key behind the newest of all namespaces: what a subgraph did before this step comes before it."""
     keys = yield from fetch(sql.SELECT_LATEST_KEYS, thread=writer.thread.number)
-    return key_behind(max(key for (key,) in keys if key is not None)), True
+    return key_behind(max(key for (key,) in keys if key is not None))
 
 
 def key_of(row: Row) -> bytes:

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 from zlib import crc32
 
-from langmem_ext.messages.identity import pack
+from langmem_ext.messages.packed import pack
 from langmem_ext.storage.effects import Row
 
 CHANGED: Final = "it is not as it was written"

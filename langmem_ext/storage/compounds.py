@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from langmem_ext.messages.identity import array_head, map_head, opaque, pack, unpack
+from langmem_ext.messages.packed import array_head, map_head, opaque, pack, unpack
 from langmem_ext.types import PackedValue
 
 FANOUT: Final = 8

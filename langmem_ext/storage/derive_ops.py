@@ -14,7 +14,7 @@ from typing import Any, Final
 from langmem_ext.errors import DamagedRow
 from langmem_ext.interruption import pass_on
 from langmem_ext.messages.manifest import NUMBERS, merged, ranges_of
-from langmem_ext.messages.tokens import implied_tokens
+from langmem_ext.messages.stored_tokens import implied_tokens
 from langmem_ext.storage import checks
 from langmem_ext.storage import inspect_statements as sql
 from langmem_ext.storage.checkpoint_ops import header_of

@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Any, Protocol, TypeAlias, TypeVar
 
-from langmem_ext.storage.effects import Operation
+from langmem_ext.storage.effects import Operation, Rows, Statement
 from langmem_ext.storage.index import Indexes
 
 T = TypeVar("T")
@@ -25,6 +25,17 @@ class Driver(Protocol):
 
     speculates: bool
     compresses: bool
+
+    @property
+    def place(self) -> str:
+        """The database, for people: without what is secret."""
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed."""
+
+    def glance(self, statement: Statement) -> Rows | None:
+        """What a statement reads, if that disturbs nobody and needs no waiting; else None."""
 
     def run(self, op: Operation[T], *, write: bool) -> T:
         """Run `op` in the calling thread; where it comes to nothing for another's sake, perhaps several times.

@@ -19,7 +19,7 @@ class Finding:
 
     Attributes:
         kind: What it is, in a word: `file`, `page`, `thread`, `orphan`, `counter`, `head`, `column`, `item`, `value`, `word`, `namespace`,
-            `checkpoint`, `write`, `reference`, `parent`, `double`, `unused`, `foreign`, `search` or `more`.
+            `checkpoint`, `write`, `reference`, `parent`, `double`, `unused`, `foreign`, `large`, `search` or `more`.
         severity: `note`: nothing is amiss with what is read. `wrong`: a column that is derived from others says something else, or rows
             belong to nothing. `damaged`: something stored cannot be read any more.
         thread: The thread's id; None where it concerns no thread, or one that has no row.

@@ -17,8 +17,8 @@ from operator import itemgetter, methodcaller
 from typing import Any, Final, TypeAlias
 
 from langmem_ext.errors import InvalidInput
-from langmem_ext.messages.identity import pack, unpack
 from langmem_ext.messages.manifest import LONGEST, NUMBERS, Runs, checked, checked_positions, length_of
+from langmem_ext.messages.packed import pack, unpack
 from langmem_ext.storage.compounds import MAX_PARTS
 
 Version: TypeAlias = str | int | float

@@ -11,8 +11,8 @@ from typing import Final, TypeVar
 from langmem_ext.errors import DamagedRow, InvalidInput, ThreadNotFound, cause, told
 from langmem_ext.interruption import pass_on
 from langmem_ext.messages.annotations import asked_in
-from langmem_ext.messages.identity import fields_of
 from langmem_ext.messages.manifest import Runs, from_on, length_of, numbers_of, ranges_of, runs_of, tail_of
+from langmem_ext.messages.packed import fields_of
 from langmem_ext.storage import statements as sql
 from langmem_ext.storage.checkpoint_ops import open_writer
 from langmem_ext.storage.dialect import NUMBER

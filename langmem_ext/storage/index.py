@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
-from langmem_ext.messages.identity import is_text
 from langmem_ext.messages.manifest import Runs, begins_with, below, length_of, numbers_of
+from langmem_ext.messages.packed import is_text
 from langmem_ext.storage.claims import Claims
 from langmem_ext.storage.compounds import Compound
 from langmem_ext.storage.effects import Row

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable
 from itertools import accumulate
+from typing import Final
 
 from langmem_ext.errors import DamagedRow
 from langmem_ext.messages.manifest import merged, ranges_of
@@ -14,7 +15,10 @@ from langmem_ext.storage.ids import readable
 from langmem_ext.storage.index import ThreadIndex
 from langmem_ext.storage.inspect_ops import NEXT_STEP, Contents, Examined, Need
 from langmem_ext.storage.lookup_ops import find_checkpoint, find_writes
-from langmem_ext.storage.read_ops import Reader, assemble
+from langmem_ext.storage.read_ops import Distrusted, Reader, assemble
+
+LARGE: Final = "large"
+"""The kind of what is told of a checkpoint that reads, and takes far more memory than its rows."""
 
 
 def find_large(thread: Examined) -> list[tuple[int, bytes]]:
@@ -43,16 +47,23 @@ def find_large(thread: Examined) -> list[tuple[int, bytes]]:
 
 @operation_once
 def read_together(thread: Examined, contents: Contents, space: int, checkpoint: bytes) -> Op[bool]:
-    """Read a checkpoint as whoever uses it would: whether it cannot be read, because it is out of proportion (`messages.proportion`)."""
+    """Read a checkpoint as whoever distrusts it does (`messages.proportion`); whether there was something to tell."""
     index = ThreadIndex(thread.number)
+    place = f"checkpoint {thread.number}/{space}/{readable(checkpoint)}"
     row = yield from find_checkpoint(index, space, checkpoint)
     if row is None:
         return False
     try:
         writes = yield from find_writes(index, space, checkpoint)
-        yield from assemble(Reader(thread.findings.thread or "", index, contents.codec), "", space, row, writes)
+        yield from assemble(Reader(thread.findings.thread or "", index, contents.codec, distrusts=True), "", space, row, writes)
+    except Distrusted:
+        message = (
+            "names the same messages or values so often that it takes far more memory than its rows: what somebody else has"
+            " made so may be meant to fill the memory; no import takes it"
+        )
+        thread.findings.add(LARGE, "note", place, message, checkpoints=(readable(checkpoint),))
+        return True
     except DamagedRow as error:
-        place = f"checkpoint {thread.number}/{space}/{readable(checkpoint)}"
         why = str(error).partition(": ")[0]
         thread.findings.add("checkpoint", "damaged", place, f"cannot be read: {why}: {NEXT_STEP}", checkpoints=(readable(checkpoint),))
         return True

@@ -6,7 +6,7 @@ from typing import Final
 
 from langmem_ext.errors import DamagedRow, LangmemExtError, cause, told
 from langmem_ext.interruption import pass_on
-from langmem_ext.messages.identity import is_foreign
+from langmem_ext.messages.packed import is_foreign
 from langmem_ext.messages.skeleton import is_in_keeping, join_keys
 from langmem_ext.storage import checks
 from langmem_ext.storage.compression import MARK, expand, expand_text

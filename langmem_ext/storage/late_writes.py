@@ -6,12 +6,16 @@ before the thread, and is not in it:
 - A checkpoint names its parent, which was stored before it. So where there is no thread, it is late.
 - A task's writes name their checkpoint, and a subgraph's first checkpoint names that of the root. Those may still be on their
   way: LangGraph stores them in the background, in any order. So where there is no thread, they are late, unless their
-  checkpoint follows no other, and this process asked for the thread before it was made, and found none.
+  checkpoint follows no other, and this process asked for the thread before it was made, and found none, and has neither made
+  nor found it since.
 
 Where the thread has begun again, `thread.born` tells: the lowest id that a checkpoint of it can have, unless its clock was
-behind. What a run that goes on makes then has higher ids; of those that this process has put, it knows what they follow. A
-run is of one process. So where the thread was deleted since this process wrote to it, a checkpoint of which nothing is known
-is on its way, or late: such a write is tried again until that is known (`Buried`).
+behind that of whoever began it. A run is of one process, and begins by asking for its thread. So what it makes also has higher
+ids than were made in its process before that process first met the thread (`LateWrites.lowest`). Of the checkpoints that this
+process has put, it knows what they follow. Where the thread was deleted since this process met it, a checkpoint of which
+nothing is known is on its way, or late: such a write is tried again until that is known (`Buried`). With `durability="exit"` it
+comes at the end of its run, however long after a subgraph's that names it: such a one is late only where it is older than the
+thread.
 """
 
 from __future__ import annotations
@@ -27,6 +31,9 @@ from langmem_ext.storage.ids import encode_id, is_uuid
 
 ROOT: Final = ""
 
+DURABILITY: Final = "__pregel_durability"
+"""Where LangGraph says in a config when its run stores checkpoints."""
+
 BEGUN: Final = 16_384
 """Of how many threads it is remembered that a run was to begin them."""
 
@@ -35,6 +42,9 @@ BURIED: Final = 4096
 
 FOLLOWED: Final = 16_384
 """Of how many checkpoints it is remembered what they follow."""
+
+READ: Final = 4096
+"""Of how many checkpoints it is remembered of which thread a run has read them."""
 
 
 class Buried(ThreadDeleted):
@@ -55,17 +65,32 @@ PATIENCE: Final = (0.001, 0.01, 0.05, 0.2, 0.5, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
+class Life:
+    """A thread, from when it began to its deletion.
+
+    Attributes:
+        born: What tells it from others of its id.
+        since: An id that was made when runs of this process first asked for it, or for a thread that was not there yet; None: none has.
+    """
+
+    born: bytes | None
+    since: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
 class Origin:
     """The checkpoint that a write of a run builds on.
 
     Attributes:
         namespace, id: What names it within its thread.
         stored: Whether it was stored before the write; else it may still be on its way.
+        at_end: Whether its run puts it only at its end.
     """
 
     namespace: str
     id: bytes
     stored: bool
+    at_end: bool = False
 
 
 def origin_of(configurable: Mapping[str, Any], namespace: str, checkpoint_id: str | None, *, writes: bool) -> Origin | None:
@@ -84,7 +109,9 @@ def origin_of(configurable: Mapping[str, Any], namespace: str, checkpoint_id: st
         return Origin(namespace, raw, not writes) if is_uuid(raw) else None
     parents = configurable.get("checkpoint_map") if namespace else None
     root = parents.get(ROOT) if isinstance(parents, Mapping) else None
-    return Origin(ROOT, raw, False) if isinstance(root, str) and is_uuid(raw := encode_id(root)) else None
+    if not isinstance(root, str) or not is_uuid(raw := encode_id(root)):
+        return None
+    return Origin(ROOT, raw, False, at_end=configurable.get(DURABILITY) == "exit")
 
 
 class LateWrites:
@@ -93,7 +120,8 @@ class LateWrites:
     def __init__(self) -> None:
         self._begun: OrderedDict[str, bytes] = OrderedDict()
         self._followed: OrderedDict[bytes, Origin] = OrderedDict()
-        self._born: OrderedDict[str, bytes | None] = OrderedDict()
+        self._lives: OrderedDict[str, Life] = OrderedDict()
+        self._read: OrderedDict[tuple[str, bytes], bytes | None] = OrderedDict()
         self._buried: OrderedDict[str, None] = OrderedDict()
 
     def begin(self, thread_id: str, moment: bytes) -> None:
@@ -103,19 +131,49 @@ class LateWrites:
             thread_id: The thread.
             moment: An id that was made then.
         """
-        self._begun.setdefault(thread_id, moment)
+        self._begun[thread_id] = min(moment, self._begun.get(thread_id, moment))
         if len(self._begun) > BEGUN:
             self._begun.popitem(last=False)
 
-    def met(self, thread_id: str, born: bytes | None) -> None:
-        """There is such a thread now; `born` tells it from others of its id."""
-        if self._begun:
-            self._begun.pop(thread_id, None)
-        if self._born.get(thread_id, born) != born:
+    def met(self, thread_id: str, born: bytes | None, moment: bytes | None = None) -> None:
+        """There is such a thread now.
+
+        Args:
+            thread_id: The thread.
+            born: Tells it from others of its id.
+            moment: An id that was made before it was asked for, if a run asked.
+        """
+        told = self._begun.pop(thread_id, None) if self._begun else None
+        life = self._lives.get(thread_id)
+        if life is not None and life.born != born:
             self.bury(thread_id)
-        self._born[thread_id] = born
-        if len(self._born) > BURIED:
-            self._born.popitem(last=False)
+            life = None
+        since = _earlier(None if life is None else life.since, _earlier(told, moment))
+        if life is None or life.since != since:
+            self._lives[thread_id] = Life(born, since)
+            if len(self._lives) > BURIED:
+                self._lives.popitem(last=False)
+
+    def lowest(self, thread_id: str, born: bytes) -> bytes:
+        """The lowest id that a checkpoint of a thread has, made by its runs in this process; `born` by whoever began it."""
+        life = self._lives.get(thread_id)
+        return born if life is None or life.born != born or life.since is None else min(born, life.since)
+
+    def found(self, thread_id: str | None) -> None:
+        """There is such a thread, as its run is told: it does not begin it."""
+        if self._begun:
+            self._begun.pop(thread_id or "", None)
+
+    def read(self, thread_id: str, born: bytes | None, checkpoint: bytes) -> None:
+        """A run has read a checkpoint, and may go on from it: it may be older than its thread, which is a copy."""
+        self._read.pop((thread_id, checkpoint), None)
+        self._read[thread_id, checkpoint] = born
+        if len(self._read) > READ:
+            self._read.popitem(last=False)
+
+    def has_read(self, thread_id: str, born: bytes, checkpoint: bytes) -> bool:
+        """Whether a run of this process has read a checkpoint of a thread, which may have been pruned since."""
+        return self._read.get((thread_id, checkpoint)) == born
 
     def may_begin(self, thread_id: str, origin: Origin) -> bool:
         """Whether a write may come before the checkpoint that begins the thread."""
@@ -136,10 +194,13 @@ class LateWrites:
         return ThreadDeleted(thread_id)
 
     def is_buried(self, thread_id: str) -> bool:
-        """Whether a thread was deleted, or has begun again, since this process wrote to it."""
+        """Whether a thread was deleted, or has begun again, since this process met it."""
         return thread_id in self._buried
 
     def before(self, origin: Origin) -> Origin | None:
         """What a checkpoint follows that this process has put, or is about to; None where it has not begun to put it."""
-        before = self._followed.get(origin.id)
-        return before if before != origin else None
+        return self._followed.get(origin.id)
+
+
+def _earlier(one: bytes | None, other: bytes | None) -> bytes | None:
+    return one if other is None else other if one is None else min(one, other)

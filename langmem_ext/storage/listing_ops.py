@@ -150,6 +150,12 @@ def read_info(key: ThreadKey, *, lock: bool = False) -> Op[ThreadInfo]:
 
 
 @operation
+def read_thread(key: ThreadKey) -> Op[ThreadInfo]:
+    """`read_info` by itself."""
+    return (yield from read_info(key))
+
+
+@operation
 def describe_thread(key: ThreadKey, changes: Mapping[str, Any], *, indexes: Indexes) -> Op[ThreadInfo]:
     """Change what a thread's row says of it, apart from what follows from its messages; its row then.
 

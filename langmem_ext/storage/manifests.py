@@ -9,8 +9,8 @@ from __future__ import annotations
 from itertools import accumulate
 from typing import Final
 
-from langmem_ext.messages.identity import pack, unpack
 from langmem_ext.messages.manifest import Runs, checked
+from langmem_ext.messages.packed import pack, unpack
 
 MAX_RUNS: Final = 64
 """Runs that stand in a checkpoint itself, at most."""

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from langmem_ext.errors import DamagedRow
-from langmem_ext.messages.identity import is_text
 from langmem_ext.messages.manifest import Runs, merged, numbers_of, ranges_of, runs_of
+from langmem_ext.messages.packed import is_text
 from langmem_ext.messages.proportion import is_in_proportion
 from langmem_ext.storage import checks
 from langmem_ext.storage import statements as sql

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from langmem_ext.errors import NotADatabase, SchemaTooNew, StorageError, StorageUnavailable
 from langmem_ext.storage.dialect import SQLITE
+from langmem_ext.storage.effects import Params
 from langmem_ext.storage.schema import APPLICATION_ID, MIGRATION_TABLE, MIGRATIONS, Migration
 
 SMALLEST_PAGE: Final = 512
@@ -124,8 +125,8 @@ def _size_of(path: str) -> int:
     return os.path.getsize(path) if os.path.isfile(path) else 0
 
 
-def read_rows(connection: sqlite3.Connection, statement: str) -> list[tuple[Any, ...]]:
+def read_rows(connection: sqlite3.Connection, statement: str, params: Params | None = None) -> list[tuple[Any, ...]]:
     """The rows as tuples, whatever row factory a passed connection has."""
     cursor = connection.cursor()
     cursor.row_factory = None
-    return cursor.execute(statement).fetchall()
+    return cursor.execute(statement, params or {}).fetchall()

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from langmem_ext.messages.identity import is_text
+from langmem_ext.messages.packed import is_text
 from langmem_ext.messages.words import list_words
 from langmem_ext.storage import search_statements as sql
 from langmem_ext.storage.effects import Batch, Op, Row, Rows, Statement, Together, fetch, fetch_one

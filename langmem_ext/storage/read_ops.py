@@ -44,6 +44,10 @@ FEW: Final = 16
 """Values that are read side by side, each with what it names: at worst, so often is a row read that all of them name."""
 
 
+class Distrusted(DamagedRow):
+    """A checkpoint names rows so often that reading it may fill the memory: an application may mean that, and so may an attacker."""
+
+
 @dataclass(slots=True)
 class Reader:
     """One thread being read.
@@ -53,6 +57,7 @@ class Reader:
         bodies: The values that were read already, by their rows.
         ahead: Value rows that were read ahead of them.
         joined: What the values are that were put together of several rows, for the checkpoint that is being read.
+        distrusts: Whether all that a checkpoint holds must be in proportion together (`Distrusted`), and not only each value.
     """
 
     thread_id: str
@@ -61,17 +66,21 @@ class Reader:
     bodies: dict[tuple[int, ...], bytes | None] = field(default_factory=dict)
     ahead: dict[int, bytes] = field(default_factory=dict)
     joined: list[tuple[bytes, tuple[int, ...]]] = field(default_factory=list)
+    distrusts: bool = False
 
 
 @operation_brief
 def get_checkpoint(
-    key: ThreadKey, namespace: str, checkpoint_id: str | None, *, indexes: Indexes, codec: Codec
+    key: ThreadKey, namespace: str, checkpoint_id: str | None, *, indexes: Indexes, codec: Codec, moment: bytes | None = None
 ) -> Op[StoredCheckpoint | None]:
-    """A checkpoint with its pending writes; the newest where no id is given; None where there is none."""
+    """A checkpoint with its pending writes; the newest where no id is given; None where there is none.
+
+    Where a run asks for it, `moment` is an id that was made before (`late_writes`).
+    """
     unknown = indexes.speculates and namespace == "" and indexes.row_of(key.id) is None
     if unknown:
         yield _first_look(key.id, checkpoint_id)
-    found = yield from _look_up(key, namespace, checkpoint_id, indexes, codec)
+    found = yield from _look_up(key, namespace, checkpoint_id, indexes, codec, moment)
     if found is None:
         return None
     reader, space, row = found
@@ -93,12 +102,14 @@ def _first_look(thread_id: str, checkpoint_id: str | None) -> Foresight:
 
 
 def _look_up(
-    key: ThreadKey, namespace: str, checkpoint_id: str | None, indexes: Indexes, codec: Codec
+    key: ThreadKey, namespace: str, checkpoint_id: str | None, indexes: Indexes, codec: Codec, moment: bytes | None = None
 ) -> Op[tuple[Reader, int, Row] | None]:
     """A reader for the thread, the namespace's number, and the row of the checkpoint, or of the newest; None where one is missing."""
     thread = yield from find_thread(key, indexes)
     if thread is None:
         return None
+    if moment is not None:
+        indexes.late_writes.met(key.id, thread.born, moment)
     reader = Reader(key.id, indexes.of(thread.number, thread.generation, codec), codec)
     space = yield from find_namespace(reader.index, namespace, end=thread.next_namespace)
     if space is None:
@@ -108,7 +119,11 @@ def _look_up(
         row = yield from find_newest(reader.index, space)
     else:
         row = yield from find_checkpoint(reader.index, space, encode_id(checkpoint_id))
-    return None if row is None else (reader, space, row)
+    if row is None:
+        return None
+    if moment is not None:
+        indexes.late_writes.read(key.id, thread.born, row[0])
+    return reader, space, row
 
 
 def assemble(
@@ -127,11 +142,13 @@ def assemble(
     place = checkpoint, reader.thread_id
     reader.joined.clear()
     if len(refs) > FEW:
-        yield from _read_once(reader, refs, place)
+        yield from _read_once(reader, refs)
     reads = [read_packed(reader, ref, (space, channel)) for channel, ref in header.values.items()]
     reads += [read_packed(reader, entry.value) for _, entry in entries]
     packed = yield from side_by_side(reads)
-    require_proportion(refs, packed, place)
+    require_each(packed, place)
+    if reader.distrusts:
+        _require_together(refs, packed)
     return StoredCheckpoint(
         thread=reader.thread_id,
         namespace=namespace,
@@ -153,12 +170,13 @@ def assemble(
     )
 
 
-def _read_once(reader: Reader, refs: Sequence[ValueRef], place: tuple[bytes, str]) -> Op[None]:
+def _read_once(reader: Reader, refs: Sequence[ValueRef]) -> Op[None]:
     """Read what many values name, each row once: side by side, each value would have its own."""
-    try:
-        require_countable(refs)
-    except ValueError:
-        raise _out_of_proportion(place) from None
+    if reader.distrusts:
+        try:
+            require_countable(refs)
+        except ValueError as error:
+            raise Distrusted(str(error)) from None
     index = reader.index
     runs = tuple(chain.from_iterable(merged(pair for ref in refs for pair in ranges_of(ref.runs))))
     rows = {row for ref in refs if ref.row is not None for row in (ref.row, *(ref.deltas or ()))} - reader.ahead.keys()
@@ -170,17 +188,22 @@ def _read_once(reader: Reader, refs: Sequence[ValueRef], place: tuple[bytes, str
     reader.ahead.update(zip(rows, bodies, strict=True))
 
 
-def require_proportion(refs: Sequence[ValueRef], values: Sequence[PackedValue], place: tuple[bytes, str]) -> None:
-    """See that values that are read together are in proportion to the rows that they name (`messages.proportion`).
+def require_each(values: Sequence[PackedValue], place: tuple[bytes, str]) -> None:
+    """See that each value is in proportion to the messages that it names, as whoever stored it saw to it (`messages.proportion`).
 
     Args:
-        refs: Where the values stand.
         values: The values.
         place: Ids of the checkpoint and of the thread that they are read for.
 
     Raises:
-        DamagedRow: They are not.
+        DamagedRow: One is not.
     """
+    if not all([is_in_proportion([value.messages]) for value in values if value.messages]):
+        raise _out_of_proportion(place)
+
+
+def _require_together(refs: Sequence[ValueRef], values: Sequence[PackedValue]) -> None:
+    """See that values are in proportion to all the rows that they name together."""
     size = 0
     for value in values:
         size += sum(map(len, value.messages)) + len(value.body or b"")
@@ -188,7 +211,7 @@ def require_proportion(refs: Sequence[ValueRef], values: Sequence[PackedValue], 
         return
     bodies = _uses([(value.body, ref.rows()) for ref, value in zip(refs, values, strict=True) if value.body])
     if not is_in_proportion([value.messages for value in values], bodies):
-        raise _out_of_proportion(place)
+        raise Distrusted("it takes far more memory than its rows")
 
 
 def _uses(bodies: Sequence[tuple[bytes, tuple[int, ...]]]) -> list[tuple[bytes, int]]:
@@ -227,11 +250,11 @@ def _body_of(reader: Reader, ref: ValueRef, place: tuple[int, str] | None) -> Op
     rows = ref.rows()
     if rows not in reader.bodies:
         body = reader.bodies[rows] = yield from read_value(reader.index, ref, place, reader.ahead)
-        if ref.deltas and body is not None:
-            # Each is bytes of its own, made before all can be looked at together (`require_proportion`).
+        if reader.distrusts and ref.deltas and body is not None:
+            # Each is bytes of its own, made before all can be looked at together.
             reader.joined.append((body, rows))
             if packed_size((), [body for body, _ in reader.joined]) > MEMORY and not is_in_proportion((), _uses(reader.joined)):
-                raise out_of_proportion(f"what a checkpoint of thread {reader.thread_id!r} holds")
+                raise Distrusted("it takes far more memory than its rows")
     return reader.bodies[rows]
 
 
@@ -383,7 +406,6 @@ def get_delta_history(
     if found is None:
         return history
     reader, space, target = found
-    refs: list[ValueRef] = []
     values: list[PackedValue] = []
     open_channels = set(channels)
     at = target[1]
@@ -398,13 +420,12 @@ def get_delta_history(
         for task_id, entry in reversed((yield from read_entries(reader, writes))):
             if entry.channel in open_channels:
                 values.append((yield from read_packed(reader, entry.value)))
-                refs.append(entry.value)
                 history[entry.channel].writes.append(StoredWrite(task_id, entry.channel, values[-1]))
         for channel in open_channels & header.values.keys():
             history[channel].seed = yield from read_packed(reader, header.values[channel])
         open_channels -= header.values.keys()
         at = row[1]
-    require_proportion(refs, values, (target[0], key.id))
+    require_each(values, (target[0], key.id))
     for contributed in history.values():
         contributed.writes.reverse()
     indexes.account(reader.index)

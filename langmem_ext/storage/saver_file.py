@@ -19,7 +19,7 @@ from urllib.parse import quote
 
 from langmem_ext.errors import DamagedRow, InvalidInput, NotADatabase, StorageError, StorageUnavailable
 from langmem_ext.storage import transfer_statements as sql
-from langmem_ext.storage.address import require_path
+from langmem_ext.storage.address import Address, require_path
 from langmem_ext.storage.connection import storage_error
 from langmem_ext.storage.effects import Row
 
@@ -77,7 +77,7 @@ class SaverFile:
         InvalidInput: It is one of this package.
     """
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: Address) -> None:
         if str(path).startswith(("postgresql://", "postgres://")):
             raise InvalidInput("a server has no file of a SqliteSaver: what a PostgresSaver has stored, copy_saver moves")
         require_path(str(path))

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from langmem_ext.errors import DamagedRow
-from langmem_ext.messages.identity import is_text
+from langmem_ext.messages.packed import is_text
 from langmem_ext.storage import search_statements as sql
 from langmem_ext.storage.dialect import NUMBER
 from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Op, Row, Rows, fetch, operation

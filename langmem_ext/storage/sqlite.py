@@ -306,6 +306,36 @@ class SqliteDriver:
         """Have `forget` called whenever an operation has failed, before the next begins."""
         self._forget.append(forget)
 
+    # -- what it shows of itself ---------------------------------------------------------------------------------------------------------
+
+    @property
+    def place(self) -> str:
+        """The file."""
+        return repr(self.path or ":memory:")
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed."""
+        return self._closed
+
+    def glance(self, statement: Statement) -> Rows | None:
+        """What a statement reads; None while the connection is in use, or the file is locked."""
+        if not self._lock.acquire(blocking=False):
+            return None
+        try:
+            if self._closed or self._connection.in_transaction:
+                return None
+            [(patience,)] = read_rows(self._connection, "PRAGMA busy_timeout")
+            self._connection.execute("PRAGMA busy_timeout = 0")
+            try:
+                return read_rows(self._connection, _render(statement.sql), statement.params)
+            finally:
+                self._connection.execute(f"PRAGMA busy_timeout = {patience}")
+        except sqlite3.Error:
+            return None
+        finally:
+            self._lock.release()
+
     # -- space ---------------------------------------------------------------------------------------------------------------------------
 
     def used_bytes(self, limit: int, now: int, *, wholly: bool) -> Sizing:

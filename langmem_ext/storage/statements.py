@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from langmem_ext.messages.tokens import ROLE_LENGTHS
+from langmem_ext.messages.stored_tokens import ROLE_LENGTHS
 from langmem_ext.storage.dialect import (
     AT,
     CHECKPOINT_OF_ID,

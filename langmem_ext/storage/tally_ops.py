@@ -8,8 +8,8 @@ from typing import Final, TypeVar
 from langmem_ext.errors import ThreadNotFound
 from langmem_ext.storage import checks
 from langmem_ext.storage import statements as sql
-from langmem_ext.storage.dialect import BEHIND, ITEM_OF_THREAD, KEY, NUMBER
-from langmem_ext.storage.effects import PAUSE, Op, fetch, operation
+from langmem_ext.storage.dialect import BEHIND, ITEM_OF_THREAD, KEY, NUMBER, OF_ID
+from langmem_ext.storage.effects import PAUSE, Op, Statement, fetch, operation
 from langmem_ext.storage.index import Indexes
 from langmem_ext.storage.item_rows import damaged_item, decode_item
 from langmem_ext.storage.lookup_ops import read_word
@@ -35,6 +35,23 @@ SELECT_ANSWERS = (
     f"SELECT {sql.ITEM_COLUMNS} FROM item WHERE {BEHIND}"
     f" AND (role IN (1, 7) OR (role IS NULL AND rest IS NOT NULL)) ORDER BY {KEY} LIMIT :limit"
 )
+
+MOST_GLANCED: Final = 1_000
+"""Threads that are counted at a glance, at most: SQLite does that in a moment."""
+
+_GLANCE = "SELECT count(*), sum(items) FROM (SELECT items FROM thread {where} LIMIT :limit)"
+
+
+def glance_at_database(owner: str | None) -> Statement:
+    """Asks how many threads an owner has, or there are, and what messages they have stored."""
+    # Not by `OWNED`, which no index serves.
+    where = "" if owner is None else "WHERE owner = :owner"
+    return Statement(_GLANCE.format(where=where), {"limit": MOST_GLANCED + 1} | ({} if owner is None else {"owner": owner}))
+
+
+def glance_at_thread(key: ThreadKey) -> Statement:
+    """Asks how many messages a thread's newest checkpoint has."""
+    return Statement(f"SELECT head_messages FROM thread WHERE {OF_ID} AND {sql.OWNED}", {"id": key.id, "owner": key.owner})
 
 
 @operation

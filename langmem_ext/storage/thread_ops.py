@@ -178,10 +178,15 @@ def require_origin(index: ThreadIndex, thread_id: str, born: bytes | None, origi
     """
     if born is None or born == origin.id:
         return
+    lowest = known.lowest(thread_id, born)
     before: Origin | None = origin
-    while before is not None:
+    passed: set[bytes] = set()  # what callers say that checkpoints follow may lead around
+    while before is not None and before.id not in passed:
+        passed.add(before.id)
         space = yield from find_namespace(index, before.namespace)
-        if (space, before.id) in index.headers or (before.id >= born and not known.is_buried(thread_id)):
+        if (space, before.id) in index.headers or known.has_read(thread_id, born, before.id):
+            return
+        if before.id >= lowest and (before.at_end or not known.is_buried(thread_id)):
             return
         # Of whatever namespace: what a subgraph puts first follows the root's.
         if (yield from fetch(sql.HAS_CHECKPOINT_ANYWHERE, thread=index.number, checkpoint=before.id)):

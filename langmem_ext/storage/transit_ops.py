@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from langmem_ext.errors import ThreadNotFound
 from langmem_ext.messages.manifest import Runs, length_of, merged, ranges_of
-from langmem_ext.messages.tokens import implied_tokens
+from langmem_ext.messages.stored_tokens import implied_tokens
 from langmem_ext.storage import checks, fill_ops, search_ops
 from langmem_ext.storage import transit_statements as sql
 from langmem_ext.storage.checkpoint_ops import header_of

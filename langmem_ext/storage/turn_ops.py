@@ -11,9 +11,9 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Final
 
-from langmem_ext.messages.identity import fields_of
+from langmem_ext.messages.call_ids import call_ids_in
 from langmem_ext.messages.manifest import Runs, length_of, numbers_of, ranges_of, runs_of
-from langmem_ext.messages.pairing import call_ids_in
+from langmem_ext.messages.packed import fields_of
 from langmem_ext.storage import statements as sql
 from langmem_ext.storage.compression import MARK
 from langmem_ext.storage.dialect import INSTR, KEY, NUMBER, WITHIN

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from langmem_ext.messages.identity import pack, unpack
+from langmem_ext.messages.packed import pack, unpack
 from langmem_ext.storage import checks
 from langmem_ext.storage import statements as sql
 from langmem_ext.storage.checkpoint_ops import close_writer, ensure_namespace, open_writer, store_value

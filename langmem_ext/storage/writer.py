@@ -7,9 +7,9 @@ from hashlib import blake2b
 from operator import itemgetter
 from typing import Any, Final
 
-from langmem_ext.messages.identity import is_text
+from langmem_ext.messages.packed import is_text
 from langmem_ext.messages.skeleton import is_in_keeping, split_keys
-from langmem_ext.messages.tokens import implied_tokens
+from langmem_ext.messages.stored_tokens import implied_tokens
 from langmem_ext.storage import checks
 from langmem_ext.storage import statements as sql
 from langmem_ext.storage.compression import shrink, shrink_text

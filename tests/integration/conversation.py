@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import desk
+from patience import PATIENCE_S
 
 
 class Server:
@@ -33,7 +34,7 @@ class Server:
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.process.stdin.close()
-        self.process.wait(timeout=10)
+        self.process.wait(timeout=PATIENCE_S)
         self.process.stdout.close()
 
 

@@ -19,6 +19,9 @@ from benchmarks.shape import Aim, Shape
 from benchmarks.shapes import SHAPES
 from benchmarks.text import raw_bytes, replies, texts
 
+pytestmark = pytest.mark.process
+
+
 NEEDS_NO_MORE = {"tools"}
 """Shapes that say what they need, and have something small to do without it."""
 

@@ -7,7 +7,6 @@ import os
 import sqlite3
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import closing
 from hashlib import sha256
@@ -17,6 +16,7 @@ from typing import Any
 import pexpect
 import pytest
 from langchain_core.language_models import FakeListChatModel
+from patience import PATIENCE_S, until
 from typer.testing import CliRunner, Result
 
 from langmem_ext import DeltaSaver, Threads, TurnFile, examine
@@ -155,6 +155,7 @@ def test_help_says_what_a_command_takes() -> None:
     assert set(TAKES) <= set(COMMANDS)
 
 
+@pytest.mark.process
 def test_a_cleared_conversation_still_waits_and_keeps_what_was_said() -> None:
     lines = ["I want a refund", "/clear", "/history", "/title Mine", "O-12345", "/history", "/clear"]
     done = chat("--thread", "t", lines=lines)
@@ -403,6 +404,7 @@ def test_a_conversation_has_as_many_turns_as_the_settings_allow(monkeypatch: pyt
     chat(lines=["/clear", "I want to check my order", "O-12345"])
 
 
+@pytest.mark.process
 def test_expired_conversations_are_deleted_while_a_chat_runs_if_the_settings_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
     chat("--thread", "old", lines=["hello"])
     chat("--thread", "older", lines=["hello"])
@@ -417,11 +419,9 @@ def test_expired_conversations_are_deleted_while_a_chat_runs_if_the_settings_say
     chat("--thread", "new", lines=["/delete older --yes"])
     assert sorted(threads()) == ["new", "old", "waits"]
     monkeypatch.setenv("LANGMEM_EXT_SWEEP_INTERVAL_MINUTES", "15")
-    child = pexpect.spawn(PROGRAM[0], [*PROGRAM[1:], "chat", "--thread", "new"], encoding="utf-8", timeout=60)
+    child = pexpect.spawn(PROGRAM[0], [*PROGRAM[1:], "chat", "--thread", "new"], encoding="utf-8", timeout=PATIENCE_S)
     child.expect(PROMPT)
-    deadline = time.monotonic() + 60
-    while "old" in threads():
-        assert time.monotonic() < deadline
+    until(lambda: "old" not in threads(), "nothing was swept")
     child.close(force=True)
     assert sorted(threads()) == ["new", "waits"]
 
@@ -445,12 +445,13 @@ def terminal() -> Iterator[pexpect.spawn]:
     """A chat at a terminal, beside an earlier conversation."""
     chat("--thread", "lamp-1", lines=["where is my lamp"])
     environment: Any = {**os.environ, "TERM": "xterm", "PROMPT_TOOLKIT_NO_CPR": "1", "COLUMNS": "120", "LINES": "40"}
-    child = pexpect.spawn(PROGRAM[0], [*PROGRAM[1:], "chat"], env=environment, encoding="utf-8", timeout=60, dimensions=(40, 120))
+    child = pexpect.spawn(PROGRAM[0], [*PROGRAM[1:], "chat"], env=environment, encoding="utf-8", timeout=PATIENCE_S, dimensions=(40, 120))
     child.expect(PROMPT)
     yield child
     child.close(force=True)
 
 
+@pytest.mark.process
 def test_at_a_terminal_conversations_are_completed_loaded_and_deleted(terminal: pexpect.spawn) -> None:
     child = terminal
     child.send("I want to check my order\r")
@@ -485,6 +486,7 @@ def test_at_a_terminal_conversations_are_completed_loaded_and_deleted(terminal: 
     assert threads() == ["default"]
 
 
+@pytest.mark.process
 def test_a_shell_completes_commands() -> None:
     # Asked in a shell: the program looks which one it was called from, and the tests may run without any.
     shell = ["bash", "-c", '"$@"; exit $?', "bash"]

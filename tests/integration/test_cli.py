@@ -10,7 +10,6 @@ import sqlite3
 import stat
 import subprocess
 import sys
-import time
 import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, nullcontext
@@ -25,6 +24,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.graph import StateGraph
 from langgraph.pregel import Pregel
+from patience import PATIENCE_S, content_of, until
 from prompt_toolkit.application import create_app_session
 from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
@@ -135,22 +135,26 @@ def chat(*arguments: str, lines: list[str]) -> subprocess.CompletedProcess[str]:
     return subprocess.run([*COMMAND, "chat", *arguments], input="".join(f"{line}\n" for line in lines), capture_output=True, text=True)
 
 
+@pytest.mark.process
+def test_the_order_desk_keeps_its_shop_beside_its_conversations(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("LANGMEM_EXT_SHOP_DB")
+    monkeypatch.setenv("XDG_DATA_HOME", str(folder / "data"))
+    for name in ("one.db", "two.db"):
+        done = chat("--db", name, lines=["cancel order O-12345", "yes"])
+        assert "Order O-12345 is cancelled." in done.stdout
+    assert {path.name for path in folder.glob("*.db")} == {"one.db", "one-shop.db", "two.db", "two-shop.db"}
+    assert not (folder / "data").exists()
+
+
 def chat_here(*arguments: str, lines: list[str]) -> Result:
     """A chat in this process, which has what it imports already."""
     return CliRunner().invoke(app, ["chat", *arguments], input="".join(f"{line}\n" for line in lines))
 
 
-def until(found: Callable[[], bool]) -> None:
-    """Wait for another process to have done something."""
-    deadline = time.monotonic() + 60
-    while not found():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
 # -- in a pipe -----------------------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.smoke
 def test_a_conversation_goes_on_in_the_next_process(folder: Path, place: str) -> None:
     first = chat("--db", place, lines=["I want to check my order"])
     assert (first.returncode, first.stdout) == (0, "What's your order ID?\n")
@@ -162,6 +166,7 @@ def test_a_conversation_goes_on_in_the_next_process(folder: Path, place: str) ->
     assert history[-1] == f"agent: {reply}"
 
 
+@pytest.mark.process
 def test_a_conversation_is_stored_compressed_when_asked_and_goes_on_without_being_asked(folder: Path) -> None:
     said = "I would like to know where my order is, please, because it should have been here last week. " * 3
     assert chat_here("--compress", lines=[said]).stdout == "What's your order ID?\n"
@@ -171,6 +176,7 @@ def test_a_conversation_is_stored_compressed_when_asked_and_goes_on_without_bein
     assert f"you: {said.strip()}" in chat_here(lines=["/history"]).stdout
 
 
+@pytest.mark.process
 def test_each_message_is_answered_by_one_line(folder: Path) -> None:
     lines = ["I want a refund", "where is my order O-12346?", "", "//home", "/reset", "", "hello"]
     done = chat_here("--thread", "t1", lines=lines)
@@ -186,6 +192,7 @@ def test_each_message_is_answered_by_one_line(folder: Path) -> None:
     assert said == ["I want a refund", "where is my order O-12346?", "/home", "/reset", "hello"]
 
 
+@pytest.mark.process
 def test_json_says_what_waits_and_hides_what_is_sensitive(folder: Path) -> None:
     lines = ["change the address of O-778", "/state", "4 Elm Street, Springfield", "/state", "/history", "/quit", "hello"]
     done = chat_here("--json", "--db", "sqlite:///other.db", lines=lines)
@@ -200,6 +207,7 @@ def test_json_says_what_waits_and_hides_what_is_sensitive(folder: Path) -> None:
     assert (folder / "other.db").is_file()
 
 
+@pytest.mark.smoke
 def test_a_killed_turn_is_finished_at_the_next_start(folder: Path, place: str) -> None:
     (folder / "slow.py").write_text(SLOW_GRAPH)
     arguments = [*COMMAND, "chat", "--db", place, "--graph", "slow.py:make_graph"]
@@ -208,7 +216,7 @@ def test_a_killed_turn_is_finished_at_the_next_start(folder: Path, place: str) -
         try:
             process.stdin.write("where is my order O-12345?\n")
             process.stdin.flush()
-            until((folder / "calls").exists)
+            until(lambda: content_of(folder / "calls"), "the tool was not called")
         finally:
             process.kill()
     (folder / "gate").touch()
@@ -218,6 +226,7 @@ def test_a_killed_turn_is_finished_at_the_next_start(folder: Path, place: str) -
     assert (folder / "calls").read_text() == "xx"
 
 
+@pytest.mark.process
 def test_a_graph_that_fails_is_one_message_and_exit_code_1(folder: Path) -> None:
     (folder / "others.py").write_text(OTHER_GRAPHS)
     done = chat_here("--graph", "others.py:failing", lines=["hi", "more"])
@@ -228,6 +237,7 @@ def test_a_graph_that_fails_is_one_message_and_exit_code_1(folder: Path) -> None
     assert len(done.stderr.splitlines()) == 2
 
 
+@pytest.mark.process
 def test_a_turn_that_cannot_be_finished_is_left_behind_by_the_next_message(folder: Path) -> None:
     (folder / "others.py").write_text(OTHER_GRAPHS)
     assert chat_here("--graph", "others.py:stuck", lines=["fail"]).exit_code == 1
@@ -238,6 +248,7 @@ def test_a_turn_that_cannot_be_finished_is_left_behind_by_the_next_message(folde
     assert [message.text for message in said] == ["fail", "hello", "hello"]
 
 
+@pytest.mark.process
 def test_an_edited_state_is_shown_as_far_as_it_makes_sense(folder: Path) -> None:
     chat_here(lines=["I want a refund"])
     with DeltaSaver.open("memory.db") as saver:
@@ -247,6 +258,7 @@ def test_an_edited_state_is_shown_as_far_as_it_makes_sense(folder: Path) -> None
     assert (state["params"], state["suspended"], state["summary"], state["request"]) == ({}, [], None, None)
 
 
+@pytest.mark.process
 def test_a_graph_of_somebody_else_has_a_state_and_nothing_to_reset(folder: Path) -> None:
     (folder / "others.py").write_text(OTHER_GRAPHS)
     done = chat_here("--graph", "others.py:compiled", "--json", lines=["hi", "/state", "/reset"])
@@ -255,6 +267,7 @@ def test_a_graph_of_somebody_else_has_a_state_and_nothing_to_reset(folder: Path)
     assert "nothing to reset" in done.stderr
 
 
+@pytest.mark.process
 def test_bytes_that_are_no_text_do_not_end_the_chat(folder: Path) -> None:
     command = [*COMMAND, "chat"]
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
@@ -283,7 +296,6 @@ class Terminals:
             # The size is said twice: variables of the surroundings would count for more than the terminal's own size.
             env={**os.environ, "TERM": "xterm", "PROMPT_TOOLKIT_NO_CPR": "1", "COLUMNS": "120", "LINES": "40"},
             encoding="utf-8",
-            timeout=60,
             dimensions=(40, 120),
         )
         self.open.append(child)
@@ -306,6 +318,7 @@ def end(child: pexpect.spawn) -> None:
     assert child.exitstatus == 0
 
 
+@pytest.mark.process
 def test_stopping_a_turn_at_the_terminal_loses_nothing(folder: Path, terminals: Terminals) -> None:
     (folder / "slow.py").write_text(SLOW_GRAPH)
     child = terminals.chat("--graph", "slow.py:make_graph")
@@ -317,7 +330,7 @@ def test_stopping_a_turn_at_the_terminal_loses_nothing(folder: Path, terminals: 
 
     child = terminals.chat("--graph", "slow.py:make_graph", opens_with="agent.*What's your order ID")
     child.send("O-12345\r")
-    until((folder / "calls").exists)
+    until(lambda: content_of(folder / "calls"), "the tool was not called")
     child.sendintr()
     child.expect("stopped: your message is stored")
     (folder / "gate").touch()
@@ -339,6 +352,7 @@ def test_stopping_a_turn_at_the_terminal_loses_nothing(folder: Path, terminals: 
     ]
 
 
+@pytest.mark.process
 def test_a_command_is_completed(terminals: Terminals) -> None:
     child = terminals.chat()
     child.send("/st")
@@ -456,6 +470,7 @@ def assert_harmless(text: str) -> None:
     assert not [char for char in text if unicodedata.bidirectional(char) in TURNING]
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("as_json", [False, True])
 @pytest.mark.usefixtures("evil")
 def test_nothing_that_was_stored_or_is_said_reaches_the_terminal_as_it_is(as_json: bool) -> None:
@@ -505,12 +520,13 @@ def test_ids_of_halves_that_an_earlier_release_stored_are_shown(monkeypatch: pyt
     with DeltaSaver.open("memory.db") as saver, monkeypatch.context() as patch:
         patch.setattr(saver_terms, "require_storable", lambda text, what: None)
         config: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": "", "checkpoint_id": half}}
-        told = HumanMessage("half \ud83d", id=half)
+        told, called = HumanMessage(""), AIMessage("")
+        told.content = told.id = called.content = half  # set in place: an older pydantic lets no constructor have it
         values = {"messages": [told]}
         checkpoint: Any = empty_checkpoint() | {"channel_values": values, "channel_versions": {"messages": 1}}
         config = saver.put(config, checkpoint, {"source": "loop", "step": 1}, {"messages": 1})
-        call: Any = {"name": half, "args": {"a": half}, "id": half}
-        saver.put_writes(config, [("messages", [AIMessage(half, tool_calls=[call])])], half)
+        called.tool_calls = [{"name": half, "args": {"a": half}, "id": half, "type": "tool_call"}]
+        saver.put_writes(config, [("messages", [called])], half)
     for words in (["doctor"], ["stats"], *(["threads", *rest] for rest in (["list"], ["show", "t"], ["history", "t"], ["search", "half"]))):
         for form in ([], ["--json"]):
             done = CliRunner().invoke(app, [*words, "--db", "memory.db", *form])
@@ -560,6 +576,7 @@ def others(folder: Path) -> None:
     )
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("prepare", "arguments", "code", "message"),
     [
@@ -598,6 +615,7 @@ def test_bad_input_is_one_message_and_an_exit_code(
     assert {name: (folder / name).read_bytes() for name in before} == before
 
 
+@pytest.mark.process
 def test_a_database_that_a_chat_makes_is_its_users_alone_and_one_that_is_there_stays_as_it_is(folder: Path) -> None:
     (folder / "there.db").touch(0o644)
     (folder / "there.db").chmod(0o644)
@@ -607,10 +625,12 @@ def test_a_database_that_a_chat_makes_is_its_users_alone_and_one_that_is_there_s
         assert found == {name: mode, f"{name}-lock": 0o600}
 
 
+@pytest.mark.process
 def test_an_unknown_option_is_exit_code_2(folder: Path) -> None:
     assert CliRunner().invoke(app, ["chat", "--bogus"]).exit_code == 2
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("missing", ["typer", "rich", "prompt_toolkit"])
 def test_without_the_extra_one_line_names_the_pip_command(folder: Path, missing: str) -> None:
     code = f"import sys; sys.modules[{missing!r}] = None; from langmem_ext.cli import main; main()"
@@ -653,6 +673,7 @@ def test_a_function_that_makes_the_graph_is_given_the_model(folder: Path, monkey
 # -- help ----------------------------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.process
 def test_help_takes_less_than_300_milliseconds(folder: Path) -> None:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run([*COMMAND, "--help"], check=True, stdout=subprocess.DEVNULL)
@@ -660,6 +681,7 @@ def test_help_takes_less_than_300_milliseconds(folder: Path) -> None:
     assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 0.3
 
 
+@pytest.mark.process
 def test_help_loads_neither_langgraph_nor_what_a_terminal_needs(folder: Path) -> None:
     done = subprocess.run([sys.executable, "-X", "importtime", *COMMAND[1:], "--help"], check=True, capture_output=True, text=True)
     loaded = {line.rsplit("|")[-1].strip().split(".")[0] for line in done.stderr.splitlines()}
@@ -673,6 +695,7 @@ def test_the_version_is_said_in_three_ways() -> None:
     assert json.loads(CliRunner().invoke(app, ["version", "--json"]).stdout) == {"langmem-ext": __version__}
 
 
+@pytest.mark.process
 def test_ctrl_c_in_a_pipe_is_exit_code_130(folder: Path) -> None:
     command = [*COMMAND, "chat"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
@@ -680,7 +703,7 @@ def test_ctrl_c_in_a_pipe_is_exit_code_130(folder: Path) -> None:
         try:
             assert "thread default" in process.stderr.readline()
             process.send_signal(signal.SIGINT)
-            assert process.wait(timeout=60) == 130
+            assert process.wait(PATIENCE_S) == 130
         finally:
             process.kill()
         assert "Traceback" not in process.stderr.read()

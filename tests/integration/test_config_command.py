@@ -14,6 +14,7 @@ import pexpect
 import pytest
 from commands import call as carry_out
 from langgraph.checkpoint.sqlite import SqliteSaver
+from patience import PATIENCE_S
 from typer.testing import CliRunner, Result
 
 from langmem_ext import DeltaSaver, Settings
@@ -103,9 +104,10 @@ def test_a_value_is_one_line_that_cannot_steer_the_terminal(project: Path) -> No
     assert shown["owner"] == [r"'a\x1b[2Jb\tc\nd'", "argument", "yes"]
 
 
+@pytest.mark.process
 def test_a_person_sees_a_table(project: Path) -> None:
     environment = {**os.environ, "TERM": "xterm", "COLUMNS": "120", "LANGMEM_EXT_TTL_HOURS": "7"}
-    shown = pexpect.run(" ".join([*COMMAND, "config", "show"]), timeout=60, encoding="utf-8", env=environment)
+    shown = pexpect.run(" ".join([*COMMAND, "config", "show"]), timeout=PATIENCE_S, encoding="utf-8", env=environment)
     [line] = [line for line in shown.splitlines() if "ttl_hours" in line]
     assert "7" in line
     assert "LANGMEM_EXT_TTL_HOURS" in line
@@ -224,6 +226,7 @@ def test_what_cannot_be_set_is_said(project: Path, assigned: str, message: str) 
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.process
 def test_help_loads_no_settings(project: Path) -> None:
     for words in (("chat", "--help"), ("config", "--help"), ("config", "show", "--help")):
         done = subprocess.run([sys.executable, "-X", "importtime", *COMMAND[1:], *words], check=True, capture_output=True, text=True)

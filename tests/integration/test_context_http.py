@@ -16,6 +16,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 from langchain_core.tools import tool
 from langchain_openai import ChatOpenAI
 from openai_server import OVERFLOW, OpenAIServer, Reply
+from patience import PATIENCE_S
 from savers import Calls, Mode
 
 from langmem_ext import ContextMiddleware, ContextOverflow, ContextPolicy, DeltaSaver, SummaryFailed
@@ -89,11 +90,10 @@ def client(server: OpenAIServer, name: str, timeout: float) -> ChatOpenAI:
 def make(server: OpenAIServer, saver: DeltaSaver) -> Callable[..., Any]:
     """Makes an agent with the middleware; both of its models are asked over HTTP."""
 
-    def agent(*, budget: int = BUDGET, tools: Sequence[Any] = (), failure: str = "", **policy: Any) -> Any:
-        timeout = 1.0 if failure == SLOW else 30.0
-        summariser = client(server, "summariser", timeout)
+    def agent(*, budget: int = BUDGET, tools: Sequence[Any] = (), no_summary: str = "", no_answer: str = "", **policy: Any) -> Any:
+        summariser = client(server, "summariser", 1.0 if no_summary == SLOW else PATIENCE_S)
         one = ContextMiddleware(budget=budget, model=summariser, policy=ContextPolicy(**{"verify": False, **policy}))
-        main = client(server, "main", timeout)
+        main = client(server, "main", 4.0 if no_answer == SLOW else PATIENCE_S)  # long enough for what it does answer
         return create_agent(main, list(tools), system_prompt="Answer briefly.", middleware=[one], checkpointer=saver)
 
     return agent
@@ -134,7 +134,7 @@ def assert_taken(server: OpenAIServer) -> None:
 
 @pytest.mark.parametrize("failure", [*FAILURES, *NO_SUMMARIES, OVERFLOW])
 async def test_without_a_summary_a_line_stands_there_and_the_turn_goes_on(server: OpenAIServer, make: Any, run: Any, failure: str) -> None:
-    agent = make(failure=failure, cooldown=100)
+    agent = make(no_summary=failure, cooldown=100)
     failing = {**FAILURES, **NO_SUMMARIES, OVERFLOW: Reply(status=400, code=OVERFLOW)}[failure]
     server.answers["summariser"] = lambda messages: failing
     await run(agent, talk(5))
@@ -148,7 +148,7 @@ async def test_without_a_summary_a_line_stands_there_and_the_turn_goes_on(server
 
 @pytest.mark.parametrize("failure", STREAMED_FAILURES)
 async def test_a_summary_that_fails_does_not_disturb_a_stream(server: OpenAIServer, make: Any, mode: Mode, failure: str) -> None:
-    agent = make(failure=failure, cooldown=100)
+    agent = make(no_summary=failure, cooldown=100)
     server.answers["summariser"] = lambda messages: STREAMED_FAILURES[failure]
     shown = ""
     for given in (talk(5), question(5)):
@@ -217,7 +217,7 @@ async def test_a_summary_stands_though_its_check_fails(server: OpenAIServer, mak
 
 @pytest.mark.parametrize("failure", FAILURES)
 async def test_a_turn_whose_model_fails_goes_on_where_it_was(server: OpenAIServer, make: Any, run: Any, failure: str) -> None:
-    agent = make(failure=failure)
+    agent = make(no_answer=failure)
     await run(agent, talk(4))
     decided, summaries = kinds(agent), 0
     server.script["main"] = deque([FAILURES[failure]] * 2)
@@ -238,7 +238,7 @@ async def test_a_turn_whose_model_fails_goes_on_where_it_was(server: OpenAIServe
 
 @pytest.mark.parametrize("failure", STREAMED_FAILURES)
 async def test_half_an_answer_is_not_stored(server: OpenAIServer, make: Any, mode: Mode, failure: str) -> None:
-    agent, calls = make(failure=failure), Calls(mode)
+    agent, calls = make(no_answer=failure), Calls(mode)
     await calls.collect(agent, "stream", question(0), CONFIG, stream_mode="messages")
     server.script["main"].append(STREAMED_FAILURES[failure])
     with pytest.raises(Exception):  # noqa: B017, PT011 - whatever the client makes of it

@@ -442,6 +442,7 @@ async def test_with_no_budget_the_models_profile_says_it(run: Any) -> None:
 # -- without the extra ---------------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.process
 def test_without_the_extra_the_middleware_names_the_command() -> None:
     program = (
         "import sys\n"

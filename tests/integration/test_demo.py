@@ -21,6 +21,9 @@ from graphs.demo import FIRST, LATER, SCHEMA, THREAD
 from graphs.environment import VARIABLES
 from langmem_ext import DeltaSaver, ThreadChatMessageHistory
 
+pytestmark = pytest.mark.process
+
+
 ROOT = Path(__file__).parents[2]
 CONFIG: Any = {"configurable": {"thread_id": THREAD}}
 

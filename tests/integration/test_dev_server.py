@@ -24,14 +24,15 @@ from typing import Any
 import pytest
 from langgraph_sdk import get_sync_client
 from langgraph_sdk.client import SyncLangGraphClient
+from patience import PATIENCE_S
 
 from langmem_ext import DeltaSaver
 
 ROOT = Path(__file__).parents[2]
-START_SECONDS = 60.0
+START_SECONDS = PATIENCE_S
 STOP_SECONDS = 15.0
 
-pytestmark = pytest.mark.timeout(240)  # two servers and two programs start, each of which imports for seconds on a busy machine
+pytestmark = pytest.mark.process
 
 OTHER_PROCESS = """
 import json, sys
@@ -133,7 +134,7 @@ class Desk:
     def _run(self, command: list[str], given: str = "") -> list[dict[str, Any]]:
         """The command's lines of output, which are JSON."""
         done = subprocess.run(
-            command, cwd=self.folder, env=self.environment, input=given, capture_output=True, text=True, timeout=60, check=False
+            command, cwd=self.folder, env=self.environment, input=given, capture_output=True, text=True, timeout=PATIENCE_S, check=False
         )
         assert done.returncode == 0, done.stderr
         return [json.loads(line) for line in done.stdout.splitlines()]

@@ -14,6 +14,7 @@ import pytest
 from commands import call as carry_out
 from forgotten import change, rows
 from langchain_core.messages import HumanMessage
+from patience import PATIENCE_S
 from typer.testing import CliRunner
 
 from langmem_ext import DeltaSaver, ThreadChatMessageHistory
@@ -127,13 +128,16 @@ def test_neither_changes_the_database(db: str) -> None:
     assert Path(db).read_bytes() == before
 
 
+@pytest.mark.process
 @ON_A_FILE
 @pytest.mark.parametrize(
     ("command", "words"), [("doctor", ["wrong", "order-1", "tokens"]), ("stats", ["largest threads", "order-1", "kB"])]
 )
 def test_at_a_terminal_there_are_tables(command: str, words: list[str], db: str) -> None:
     change(db, "UPDATE thread SET tokens = 70 WHERE id = 'order-1'")
-    shown = pexpect.run(" ".join([*COMMAND, command, str(db)]), timeout=60, encoding="utf-8", env={"TERM": "xterm", "COLUMNS": "100"})
+    shown = pexpect.run(
+        " ".join([*COMMAND, command, str(db)]), timeout=PATIENCE_S, encoding="utf-8", env={"TERM": "xterm", "COLUMNS": "100"}
+    )
     assert [word for word in words if word not in shown] == []
     assert "\x1b[" in shown
 

@@ -64,6 +64,7 @@ def test_files_of_both_formats_become_the_same_kind_of_messages(paths: list[Path
     assert len({message.id for run in [shop, *episodes] for message in run.messages}) == sum(len(run.messages) for run in [shop, *episodes])
 
 
+@pytest.mark.slow
 def test_ours_has_no_fault_and_its_peers_are_beside_it(paths: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
     assert govern_runs.main([*map(str, paths), "--json", "--budgets", "600"]) == 0
     [shape] = json.loads(capsys.readouterr().out)["shapes"]

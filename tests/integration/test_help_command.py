@@ -68,6 +68,7 @@ def test_help_fits_a_terminal_and_leaves_nothing_out(words: list[str], monkeypat
     assert not [line for line in lines if "[[" in line or "......" in line]
 
 
+@pytest.mark.process
 def test_in_a_narrow_window_only_what_is_typed_is_wider() -> None:
     done = subprocess.run(
         [*COMMAND, "threads", "list", "--help"], env=os.environ | {"COLUMNS": "40"}, capture_output=True, text=True, check=True
@@ -77,6 +78,7 @@ def test_in_a_narrow_window_only_what_is_typed_is_wider() -> None:
     assert "langmem-ext threads list --waiting" in examples
 
 
+@pytest.mark.process
 def test_yesterdays_conversation_is_found_and_goes_on_from_the_help_alone(folder: Path) -> None:
     def run(*words: str, given: str = "") -> str:
         done = subprocess.run([*COMMAND, *words], input=given, capture_output=True, text=True, check=True)

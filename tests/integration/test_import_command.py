@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -19,11 +20,14 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import interrupt
 from moved import assert_moved, rows, sqlite_saver
+from patience import PATIENCE_S
 from typer.testing import CliRunner, Result
 
 from langmem_ext import DeltaSaver, Threads, stats
 from langmem_ext.cli.app import app
+from langmem_ext.cli.import_checkpoints import place_of
 from langmem_ext.log import is_server
+from langmem_ext.settings.origin import masked
 
 COMMAND = [sys.executable, "-m", "langmem_ext.cli", "import-checkpoints"]
 
@@ -70,16 +74,69 @@ def test_it_says_what_it_did(source: Path, place: str) -> None:
     done = run(source, place, "--verify")
     assert done.exit_code == 0, done.stderr
     said = {line.split()[0]: line.split(maxsplit=1)[1] for line in done.stdout.splitlines()}
-    assert said["threads"] == "2"
-    assert said["checkpoints"] == f"{count} imported, 0 there already"
+    assert said["into"] == (masked(place) if "://" in place else str(Path(place).absolute()))
+    assert said["threads"] == "2 imported, 0 there already, 2 in all"
+    assert said["checkpoints"] == f"{count} imported, 0 there already, {count} in all"
     assert said["verified"] == f"{count} checkpoints are the same in both"
     assert said["before"] == f"{source.stat().st_size / 1e6:,.1f} MB"
     # Tables on PostgreSQL begin with more than so small a file has, and keep what earlier tests have made them to be.
     assert re.search(r"\d [kM]B" if "://" in place else r"kB \(1/", said["after"])
-    assert f"imported {count} of {count} checkpoints" in done.stderr.splitlines()
+    assert f"gone through {count} of {count} checkpoints" in done.stderr.splitlines()
     assert_imported(source, place)
     again = run(source, place)
-    assert f"0 imported, {count} there already" in again.stdout
+    assert "threads      0 imported, 2 there already, 2 in all" in again.stdout
+    assert f"checkpoints  0 imported, {count} there already, {count} in all" in again.stdout
+
+
+def test_what_is_imported_added_and_left_out_adds_up(source: Path, target: Path, tmp_path: Path) -> None:
+    grown = tmp_path / "grown.sqlite"
+    shutil.copy(source, grown)
+    count = rows(grown, "SELECT count(*) FROM checkpoints")[0][0]
+    assert run(grown, target).exit_code == 0
+    with sqlite_saver(grown) as saver:
+        graph = builder.compile(checkpointer=saver)
+        for thread in ("order-2", "order-3", "order-4"):
+            graph.invoke({"messages": [("user", "one more")]}, {"configurable": {"thread_id": thread}})
+    with closing(sqlite3.connect(grown)) as other:
+        damaged = other.execute("UPDATE checkpoints SET checkpoint = x'c1' WHERE thread_id = 'order-4'").rowcount
+        other.commit()
+    total = rows(grown, "SELECT count(*) FROM checkpoints")[0][0]
+    done = run(grown, target, "--skip-damaged")
+    assert "threads      1 imported, 1 added to, 1 there already, 1 left out, 4 in all" in done.stdout
+    said = f"{total - count - damaged} imported, {count} there already, {damaged} left out, {total} in all"
+    assert f"checkpoints  {said}" in done.stdout
+    report = json.loads(run(grown, target, "--skip-damaged", "--json").stdout)
+    assert (report["threads"], report["threads_new"], report["threads_extended"], report["threads_there"]) == (4, 0, 0, 3)
+    assert (report["total"], report["checkpoints"], report["skipped"]) == (total, 0, total - damaged)
+
+
+@pytest.mark.parametrize(
+    ("variable", "name", "told"),
+    [(None, "memory.db", "its default"), ("LANGMEM_EXT_DB", "other.db", "from LANGMEM_EXT_DB")],
+)
+def test_where_it_writes_is_said_first_when_no_target_is_named(
+    variable: str | None, name: str, told: str, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    for other in ("LANGMEM_EXT_DB", "LANGMEM_EXT_STORAGE_PATH"):
+        monkeypatch.delenv(other, raising=False)
+    if variable is not None:
+        monkeypatch.setenv(variable, name)
+    done = run(source)
+    into = tmp_path / name
+    first = f"importing into {into} (no database was named; the setting storage_path, {told})"
+    assert done.stderr.splitlines()[0] == first
+    assert f"into         {into}" in done.stdout
+    assert_imported(source, into)
+    assert first not in run(source, into).stderr
+    assert run(source, "-q").stderr == ""
+
+
+def test_where_it_writes_is_said_without_a_password() -> None:
+    assert place_of("postgresql://me:hidden@host/name?schema=chat") == "postgresql://me:***@host/name?schema=chat"
+    assert place_of(":memory:") == ":memory:"
+    assert place_of("sqlite:///memory.db") == "sqlite:///memory.db"
 
 
 def test_what_it_stores_is_compressed_when_asked(source: Path, target: Path, tmp_path: Path) -> None:
@@ -93,6 +150,7 @@ def test_what_it_stores_is_compressed_when_asked(source: Path, target: Path, tmp
     assert plain == 0
 
 
+@pytest.mark.process
 def test_without_zstd_to_compress_is_one_line_and_no_database_is_made(source: Path, target: Path) -> None:
     blocked = "import sys; sys.modules |= dict.fromkeys(('zstandard', 'compression.zstd', 'backports.zstd'))"
     command = [sys.executable, "-c", f"{blocked}; from langmem_ext.cli import main; main()"]
@@ -156,8 +214,9 @@ def test_damaged_rows_are_named_and_left_out_when_asked(source: Path, target: Pa
     assert rows(target, "SELECT count(*) FROM checkpoint")[0][0] == rows(source, "SELECT count(*) FROM checkpoints")[0][0] - 1
 
 
+@pytest.mark.process
 def test_at_a_terminal_there_is_a_bar(source: Path, target: Path) -> None:
-    child = pexpect.spawn(COMMAND[0], [*COMMAND[1:], str(source), str(target)], timeout=60, encoding="utf-8", dimensions=(40, 120))
+    child = pexpect.spawn(COMMAND[0], [*COMMAND[1:], str(source), str(target)], timeout=PATIENCE_S, encoding="utf-8", dimensions=(40, 120))
     child.expect("importing")
     child.expect("imported, 0 there already")
     child.expect(pexpect.EOF)
@@ -190,13 +249,14 @@ def slowly(tmp_path: Path) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(Path(__file__).parents[2])])}
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT], ids=["killed", "stopped with Ctrl-C"])
 def test_stopped_anywhere_it_goes_on_when_it_is_run_again(how: signal.Signals, source: Path, place: str, slowly: dict[str, str]) -> None:
     process = subprocess.Popen([*COMMAND, str(source), place], env=slowly, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
-    assert process.stderr.readline().startswith("imported")
+    assert process.stderr.readline().startswith("gone through")
     process.send_signal(how)
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate(timeout=PATIENCE_S)
     assert process.returncode != 0
     assert "Traceback" not in said
     stored = stats(place).checkpoints

@@ -14,6 +14,9 @@ from nursery import Nursery
 from postgres.server import SHARED
 from savers import Backend
 
+pytestmark = pytest.mark.process
+
+
 SOAK = os.environ.get("LANGMEM_EXT_SOAK") == "1"
 RANDOM_KILLS = 1000 if SOAK else 12
 SHARDS = 2

@@ -119,6 +119,7 @@ def test_no_secret_is_anywhere_but_in_the_log(durable: Backend, conversation: tu
     play(*conversation, durable)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", TYPES)
 def test_a_secret_of_each_type_is_taken_and_hidden(kind: str, url: str) -> None:
     secret = {
@@ -147,6 +148,7 @@ def test_a_secret_of_each_type_is_taken_and_hidden(kind: str, url: str) -> None:
         assert leaks(secret, desk.held())
 
 
+@pytest.mark.slow
 def test_a_value_that_only_a_tool_knows_is_hidden_however_deep_it_stands(url: str) -> None:
     secret = "4929123456781234"
 
@@ -186,6 +188,7 @@ def write_by_tool(desk: Desk, text: str) -> None:
     desk.threads.continue_("t", tool="another").say(text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("write", [write_by_handle, write_by_history, write_by_tool])
 def test_an_answer_that_is_stored_past_the_graph_is_hidden(write: Any, url: str) -> None:
     secret, another = "4929123456781234", "4111222233334444"
@@ -227,6 +230,7 @@ def say(mode: Mode, graph: Any, text: str) -> Turn:
     return asyncio.run(aconverse(graph, text, thread_id="t"))
 
 
+@pytest.mark.slow
 def test_values_are_hidden_at_every_turn_whichever_graph_opens_the_thread(url: str) -> None:
     with Desk(url) as desk:
         for text in ("keep my email", f"keep my identifier {CARD}", "T-123", "T-123", MAIL, CARD):
@@ -236,6 +240,7 @@ def test_values_are_hidden_at_every_turn_whichever_graph_opens_the_thread(url: s
         assert leaks(MAIL, desk.held())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("graph", OTHERS.values(), ids=OTHERS)
 def test_the_thread_says_which_values_are_harmless(graph: list[str], url: str) -> None:
     shown = {"secret_identifier": HIDDEN, "ticket": "T-123"}
@@ -245,6 +250,7 @@ def test_the_thread_says_which_values_are_harmless(graph: list[str], url: str) -
         assert params_in(desk, graph) == shown
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("graph", OTHERS.values(), ids=OTHERS)
 def test_of_undeclared_values_another_graph_shows_the_names(graph: list[str], url: str) -> None:
     with Desk(url) as desk:
@@ -257,6 +263,7 @@ def test_of_undeclared_values_another_graph_shows_the_names(graph: list[str], ur
         check(desk, [CARD], everywhere(desk, CARD))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("declared", [True, False], ids=["declared", "not declared"])
 def test_what_is_sensitive_stays_so_in_another_graph(declared: bool, mode: Mode, url: str) -> None:
     with Desk(url) as desk:
@@ -273,6 +280,7 @@ def test_what_is_sensitive_stays_so_in_another_graph(declared: bool, mode: Mode,
         assert leaks(CARD, desk.held())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("graph", [open_desk, foreign_desk])
 def test_an_answer_that_another_graph_hears_is_hidden(graph: Any, mode: Mode, url: str) -> None:
     with Desk(url) as desk:
@@ -284,6 +292,7 @@ def test_an_answer_that_another_graph_hears_is_hidden(graph: Any, mode: Mode, ur
         assert list(desk.threads.search("everybody")), "nothing asks, and nothing is hidden for it"
 
 
+@pytest.mark.slow
 def test_a_value_is_hidden_that_no_message_holds(url: str) -> None:
     with Desk(url) as desk:
         session = ConversationMemory(desk.saver).for_session("t")
@@ -299,6 +308,7 @@ def test_a_value_is_hidden_that_no_message_holds(url: str) -> None:
         assert leaks(CARD, desk.held())
 
 
+@pytest.mark.slow
 def test_a_request_that_another_interrupted_keeps_its_values_hidden(url: str) -> None:
     with Desk(url) as desk:
         for text in (f"keep my identifier {CARD}", f"keep my email {MAIL}"):

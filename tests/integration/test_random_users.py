@@ -107,11 +107,31 @@ CONFIRMING = [
     "start over",
 ]
 """What may be said to a confirmation, and what makes one."""
-YES = ["yes", "cancel it", True]
+YES = ["yes", "cancel it", "go for it", True]
 """What of all that is said here is a yes."""
+ASIDES = [
+    "hello",
+    "thanks a lot",
+    "what can you do?",
+    "say that again please",
+    "what's an order id?",
+    "is there a café nearby?",
+    "I don't know",
+    "whatever you have",
+    "can I talk to a human",
+    "no thanks",
+    "scratch that, O-7",
+    "forget it, where is my order O-3?",
+    "cancel order O-4 and refund $20 for O-5 by card",
+    "not O-4, O-8, thanks",
+    "the amount is wrong",
+    "go for it",
+]
+"""What neither answers nor asks for one thing only."""
 JUNK = ["", "  ", "banana", "?", "why do you ask", "O-", "{order_id} {result}", "\ud800", "yes, but O-8", "not sure", "🙂"]
 
-SAY = st.tuples(st.just("say"), st.sampled_from(ANSWERS) | st.sampled_from(REQUESTS) | st.sampled_from(TURNS) | st.sampled_from(JUNK))
+SAID = st.sampled_from(ANSWERS) | st.sampled_from(REQUESTS) | st.sampled_from(TURNS) | st.sampled_from(ASIDES) | st.sampled_from(JUNK)
+SAY = st.tuples(st.just("say"), SAID)
 VALUES = st.sampled_from(
     [None, {}, [], "", 0, 7, True, False, 1.5, ["O-1"], {"text": "O-2"}, {"order_id": "O-3"}, {"x": [1, {}]}, "banana", "no"]
 )
@@ -133,7 +153,7 @@ EDITS = st.sampled_from(
         {"last_intent_id": "gone", "last_result": [1], "summary": "x"},
     ]
 )
-CONFIRM = st.tuples(st.just("say"), st.sampled_from(CONFIRMING))
+CONFIRM = st.tuples(st.just("say"), st.sampled_from(CONFIRMING) | st.sampled_from(ASIDES))
 EDIT = st.tuples(st.just("edit"), EDITS)
 STEPS = st.lists(SAY | SAY | SAY | RESUME | EDIT, min_size=1, max_size=12)
 

@@ -10,8 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from patience import PATIENCE_S
 
 from benchmarks import asks, replay_asks
+
+pytestmark = pytest.mark.process
+
 
 ROOT = Path(__file__).parents[2]
 
@@ -73,7 +77,7 @@ def rows_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def report(rows_file: Path) -> dict[str, Any]:
     """What the script prints, run by itself."""
     command = [sys.executable, "-m", "benchmarks.replay_asks", str(rows_file), "--json", "--processes-every", "7"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=100)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
     assert done.returncode == 0, done.stderr
     return dict(json.loads(done.stdout))
 

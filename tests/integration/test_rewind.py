@@ -15,6 +15,7 @@ from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command, interrupt
 from savers import Backend, Calls, Mode
 
+import langmem_ext
 from langmem_ext import DeltaSaver, InvalidInput, ThreadBusy, ThreadNotFound, Threads, examine
 from langmem_ext.rewind import rewind
 
@@ -155,6 +156,36 @@ async def test_a_thread_with_nothing_to_rewind_is_told_so_and_stays(saver: Delta
         graph.invoke(Command(resume=APPROVE), CONFIG)
     with pytest.raises(InvalidInput, match="nothing to rewind"):
         await rewound(saver, mode)
+
+
+async def test_the_history_is_not_looked_at_where_nothing_was_answered(
+    saver: DeltaSaver, mode: Mode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed: list[Any] = []
+    for name in ("list", "alist"):
+        read = getattr(saver, name)
+        monkeypatch.setattr(saver, name, lambda config, read=read: (listed.append(config), read(config))[1])
+
+    def answer(state: MessagesState) -> Any:
+        if state["messages"][-1].text == "ask":
+            return {"messages": [AIMessage(f"age {int(interrupt('Age?'))}")]}
+        raise ValueError("the model is away")
+
+    inner = StateGraph(MessagesState).add_node("answer", answer).add_edge(START, "answer").compile()
+    graph = StateGraph(MessagesState).add_node("inner", inner).add_edge(START, "inner").compile(checkpointer=saver)
+
+    async def say(text: str) -> Any:
+        return await Calls(mode).call(langmem_ext, "converse", graph, text, thread_id="t")
+
+    for _ in range(2):
+        with pytest.raises(ValueError, match="away"):
+            await say("hello")
+    assert listed == []
+    assert (await say("ask")).reply == "Age?"
+    with pytest.raises(ValueError, match="old"):
+        await say("old")
+    assert len(listed) == 1
+    assert (await say("42")).reply == "age 42"
 
 
 async def test_only_a_thread_of_ones_own_is_rewound_and_only_while_nobody_drives_it(saver: DeltaSaver, mode: Mode) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from langchain_core.tools import BaseTool, ToolException
+from patience import PATIENCE_S
 
 from graphs import shop
 from langmem_ext.waiting.catalog import IntentCatalog, tool_arguments
@@ -122,6 +123,7 @@ async def test_the_tools_work_from_an_event_loop() -> None:
     assert (await shop.check_order.ainvoke({"order_id": "O-778"}))["items"] == "5 × notebook"
 
 
+@pytest.mark.process
 def test_many_processes_may_act_at_once(database: Path) -> None:
     """They find no shop, make it together, and act once for the key that they share and once for each key of their own."""
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
@@ -130,7 +132,7 @@ def test_many_processes_may_act_at_once(database: Path) -> None:
         subprocess.Popen([sys.executable, "-c", command, str(worker)], stdout=subprocess.PIPE, env=environment, text=True)
         for worker in range(3)
     ]
-    tickets = [json.loads(worker.communicate(timeout=100)[0]) for worker in workers]
+    tickets = [json.loads(worker.communicate(timeout=PATIENCE_S)[0]) for worker in workers]
     shared = {first for first, _ in tickets}
     own = {second for _, second in tickets}
     assert len(shared) == 1
@@ -145,6 +147,24 @@ def open_tickets(worker: int) -> tuple[str, str]:
 
 def test_without_a_setting_the_shop_stands_with_the_users_data(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv(shop.DATABASE_VARIABLE)
+    monkeypatch.setattr(shop, "_beside", None)
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     monkeypatch.setenv("LOCALAPPDATA", str(tmp_path))
     assert shop.database_path() == tmp_path / "langmem-ext" / "shop.db"
+    for nowhere in (":memory:", "postgresql://me@host/name"):
+        shop.keep_beside(nowhere)
+        assert shop.database_path() == tmp_path / "langmem-ext" / "shop.db"
+
+
+@pytest.mark.parametrize("form", ["{path}", "sqlite:///{path}"])
+def test_the_shop_lies_beside_the_database_of_its_conversations(form: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(shop, "_beside", None)
+    shop.keep_beside(form.format(path=tmp_path / "memory.db"))
+    assert shop.database_path() == tmp_path / "data" / "shop.db", "what the environment says counts for more"
+    monkeypatch.delenv(shop.DATABASE_VARIABLE)
+    assert shop.database_path() == tmp_path / "memory-shop.db"
+    call(shop.cancel_order, order_id="O-12345")
+    assert call(shop.check_order, order_id="O-12345")["status"] == "cancelled"
+    shop.keep_beside(str(tmp_path / "another.db"))
+    assert call(shop.check_order, order_id="O-12345")["status"] == "processing"
+    assert {path.name for path in tmp_path.iterdir()} == {"memory-shop.db", "another-shop.db"}

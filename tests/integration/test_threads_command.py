@@ -19,6 +19,7 @@ import pytest
 from commands import call
 from forgotten import change
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from patience import PATIENCE_S
 from rich.console import Console
 
 from langmem_ext import DeltaSaver, ThreadChatMessageHistory, ThreadInfo, Threads
@@ -153,6 +154,7 @@ def test_deleting_asks_first_and_leaves_no_word_in_the_file(db: str) -> None:
     assert [thread["id"] for thread in data(db, "list", "--all")] == ["aab-pin"]
 
 
+@pytest.mark.process
 @ON_A_FILE
 def test_at_a_terminal_a_table_is_shown_and_deleting_asks(db: str) -> None:
     environment: Any = os.environ | {"LANGMEM_EXT_DB": str(db), "TERM": "xterm", "COLUMNS": "100"}
@@ -162,7 +164,7 @@ def test_at_a_terminal_a_table_is_shown_and_deleting_asks(db: str) -> None:
     counts = pexpect.run(" ".join([*COMMAND, "stats"]), env=environment, encoding="utf-8").splitlines()
     assert len({len(line.rstrip()) for line in counts if line.strip()}) == 1, "the numbers stand below each other"
     for answer, told, code, left in (("\x03", "stopped", 130, 3), ("n\n", "nothing was deleted", 1, 3), ("y\n", "deleted 1 thread", 0, 2)):
-        asking = pexpect.spawn(COMMAND[0], [*COMMAND[1:], "delete", "aaa"], env=environment, encoding="utf-8", timeout=60)
+        asking = pexpect.spawn(COMMAND[0], [*COMMAND[1:], "delete", "aaa"], env=environment, encoding="utf-8", timeout=PATIENCE_S)
         asking.expect("for good")
         asking.send(answer)
         asking.expect(told)
@@ -196,6 +198,7 @@ def mock_columns(columns: int) -> Iterator[None]:
         yield
 
 
+@pytest.mark.process
 @ON_A_FILE
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
 def test_output_that_cannot_be_written_is_one_message(db: str) -> None:
@@ -206,6 +209,7 @@ def test_output_that_cannot_be_written_is_one_message(db: str) -> None:
             assert (done.returncode, done.stderr) == (1, "langmem-ext: the output cannot be used: No space left on device\n")
 
 
+@pytest.mark.process
 @ON_A_FILE
 def test_a_reader_that_goes_away_ends_the_command_quietly(db: str) -> None:
     read, write = os.pipe()
@@ -234,6 +238,7 @@ def read_only(db: str) -> Iterator[list[str]]:
     path.parent.chmod(0o755)
 
 
+@pytest.mark.process
 @ON_A_FILE
 def test_a_database_that_can_only_be_read_is_searched_where_it_has_an_index(db: str, read_only: list[str]) -> None:
     command = [*read_only, "search", "order", "--db", str(db)]
@@ -242,6 +247,7 @@ def test_a_database_that_can_only_be_read_is_searched_where_it_has_an_index(db: 
     assert [line.split("\t")[0] for line in done.stdout.splitlines()] == ["aaa-order", "aaa-order"]
 
 
+@pytest.mark.process
 @ON_A_FILE
 def test_what_would_write_a_database_that_can_only_be_read_says_what_is_in_the_way(db: str, read_only: list[str]) -> None:
     command = [*read_only, "rename", "aaa", "another", "--db"]

@@ -235,6 +235,7 @@ def test_the_second_of_two_callers_is_told_that_the_thread_is_busy(waiting: Any)
     assert waiting.shop.effects() == [("check_order", {"number": "O-1"})]
 
 
+@pytest.mark.process
 def test_two_processes_that_answer_at_once_take_turns(waiting: Any) -> None:
     second = Server()
     try:
@@ -251,6 +252,7 @@ def test_two_processes_that_answer_at_once_take_turns(waiting: Any) -> None:
     assert waiting.pending() == []
 
 
+@pytest.mark.process
 def test_every_step_may_be_a_new_interpreter(place: str, tmp_path: Path) -> None:
     for text, expected in [("I want to check my order", ASKED), ("O-3", "Order O-3 is on its way.")]:
         server = Server()

@@ -15,6 +15,7 @@ import pytest
 from commands import call
 from forgotten import change
 from langchain_core.messages import AIMessage, HumanMessage
+from patience import PATIENCE_S
 from savers import Backend
 
 from langmem_ext import DeltaSaver, ThreadChatMessageHistory, Threads, examine
@@ -160,13 +161,16 @@ def test_pruning_in_a_pipe_is_done_only_where_it_is_meant(db: str) -> None:
     assert examine(db).ok
 
 
+@pytest.mark.process
 @ON_A_FILE
 def test_at_a_terminal_pruning_asks_first_and_searching_shows_where(db: str) -> None:
     environment: Any = os.environ | {"LANGMEM_EXT_DB": str(db), "TERM": "xterm", "COLUMNS": "100"}
     found = pexpect.run(" ".join([*COMMAND, "threads", "search", "lamp"]), env=environment, encoding="utf-8")
     assert "old-chat" in found
     for answer, left in (("n", 3), ("y", 1)):
-        asking = pexpect.spawn(COMMAND[0], [*COMMAND[1:], "prune", "--older-than", "7"], env=environment, encoding="utf-8", timeout=60)
+        asking = pexpect.spawn(
+            COMMAND[0], [*COMMAND[1:], "prune", "--older-than", "7"], env=environment, encoding="utf-8", timeout=PATIENCE_S
+        )
         asking.expect("2 threads(?s:.*)for good")
         asking.sendline(answer)
         asking.expect(pexpect.EOF)

@@ -177,7 +177,7 @@ def test_asking_once_more_for_what_waits_to_be_confirmed_is_a_yes(talk: Any) -> 
     assert talk.say("cancel it please")["reply"] == "Order O-1 is cancelled."
 
 
-@pytest.mark.parametrize("text", ["no", "cancel", "never mind", "stop"])
+@pytest.mark.parametrize("text", ["no thanks", "cancel", "never mind", "stop"])
 def test_a_no_acts_not(talk: Any, text: str) -> None:
     talk.say("cancel my order O-1")
     assert talk.say(text)["reply"] == "Fine, I leave it."

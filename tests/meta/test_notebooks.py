@@ -1,9 +1,18 @@
-"""Every notebook runs from its first cell to its last, in a folder of its own and without a network, and only uses the package."""
+"""Every notebook runs from its first cell to its last, in a folder of its own and offline.
+
+It only uses the package, which is laid out as its wheel has it: a notebook that was downloaded runs
+after `pip install`.
+"""
 
 from __future__ import annotations
 
 import ast
+import os
 import re
+import shutil
+import subprocess
+import sys
+import tomllib
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -12,13 +21,16 @@ from typing import Any
 import nbformat
 import pytest
 from nbclient import NotebookClient
+from patience import PATIENCE_S
+
+pytestmark = pytest.mark.process
+
 
 ROOT = Path(__file__).parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 NOWHERE = "http://127.0.0.1:9"
 """A proxy that is not there: what asks the network for something fails."""
 
-CELL_SECONDS = 60
 
 parametrized = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 
@@ -39,19 +51,30 @@ def shown_by(notebook: Any) -> str:
 
 
 @pytest.fixture(scope="module")
-def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Path], Any]]:
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the package in it, as the wheel installs it."""
+    site = tmp_path_factory.mktemp("site")
+    wheel = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["hatch"]["build"]["targets"]["wheel"]
+    folders = {name: name for name in wheel["packages"]} | wheel["force-include"]
+    for name, place in folders.items():
+        shutil.copytree(ROOT / name, site / place, ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True)
+    return site
+
+
+@pytest.fixture(scope="module")
+def played(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Path], Any]]:
     """Runs a notebook, once, and returns it with its outputs; a cell that raises fails the test."""
     folder = tmp_path_factory.mktemp("notebooks")
 
     @cache
     def play(path: Path) -> Any:
-        return NotebookClient(read(path), timeout=CELL_SECONDS, resources={"metadata": {"path": str(folder)}}).execute()
+        return NotebookClient(read(path), timeout=int(PATIENCE_S), resources={"metadata": {"path": str(folder)}}).execute()
 
     with pytest.MonkeyPatch.context() as environment:
         for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"):
             environment.setenv(name, NOWHERE)
         environment.setenv("LANGSMITH_TRACING", "false")
-        environment.setenv("PYTHONPATH", str(ROOT))
+        environment.setenv("PYTHONPATH", str(installed))
         environment.setenv("IPYTHONDIR", str(folder / "ipython"))
         environment.setenv("TMPDIR", str(folder))
         yield play
@@ -61,6 +84,17 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Path]
 def test_a_notebook_runs_from_its_first_cell_to_its_last(path: Path, played: Callable[[Path], Any]) -> None:
     notebook = played(path)
     assert all(cell.execution_count for cell in notebook.cells if cell.cell_type == "code")
+
+
+@pytest.mark.parametrize("checkout", [False, True], ids=["installed", "checkout"])
+def test_the_example_of_the_notebooks_is_the_packages_own(checkout: bool, installed: Path, tmp_path: Path) -> None:
+    where = ROOT if checkout else installed
+    code = "from langmem_ext.example import make_graph; print(make_graph().name); import graphs.shop; print(graphs.shop.__file__)"
+    environment = os.environ | {"PYTHONPATH": str(where)}
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
+    name, file = done.stdout.splitlines()
+    assert name == "support"
+    assert Path(file) == (ROOT if checkout else installed / "langmem_ext" / "example") / "graphs" / "shop.py"
 
 
 def test_the_waiting_notebook_shows_an_answer_after_a_restart_and_a_fork(played: Callable[[Path], Any]) -> None:

@@ -10,11 +10,13 @@ from pathlib import Path
 from types import TracebackType
 from urllib.parse import unquote, urlsplit
 
+from patience import PATIENCE_S
+
 from benchmarks.proxy import at_address
 from postgres.missing import find
 from postgres.sandbox import Sandbox, free_port
 
-STARTS_WITHIN = 20.0
+STARTS_WITHIN = PATIENCE_S
 """Seconds."""
 
 

@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Any, Literal
 
 import psycopg
+from patience import PATIENCE_S
 
 from postgres.guardian import wait_until_empty
 from postgres.missing import find
@@ -29,7 +30,7 @@ SETTINGS: Mapping[str, str] = {
 }
 
 
-STARTS_WITHIN = 60.0
+STARTS_WITHIN = PATIENCE_S
 """Seconds, with a recovery."""
 
 
@@ -120,8 +121,8 @@ class Cluster:
     def _end(self, how: signal.Signals) -> None:
         assert self._process is not None
         self._process.send_signal(how)
-        self._process.wait(60)
-        if not wait_until_empty(self._data, 30):
+        self._process.wait(PATIENCE_S)
+        if not wait_until_empty(self._data, PATIENCE_S):
             raise RuntimeError("processes of a server that has ended still run")
 
     def standby(self) -> Cluster:

@@ -14,6 +14,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from patience import PATIENCE_S
+
 from postgres import guardian
 
 ACCOUNTS = ("postgres", "nobody")
@@ -60,7 +62,7 @@ class Sandbox:
         Raises:
             RuntimeError: It failed; with what it wrote.
         """
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, **self._options())
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False, **self._options())
         if done.returncode:
             raise RuntimeError(f"{Path(command[0]).name} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
 

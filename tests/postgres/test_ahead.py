@@ -13,7 +13,7 @@ from savers import empty_tables
 
 from langmem_ext import DeltaSaver, StorageUnavailable
 from langmem_ext.ahead import Ahead
-from langmem_ext.templates import LONG
+from langmem_ext.template_cache import LONG
 
 CONFIG: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
 MANY: list[BaseMessage] = [HumanMessage(f"message {at}", id=str(at)) for at in range(2 * LONG)]

@@ -15,6 +15,7 @@ import psycopg
 import pytest
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import empty_checkpoint
+from patience import PATIENCE_S
 from savers import Calls, Mode, run_without_loop
 
 from benchmarks.proxy import Proxy
@@ -24,6 +25,8 @@ from postgres.bouncer import Bouncer
 from postgres.server import SHARED, Database
 
 SILENCE = 3600.0
+AT_ONCE = 60.0
+"""Seconds: far below a silence, far above what a busy machine makes of a deadline."""
 CONFIG: RunnableConfig = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
 
 
@@ -99,7 +102,7 @@ def seconds_until_refused(work: Any, told: str) -> float:
 def test_a_host_that_does_not_answer_is_an_error_after_the_deadline(accepts: bool) -> None:
     with nobody_answers(accepts=accepts) as port:
         url = f"postgresql://me:secret-word@127.0.0.1:{port}/shop?deadline=1"
-        assert seconds_until_refused(lambda: DeltaSaver.open(url), "PostgreSQL database shop .* cannot be reached") < 5
+        assert seconds_until_refused(lambda: DeltaSaver.open(url), "PostgreSQL database shop .* cannot be reached") < AT_ONCE
 
 
 async def test_of_operations_that_meet_no_server_together_each_one_is_refused(database: Database, schema: str) -> None:
@@ -113,7 +116,7 @@ async def test_of_operations_that_meet_no_server_together_each_one_is_refused(da
         ends = await asyncio.gather(*(saver.aput_writes(config, [("a", 1)], "task") for config in configs), return_exceptions=True)
         assert [type(end) for end in ends] == [StorageUnavailable] * 5
         assert "cannot be reached (no connection within 0.5 s" in str(ends[0])
-        assert time.monotonic() - begun < 2
+        assert time.monotonic() - begun < AT_ONCE
     await saver.aclose()
 
 
@@ -127,7 +130,7 @@ async def test_a_pool_that_two_hundred_tasks_exhaust_refuses_in_time_and_serves_
             await asyncio.sleep(0.1)
             stores = [asyncio.create_task(saver.aput_writes(config, [("a", 1)], "task")) for config in configs]
             # One connection has the first reader, the other all who share its trip: they wait for the lock.
-            under_way, waiting, late = 1 + TOGETHER, {*reads, *stores}, time.monotonic() + 15
+            under_way, waiting, late = 1 + TOGETHER, {*reads, *stores}, time.monotonic() + PATIENCE_S
             while len(waiting) > under_way and time.monotonic() < late:
                 _, waiting = await asyncio.wait(waiting, timeout=1, return_when=asyncio.FIRST_COMPLETED)
             refused = [task.exception() for task in (*reads, *stores) if task.done()]
@@ -175,7 +178,7 @@ def test_a_server_that_falls_silent_is_an_error_and_is_used_again_once_it_speaks
             begun = time.monotonic()
             with pytest.raises(StorageUnavailable, match=r"has not answered within 0\.3 s"):
                 await calls.call(saver, name, *arguments)
-            assert time.monotonic() - begun < 5
+            assert time.monotonic() - begun < AT_ONCE
             proxy.set_delay(0)
             assert await calls.call(saver, "get_tuple", config) is not None
         await calls.call(saver, "put_writes", config, [("b", 2)], "another")
@@ -197,10 +200,10 @@ def test_where_a_connection_breaks_and_the_others_are_silent_nobody_waits_for_th
         begun = time.monotonic()
         with pytest.raises(StorageUnavailable, match=r"cannot be reached \(no connection within 0\.5 s"):
             await calls.call(saver, "get_tuple", config)
-        assert time.monotonic() - begun < 3
+        assert time.monotonic() - begun < AT_ONCE
         proxy.set_delay(0)
         found = None
-        while found is None and time.monotonic() - begun < 15:  # until what is being connected has been given up
+        while found is None and time.monotonic() - begun < PATIENCE_S:  # until what is being connected has been given up
             with suppress(StorageUnavailable):
                 found = await calls.call(saver, "get_tuple", config)
         assert found is not None
@@ -238,7 +241,7 @@ def test_an_event_loop_ends_that_nobody_has_closed_the_saver_on_whatever_is_unde
 
         begun = time.monotonic()
         asyncio.run(leave())
-        assert time.monotonic() - begun < 5
+        assert time.monotonic() - begun < AT_ONCE
         proxy.set_delay(0)
         assert asyncio.run(saver.aget_tuple(CONFIG)) is None
 

@@ -19,6 +19,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.serde.types import INTERRUPT
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command, interrupt
+from patience import PATIENCE_S
 from psycopg.conninfo import conninfo_to_dict
 
 from benchmarks.proxy import Proxy, with_database
@@ -224,7 +225,7 @@ async def test_who_is_cancelled_as_a_lease_connects_is_cancelled_and_leaves_noth
             await asyncio.sleep(5)
         return made[0]
 
-    async with DeltaSaver.from_conn_string(url) as saver, asyncio.timeout(5):
+    async with DeltaSaver.from_conn_string(url) as saver, asyncio.timeout(PATIENCE_S):
         with monkeypatch.context() as patch:
             patch.setattr(psycopg.AsyncConnection, "connect", deaf)
             holding = asyncio.create_task(saver.alease("t").__aenter__())

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import empty_checkpoint
+from patience import PATIENCE_S
 
 from benchmarks.proxy import Proxy
 from langmem_ext import DeltaSaver
@@ -29,7 +30,7 @@ def proxy(database: Database) -> Any:
 async def saver(proxy: Proxy) -> AsyncIterator[DeltaSaver]:
     """A saver on an event loop with such tasks, which knows twenty threads."""
     asyncio.get_running_loop().set_task_factory(EAGER)
-    url = f"{proxy.url}?schema={SHARED.new_schema()}&deadline=5&pool_size={CONNECTIONS}"
+    url = f"{proxy.url}?schema={SHARED.new_schema()}&deadline=240&pool_size={CONNECTIONS}"
     async with DeltaSaver.from_conn_string(url) as saver:
         await asyncio.gather(*(saver.aput(config(name), empty_checkpoint(), {"step": at}, {}) for at, name in enumerate(NAMES)))
         yield saver
@@ -40,7 +41,7 @@ def config(name: str) -> RunnableConfig:
 
 
 async def read_all(saver: DeltaSaver, *, names: list[str] = NAMES) -> list[Any]:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         return await asyncio.gather(*(saver.aget_tuple(config(name)) for name in names))
 
 

@@ -10,6 +10,7 @@ import psycopg
 import pytest
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import empty_checkpoint
+from patience import PATIENCE_S, auntil
 
 from benchmarks.proxy import Proxy
 from langmem_ext import DeltaSaver, StorageUnavailable
@@ -35,7 +36,7 @@ def proxy(database: Database) -> Any:
 @pytest.fixture
 async def saver(proxy: Proxy, schema: str) -> AsyncIterator[DeltaSaver]:
     """A saver that knows twenty threads, and has a connection at hand."""
-    async with DeltaSaver.from_conn_string(f"{proxy.url}?schema={schema}&deadline=5") as saver:
+    async with DeltaSaver.from_conn_string(f"{proxy.url}?schema={schema}&deadline=240") as saver:
         await say_to_all(saver)
         await read_all(saver)
         yield saver
@@ -134,9 +135,7 @@ async def test_a_trip_that_nobody_waits_for_any_more_is_stopped_on_the_server(sa
         await asyncio.sleep(0.2)
         assert waiting(other) == 2  # the last one is still to be answered
         sharing[-1].cancel()
-        async with asyncio.timeout(5):
-            while waiting(other) > 1:
-                await asyncio.sleep(0.02)
+        await auntil(lambda: waiting(other) <= 1)
         again = asyncio.create_task(saver.aget_tuple(config("t1")))
         await until_waiting(other, 2)
         holder.rollback()
@@ -162,7 +161,7 @@ async def test_who_joins_a_trip_that_all_others_have_left_before_it_began_is_ans
     await asyncio.sleep(0)
     second.cancel()  # it has planned a trip, which begins in the turn that comes
     third = asyncio.create_task(saver.aget_tuple(config("t2")))
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_S):
         assert [said(await reader) for reader in (first, third)] == ["I am t0", "I am t2"]
     assert second.cancelled()
 
@@ -182,7 +181,7 @@ async def test_who_comes_after_a_trip_that_was_cancelled_before_it_began_goes_wi
         later = [asyncio.create_task(saver.aget_tuple(config(name))) for name in NAMES]
         await asyncio.sleep(0.1)
         holder.rollback()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_S):
             ends = await asyncio.gather(*readers, return_exceptions=True)
             found = await asyncio.gather(*later)
     assert said(ends[0]) == "I am t0"  # it went by itself
@@ -192,11 +191,11 @@ async def test_who_comes_after_a_trip_that_was_cancelled_before_it_began_goes_wi
 
 
 async def test_readers_of_a_silent_server_are_refused_in_time(database: Database, proxy: Proxy, schema: str) -> None:
-    async with DeltaSaver.from_conn_string(f"{proxy.url}?schema={schema}&deadline=0.5&answer_deadline=0.5") as saver:
+    async with DeltaSaver.from_conn_string(f"{proxy.url}?schema={schema}&deadline=3&answer_deadline=3") as saver:
         await say_to_all(saver)
         with psycopg.connect(database.url) as holder:
             holder.execute(f"LOCK {schema}.checkpoint IN ACCESS EXCLUSIVE MODE".encode())
-            async with asyncio.timeout(8):
+            async with asyncio.timeout(PATIENCE_S):
                 ends = await asyncio.gather(*(saver.aget_tuple(config(name)) for name in NAMES), return_exceptions=True)
         assert {type(end) for end in ends} == {StorageUnavailable}
         assert [said(one) for one in await read_all(saver)] == [f"I am {name}" for name in NAMES]
@@ -265,16 +264,14 @@ async def test_a_saver_that_is_closed_lets_those_finish_who_share_a_trip(databas
         await asyncio.sleep(0.1)
         holder.rollback()
         found = await asyncio.gather(*readers)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_S):
             await closing
     assert [said(one) for one in found] == [f"I am {name}" for name in NAMES]
 
 
 async def until_waiting(connection: psycopg.Connection[Any], count: int) -> None:
     """Wait until so many connections wait for a lock."""
-    async with asyncio.timeout(5):
-        while waiting(connection) < count:
-            await asyncio.sleep(0.02)
+    await auntil(lambda: waiting(connection) >= count)
 
 
 def waiting(connection: psycopg.Connection[Any]) -> int:

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from patience import PATIENCE_S
 
 from postgres.server import Database
 
@@ -19,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 def test_a_growing_conversation_is_measured_beside_its_peer(database: Database) -> None:
     command = [sys.executable, "-m", "benchmarks.postgres_shapes", "growth", "--turns", "12", "--json", "--server", database.server]
 
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=100, check=True)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S, check=True)
 
     found = json.loads(done.stdout)
     figures = found["figures"]["growth, 0 ms"]

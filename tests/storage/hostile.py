@@ -1,7 +1,7 @@
 """Exports that somebody has written to fill the memory or the stack of whoever reads them, and a process that reads them.
 
 The process has little memory. It imports what it is given; what an import refuses it stores past the import's examination, as in
-a database that somebody sends, and then reads all of it in every way.
+a database that somebody sends, and then has the doctor look at it, and reads all of it in every way, unless the doctor warns.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from typing import Any, Final
 
@@ -161,7 +162,8 @@ def replaced(lines: Lines, mark: bytes, other: bytes) -> None:
         for name in ("body", "rest"):
             raw = base64.b64decode(line[name]) if isinstance(line.get(name), str) and line["kind"] != "word" else b""
             if mark in raw:
-                line[name] = text_of(_grown(raw, mark, other))
+                with suppress(RecursionError):  # what nests as deeply as that is left as it is
+                    line[name] = text_of(_grown(raw, mark, other))
 
 
 def _grown(raw: bytes, mark: bytes, other: bytes) -> bytes:
@@ -214,8 +216,11 @@ def _imported(path: str, whole: str) -> dict[str, Any]:
         except MalformedExport as error:
             assert Threads(saver).count() == 0
             return {"refused": str(error)[:400], "stored": False}
+        findings = examine(saver).findings
+        damaged = [finding.message[:200] for finding in findings if finding.severity == "damaged"]
+        large = [finding.message[:200] for finding in findings if finding.kind == "large"]
         errors = {}
-        for name, read in READINGS.items():
+        for name, read in READINGS.items() if not large else ():  # whoever lets the doctor look knows what to leave alone
             try:
                 read(saver)
             except InvalidInput:
@@ -224,11 +229,10 @@ def _imported(path: str, whole: str) -> dict[str, Any]:
                 errors[name] = f"{type(error).__name__}: {error}"[:400]
             saver.log.indexes.forget()
             gc.collect()  # what was read is in the traceback of an error
-        damaged = [finding.message[:200] for finding in examine(saver).findings if finding.severity == "damaged"]
         other = saver.get_tuple(config("other"))
         assert other is not None
         assert other.checkpoint["channel_values"]["messages"] == [HumanMessage("whole", id="w")]
-    return {"refused": None, "stored": True, "damaged": damaged, "errors": errors}
+    return {"refused": None, "stored": True, "damaged": damaged, "large": large, "errors": errors}
 
 
 def _listed(saver: DeltaSaver) -> None:

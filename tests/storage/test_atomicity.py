@@ -20,6 +20,9 @@ from langmem_ext.meaning import CheckpointMeaning
 from langmem_ext.storage.retention_ops import Candidate, Position, Surroundings, expire, thin
 from langmem_ext.types import ThreadKey
 
+pytestmark = pytest.mark.contract
+
+
 LONG = "x" * 500
 CONFIG: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
 FIRST, SECOND, THIRD = (f"1f1e6000-0000-6000-8000-00000000000{digit}" for digit in (1, 2, 3))
@@ -173,7 +176,7 @@ def test_an_operation_that_fails_at_any_statement_leaves_no_row_and_the_next_one
 ) -> None:
     # One clock and one chance for all runs: what they leave can then be compared to the letter.
     monkeypatch.setattr("langmem_ext.checkpoint.now_ms", lambda: 1)
-    monkeypatch.setattr("langmem_ext.log.now_ms", lambda: 1)
+    monkeypatch.setattr("langmem_ext.source.now_ms", lambda: 1)
     monkeypatch.setattr("langmem_ext.forgetting.now_ms", lambda: 1)
     prepare_thread = prepare_to_forget if name in FORGETTING else prepare_to_clear if name == "session_clear" else prepare
     faults = Faults()

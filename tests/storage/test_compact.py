@@ -155,6 +155,7 @@ def test_a_file_without_a_list_of_its_pages_gives_nothing_back_unless_it_is_writ
         assert_sound(saver)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("full", [False, True])
 def test_a_database_in_memory_and_a_passed_connection_can_be_compacted_too(full: bool, tmp_path: Path) -> None:
     with DeltaSaver(":memory:") as saver:

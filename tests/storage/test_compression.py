@@ -29,6 +29,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.graph import START, StateGraph, add_messages
 from moved import assert_moved
+from patience import PATIENCE_S
 from programs import programs
 from puts import call_lists
 from samples import ShoutedMessage
@@ -566,6 +567,7 @@ print("done")
 """
 
 
+@pytest.mark.process
 def test_without_zstd_compressed_rows_are_a_clear_error_and_all_others_work(durable: Backend, tmp_path: Path) -> None:
     compressed, plain = (durable.new_url(tmp_path) for _ in range(2))
     for url in (compressed, plain):
@@ -573,7 +575,7 @@ def test_without_zstd_compressed_rows_are_a_clear_error_and_all_others_work(dura
             talk(saver)
     new = new_schema(tmp_path) if durable.name == "postgres" else str(tmp_path / "new.db")
     result = subprocess.run(
-        [sys.executable, "-c", WITHOUT, compressed, plain, new], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", WITHOUT, compressed, plain, new], capture_output=True, text=True, timeout=PATIENCE_S, check=False
     )
     assert result.stdout == "done\n", result.stderr
     with pytest.raises(StorageUnavailable, match="there is no database|has no tables"):

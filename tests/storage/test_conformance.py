@@ -6,11 +6,15 @@ from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
 
+import pytest
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.conformance import validate
 from langgraph.checkpoint.conformance.capabilities import ALL_CAPABILITIES
 from langgraph.checkpoint.conformance.initializer import RegisteredCheckpointer
 from savers import Backend, Mode, Shelf, SyncAsAsync
+
+pytestmark = pytest.mark.contract
+
 
 # What release 0.0.2 of the suite holds; a suite that finds fewer tests than this has skipped some.
 TESTS = 81

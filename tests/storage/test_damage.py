@@ -179,7 +179,7 @@ def flipped(data: bytes, place: int) -> bytes:
     return bytes(changed)
 
 
-@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.slow) for part in range(1, 4))])
 def test_a_flipped_bit_changes_nothing_that_is_read_or_is_a_clear_error(
     part: int, whole: Path, expected: dict[str, Any], tmp_path: Path
 ) -> None:
@@ -228,6 +228,7 @@ def keys_of_writes(path: Path) -> list[bytes]:
         return [row[0] + row[1] for row in connection.execute("SELECT checkpoint, task FROM pending_write ORDER BY random()")]
 
 
+@pytest.mark.slow
 def test_a_flipped_bit_in_the_key_of_pending_writes_hides_nothing(whole: Path, expected: dict[str, Any], tmp_path: Path) -> None:
     data = whole.read_bytes()
     path = tmp_path / "memory.db"

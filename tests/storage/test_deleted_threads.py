@@ -21,15 +21,17 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.base.id import uuid6
 from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.types import Command, interrupt
 from outliving import OLD
+from patience import PATIENCE_S
+from skewed import clock_off_by
 
-from langmem_ext import DeltaSaver, ThreadChatMessageHistory, Threads, examine
+from langmem_ext import DeltaSaver, ThreadChatMessageHistory, Threads, examine, log
 from langmem_ext.errors import LangmemExtError, ThreadDeleted, ThreadNotFound
 
 THREAD: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
 COLUMNS = (("item", "text"), ("item", "rest"), ("value", "body"), ("checkpoint", "body"), ("pending_write", "body"))
-SOON = 30
-"""Seconds that no machine is too busy for."""
+QUESTION: Any = {"messages": [("user", "old question")]}
 
 
 class Held:
@@ -40,7 +42,7 @@ class Held:
 
         def wait(state: MessagesState) -> Any:
             self.inside.set()
-            assert self.go.wait(SOON)
+            assert self.go.wait(PATIENCE_S)
             return {"messages": [AIMessage(f"{text} late")]}
 
         def say(state: MessagesState) -> Any:
@@ -61,19 +63,18 @@ class Held:
         """Begin a turn, and come back when it waits."""
 
         def work() -> None:
-            given = {"messages": [HumanMessage("old question")]}
             try:
                 if mode == "sync":
-                    self.app.invoke(given, THREAD, durability=durability)
+                    self.app.invoke(QUESTION, THREAD, durability=durability)
                 else:
-                    asyncio.run(self.app.ainvoke(given, THREAD, durability=durability))
+                    asyncio.run(self.app.ainvoke(QUESTION, THREAD, durability=durability))
                 outcome.append(None)
             except BaseException as error:
                 outcome.append(error)
 
         running = threading.Thread(target=work)
         running.start()
-        assert self.inside.wait(SOON)
+        assert self.inside.wait(PATIENCE_S)
         return running
 
 
@@ -101,7 +102,7 @@ def test_a_run_that_outlives_its_thread_brings_nothing_back(url: str, durability
         if again:
             assert say(other, "new") == ["new", "re: new"]
         held.go.set()
-        running.join(SOON)
+        running.join(PATIENCE_S)
         [error] = outcome
         assert isinstance(error, ThreadDeleted), error
         assert "begin a new conversation" in str(error)
@@ -164,6 +165,145 @@ def test_what_is_told_of_one_run_is_not_believed_of_an_earlier_one(url: str) -> 
             saver.put_writes(head.config, [("messages", [AIMessage("ghost")])], "task")
 
 
+@pytest.mark.parametrize("durability", ["sync", "async", "exit"])
+def test_a_run_that_goes_on_with_another_ones_thread_does_not_begin_it_again(url: str, durability: Any) -> None:
+    """Its process was told once that there is no such thread."""
+    with DeltaSaver.open(url) as saver, DeltaSaver.open(url) as other:
+
+        def fail(state: MessagesState) -> Any:
+            raise ValueError("away")
+
+        def delete(state: MessagesState) -> Any:
+            other.delete_thread("t")
+            return {"messages": [AIMessage("old answer")]}
+
+        begins, goes_on = (
+            StateGraph(MessagesState).add_node("first", node).add_edge(START, "first").compile(checkpointer=where)
+            for node, where in ((fail, other), (delete, saver))
+        )
+        assert goes_on.get_state(THREAD).values == {}
+        with pytest.raises(ValueError, match="away"):
+            begins.invoke(QUESTION, THREAD, durability="sync")
+        with pytest.raises(ThreadDeleted):
+            goes_on.invoke(None, THREAD, durability=durability)
+        assert Threads(other).list() == []
+        assert "old" not in stored_texts(other)
+
+
+@pytest.mark.parametrize("way", ["sync", "async"])
+def test_a_run_does_not_begin_again_what_the_turn_before_began_in_one_write(url: str, way: str) -> None:
+    with DeltaSaver.open(url) as saver:
+        turns: list[str] = []
+
+        def ask(state: MessagesState) -> Any:
+            turns.append("turn")
+            if len(turns) == 2:
+                saver.delete_thread("t")
+                interrupt("old?")
+            return {"messages": [AIMessage("old answer")]}
+
+        child = StateGraph(MessagesState).add_node("ask", ask).add_edge(START, "ask").compile()
+        app: Any = StateGraph(MessagesState).add_node("child", child).add_edge(START, "child").compile(checkpointer=saver)
+
+        def turn() -> None:
+            if way == "sync":
+                app.invoke(QUESTION, THREAD, durability="exit")
+            else:
+                asyncio.run(app.ainvoke(QUESTION, THREAD, durability="exit"))
+
+        turn()
+        with pytest.raises(ThreadDeleted):
+            turn()
+        assert Threads(saver).list() == []
+        assert "old" not in stored_texts(saver)
+
+
+def test_who_has_begun_a_thread_does_not_begin_it_twice(url: str) -> None:
+    with DeltaSaver.open(url) as saver:
+        for name in ("checkpoint", "writes"):
+            thread: Any = {"configurable": {"thread_id": name, "checkpoint_ns": ""}}
+            assert saver.get_tuple(thread) is None
+            first = empty_checkpoint()
+            at: Any = {"configurable": {**thread["configurable"], "checkpoint_id": first["id"]}}
+            if name == "checkpoint":
+                saver.put(thread, first, {"source": "input", "step": -1}, {})
+            else:
+                saver.put_writes(at, [("messages", [AIMessage("one")])], "task 1")
+            saver.delete_thread(name)
+            with pytest.raises(ThreadDeleted):
+                saver.put_writes(at, [("messages", [AIMessage("ghost")])], "task 2")
+        assert Threads(saver).list() == []
+
+
+@pytest.mark.parametrize("way", ["sync", "async"])
+def test_a_subgraph_is_stored_where_its_run_stores_at_its_end(url: str, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The thread was deleted and has begun again; the root's checkpoint comes long after that of the subgraph that asks."""
+    monkeypatch.setattr(log, "PATIENCE", (0.001, 0.01, 0.05, 0.2))  # less than the root's checkpoint takes
+    with DeltaSaver.open(url) as saver:
+        ran: list[str] = []
+
+        def pay(state: MessagesState) -> Any:
+            ran.append("pay")
+            return {"messages": [AIMessage("paid")]}
+
+        def ask(state: MessagesState) -> Any:
+            return {"messages": [AIMessage(f"said {interrupt('sure?')}")]}
+
+        def beside(state: MessagesState) -> Any:
+            time.sleep(1)
+            return {"messages": [AIMessage("beside")]}
+
+        child = StateGraph(MessagesState).add_node("pay", pay).add_node("ask", ask).add_edge(START, "pay").add_edge("pay", "ask").compile()
+        builder = StateGraph(MessagesState).add_node("child", child).add_node("beside", beside)
+        app: Any = builder.add_edge(START, "child").add_edge(START, "beside").compile(checkpointer=saver)
+
+        def turn(given: Any) -> Any:
+            if way == "sync":
+                return app.invoke(given, THREAD, durability="exit")
+            return asyncio.run(app.ainvoke(given, THREAD, durability="exit"))
+
+        say(saver, "old")
+        saver.delete_thread("t")
+        say(saver, "new")
+        turn({"messages": [HumanMessage("pay")]})
+        turn(Command(resume="yes"))
+        assert ran == ["pay"]
+
+
+@pytest.mark.parametrize("skew", [0, -60])
+def test_a_run_whose_thread_another_process_begins_meanwhile_is_stored_with_its_subgraph(url: str, skew: float) -> None:
+    """Its root's checkpoint comes at its end; the thread's first is the other's, by another clock."""
+    with DeltaSaver.open(url) as saver, DeltaSaver.open(url) as other:
+        ran: list[str] = []
+
+        def pay(state: MessagesState) -> Any:
+            ran.append("pay")
+            return {"messages": [AIMessage("paid")]}
+
+        def ask(state: MessagesState) -> Any:
+            with clock_off_by(-2 * skew):
+                say(other, "meanwhile")
+            return {"messages": [AIMessage(f"said {interrupt('sure?')}")]}
+
+        child = StateGraph(MessagesState).add_node("pay", pay).add_node("ask", ask).add_edge(START, "pay").add_edge("pay", "ask").compile()
+        app: Any = StateGraph(MessagesState).add_node("child", child).add_edge(START, "child").compile(checkpointer=saver)
+        with clock_off_by(skew):
+            app.invoke(QUESTION, THREAD, durability="exit")
+        inner = [one for one in saver.list({"configurable": {"thread_id": "t"}}) if one.config["configurable"]["checkpoint_ns"]]
+        assert len(inner) == 1
+        assert ran == ["pay"]
+
+
+def test_what_callers_say_that_checkpoints_follow_may_lead_around(url: str) -> None:
+    with DeltaSaver.open(url) as saver:
+        one, other = empty_checkpoint(), empty_checkpoint()
+        say(saver, "new")
+        for namespace, checkpoint, root in (("x", one, other), ("y", other, one)):
+            inner: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": namespace, "checkpoint_map": {"": root["id"]}}}
+            with pytest.raises(ThreadDeleted):
+                saver.put(inner, checkpoint, {"source": "loop", "step": 1}, {})
+
+
 def test_a_run_goes_on_in_a_thread_that_was_deleted_and_imported_with_its_checkpoint(url: str) -> None:
     with DeltaSaver.open(url) as saver:
         held, outcome = Held(saver), []
@@ -172,7 +312,7 @@ def test_a_run_goes_on_in_a_thread_that_was_deleted_and_imported_with_its_checkp
         saver.delete_thread("t")
         Threads(saver).import_from(io.BytesIO(lines), keep_ids=True)
         held.go.set()
-        running.join(SOON)
+        running.join(PATIENCE_S)
         assert outcome == [None]
         assert [one.text for one in held.app.get_state(THREAD).values["messages"]][-2:] == ["old late", "old answer"]
 
@@ -186,7 +326,7 @@ def test_a_run_does_not_go_on_in_an_import_from_before_it(url: str) -> None:
         saver.delete_thread("t")
         Threads(saver).import_from(io.BytesIO(lines), keep_ids=True)
         held.go.set()
-        running.join(SOON)
+        running.join(PATIENCE_S)
         assert isinstance(outcome[0], ThreadDeleted)
         assert [one.text for one in held.app.get_state(THREAD).values["messages"]] == ["kept", "re: kept"]
         assert "old" not in stored_texts(saver)
@@ -200,9 +340,42 @@ def test_a_run_goes_on_where_its_checkpoint_was_pruned(url: str) -> None:
         say(other, "and on")
         other.prune(["t"])
         held.go.set()
-        running.join(SOON)
+        running.join(PATIENCE_S)
         assert outcome == [None]
         assert Threads(saver).list()[0].id == "t"
+
+
+@pytest.mark.parametrize("way", ["copy", "fork", "import"])
+def test_a_run_goes_on_from_a_copied_checkpoint_that_was_pruned(url: str, way: str) -> None:
+    """The checkpoint is older than its thread, and was there when the run read it."""
+    with DeltaSaver.open(url) as saver, DeltaSaver.open(url) as other:
+        say(other, "kept", "source" if way != "import" else "t")
+        lines = "".join(Threads(other).export_lines("t")) if way == "import" else ""
+
+        def make() -> None:
+            other.delete_thread("t")
+            if way == "copy":
+                other.copy_thread("source", "t")
+            elif way == "fork":
+                Threads(other).fork("source", to="t")
+            else:
+                Threads(other).import_from(io.BytesIO(lines.encode()), keep_ids=True)
+
+        def move_on() -> None:
+            say(other, "meanwhile")
+            other.prune(["t"])
+
+        def go_on() -> None:
+            saver.put(head.config, {**head.checkpoint, "id": str(uuid6())}, {"source": "loop", "step": 3}, {})
+
+        make()
+        head: Any = saver.get_tuple(THREAD)
+        move_on()
+        go_on()
+        make()  # with the same checkpoints
+        move_on()
+        with pytest.raises(ThreadDeleted):
+            go_on()
 
 
 def test_a_copy_and_a_history_under_a_deleted_threads_id_are_new(url: str) -> None:
@@ -213,7 +386,7 @@ def test_a_copy_and_a_history_under_a_deleted_threads_id_are_new(url: str) -> No
         saver.delete_thread("t")
         saver.copy_thread("source", "t")
         held.go.set()
-        running.join(SOON)
+        running.join(PATIENCE_S)
         assert isinstance(outcome[0], ThreadDeleted)
         assert say(saver, "next") == ["other", "re: other", "next", "re: next"]
         kept = ThreadChatMessageHistory("h", saver)
@@ -227,6 +400,7 @@ SOAK = os.environ.get("LANGMEM_EXT_SOAK") == "1"
 COUNT = 10_000 if SOAK else 60
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("begins_again", [False, True], ids=["gone", "begun again"])
 def test_runs_of_another_process_bring_nothing_back(url: str, begins_again: bool) -> None:
     """Deletes threads at random moments of runs in another process; of what these say, nothing must be left."""
@@ -255,10 +429,11 @@ def test_runs_of_another_process_bring_nothing_back(url: str, begins_again: bool
             assert OLD not in stored_texts(saver), (number, outcome)
             saver.delete_thread(name)
             print(file=process.stdin, flush=True)
-        assert process.wait(SOON) == 0
+        assert process.wait(PATIENCE_S) == 0
     assert refused > count // 10, "hardly any run was under way"
 
 
+@pytest.mark.process
 def test_what_a_killed_process_had_written_late_does_not_come_back(url: str) -> None:
     """The process with the run is killed at a random moment around the deletion."""
     chance = random.Random(99)

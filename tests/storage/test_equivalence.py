@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
+import pytest
 from comparison import assert_same
 from hypothesis import given, seed, settings
 from hypothesis.strategies import SearchStrategy
@@ -15,6 +16,8 @@ from programs import REFUSED, Program, programs
 from puts import Branch, Call, call_lists, new_ids
 from savers import Backend, Mode, ReferenceShelf, Shelf, run_without_loop
 from sessions import Session
+
+pytestmark = pytest.mark.contract
 
 
 async def compare(program: Program, backend: Backend, mode: Mode, folder: Path) -> None:

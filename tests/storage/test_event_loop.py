@@ -36,6 +36,9 @@ from langmem_ext.storage import compounds
 from langmem_ext.storage.effects import Op, operation
 from langmem_ext.templates import AT_ONCE
 
+pytestmark = pytest.mark.contract
+
+
 CONFIG: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
 KEEP = Retention(keep_last=3, ttl=timedelta(days=1), max_bytes=100_000)
 
@@ -99,6 +102,15 @@ async def opened(place: Place) -> None:
     async with DeltaSaver.from_conn_string(place.url) as saver:
         await saver.setup()
         assert await saver.aget_tuple(CONFIG)
+
+
+async def aopened(place: Place) -> None:
+    for opened in (
+        await DeltaSaver.aopen(place.new_url()),
+        await MessageLog.aopen(place.url),
+        await ThreadChatMessageHistory.aopen("t", place.url),
+    ):
+        await opened.aclose()
 
 
 async def imported(place: Place) -> None:
@@ -185,6 +197,10 @@ CALLS: dict[str, Callable[[Place], Awaitable[Any]]] = {
     "DeltaSaver.aclose": lambda place: place.saver.aclose(),
     "DeltaSaver.alease": leased,
     "DeltaSaver.from_conn_string": opened,
+    "DeltaSaver.aopen": aopened,
+    "MessageLog.aopen": aopened,
+    "ThreadChatMessageHistory.aopen": aopened,
+    "ThreadChatMessageHistory.aclose": aopened,
     "MessageLog.arun": operated,
     "MessageLog.awrite_of_run": operated,
     "MessageLog.acompact": lambda place: place.saver.log.acompact(),

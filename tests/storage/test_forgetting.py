@@ -394,6 +394,7 @@ def test_pruning_many_threads_lets_other_tasks_work(saver: DeltaSaver) -> None:
     assert (pruned.checkpoints, found > 0) == (25, True)
 
 
+@pytest.mark.slow
 def test_pruning_compacting_and_writing_at_once_lose_nothing(url: str) -> None:
     """Two savers on one database, as two processes would be: each drives threads of its own while the other prunes all of them."""
     stop = threading.Event()

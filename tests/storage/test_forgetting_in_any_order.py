@@ -264,6 +264,7 @@ def cases(backend: Backend) -> Any:
     machine: Any = type(f"ForgettingOn{backend.name.title()}", (Forgetting,), {"backend": backend})
     found = machine.TestCase
     found.settings = settings(stateful_step_count=20)
+    found.pytestmark = [pytest.mark.postgres] if backend.name == "postgres" else []
     return found
 
 

@@ -19,6 +19,7 @@ from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from moved import sqlite_saver
+from patience import PATIENCE_S
 from savers import Backend
 
 from langmem_ext import (
@@ -146,10 +147,11 @@ gc.collect()
 """
 
 
+@pytest.mark.process
 def test_whoever_forgets_to_close_gets_no_warning_and_leaves_a_whole_database(url: str, tmp_path: Path) -> None:
     # From Python 3.13 on, sqlite3 warns of connections that nobody has closed.
     command = [sys.executable, "-X", "dev", "-W", "error::ResourceWarning", "-c", FORGOTTEN, url]
-    ended = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=100)
+    ended = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=PATIENCE_S)
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "1\n", "")
     if not is_server(url):
         assert sorted(file.name for file in tmp_path.iterdir()) == [Path(url).name, f"{Path(url).name}-lock"]

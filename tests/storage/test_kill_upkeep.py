@@ -21,6 +21,9 @@ from searched import assert_found
 
 from langmem_ext import DeltaSaver, Threads
 
+pytestmark = pytest.mark.process
+
+
 SOAK = os.environ.get("LANGMEM_EXT_SOAK") == "1"
 KILLS = 200 if SOAK else 4
 ROOT = Path(__file__).parents[2]

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import interrupt
+from patience import until
 from savers import Backend, Calls, Mode, brief_saver
 
 from langmem_ext import (
@@ -303,16 +304,6 @@ def sweeping() -> list[threading.Thread]:
     return [thread for thread in threading.enumerate() if thread.name == THREAD_NAME]
 
 
-def wait_for(happened: Any) -> None:
-    """Until it has: what another thread does takes the time that it takes."""
-    ticks = threading.Event()
-    for _ in range(1000):
-        if happened():
-            return
-        ticks.wait(0.01)
-    raise AssertionError("it has not happened")
-
-
 def test_a_sweeper_sweeps_until_it_is_stopped_and_leaves_no_thread(log: MessageLog, clock: Clock) -> None:
     say(log, "first", tool="debug")
     clock.now += 4 * HOUR
@@ -322,18 +313,18 @@ def test_a_sweeper_sweeps_until_it_is_stopped_and_leaves_no_thread(log: MessageL
     with sweeper:
         sweeper.start()
         assert [(thread.daemon, sweeper.running) for thread in sweeping()] == [(True, True)]
-        wait_for(lambda: ids(log) == [])
+        until(lambda: ids(log) == [])
         say(log, "second", tool="debug")
         clock.now += 4 * HOUR
-        wait_for(lambda: ids(log) == [])
-        wait_for(lambda: sweeper.last == Pruned())
+        until(lambda: ids(log) == [])
+        until(lambda: sweeper.last == Pruned())
     assert not sweeper.running
     assert sweeping() == []
     sweeper.stop()
     say(log, "third", tool="debug")
     clock.now += 4 * HOUR
     sweeper.start()
-    wait_for(lambda: ids(log) == [])
+    until(lambda: ids(log) == [])
     sweeper.stop()
     assert sweeping() == []
 
@@ -352,7 +343,7 @@ def test_a_sweep_that_fails_is_logged_and_tried_again(
 
     monkeypatch.setattr(log, "run", sometimes)
     with caplog.at_level(logging.WARNING), Threads(log).sweeper(every=timedelta(milliseconds=5)):
-        wait_for(lambda: ids(log) == [])
+        until(lambda: ids(log) == [])
     assert "StorageUnavailable" in caplog.text
     assert "secret" not in caplog.text
 
@@ -375,7 +366,7 @@ def test_stopping_waits_for_the_running_step_alone(log: MessageLog, clock: Clock
     assert stepped.wait(10)
     stopping = threading.Thread(target=sweeper.stop)
     stopping.start()
-    wait_for(lambda: not sweeper.running)
+    until(lambda: not sweeper.running)
     assert stopping.is_alive()
     go_on.set()
     stopping.join(10)

@@ -455,6 +455,7 @@ def _open_and_say(path: str, thread: str) -> None:
         say(saver, thread=thread)
 
 
+@pytest.mark.process
 def test_processes_that_open_a_new_file_at_once_all_find_it_ready(tmp_path: Path) -> None:
     path = str(tmp_path / "memory.db")
     context = forks()

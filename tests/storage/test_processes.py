@@ -13,6 +13,9 @@ from forgotten import assert_sound
 from savers import Calls, open_saver, run_without_loop
 from turns import Turn, assert_readable, store, turns
 
+pytestmark = pytest.mark.process
+
+
 SOAK = os.environ.get("LANGMEM_EXT_SOAK") == "1"
 PUTS = 1000 if SOAK else 25
 """Checkpoints that each of eight processes puts, each with its pending writes."""

@@ -274,7 +274,7 @@ def test_a_thread_that_waits_for_an_answer_never_expires(path: str, clock: Clock
 def test_a_thread_that_waits_does_not_expire_for_what_is_written_beside_its_graph(
     path: str, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("langmem_ext.log.now_ms", clock)
+    monkeypatch.setattr("langmem_ext.source.now_ms", clock)
     with DeltaSaver.open(path, synchronous="normal", retention=Retention(ttl=1)) as saver:
         graph = ask(saver, "asked")
         ask(saver, "answered").invoke(Command(resume="this"), config("answered"))

@@ -178,6 +178,7 @@ def test_random_programs_go_round_unchanged(program: Program, folder: Path) -> N
     run_without_loop(shelf.close())
 
 
+@pytest.mark.slow
 @settings(max_examples=settings().max_examples * 2)
 @given(calls=call_lists)
 def test_random_calls_go_round_unchanged(calls: list[Call], folder: Path) -> None:
@@ -361,6 +362,7 @@ with DeltaSaver.open(sys.argv[1]) as old, DeltaSaver.open(sys.argv[2]) as new:
 """
 
 
+@pytest.mark.process
 def test_a_copy_that_is_killed_has_what_it_told_of_whole_and_goes_on(url: str, tmp_path: Path) -> None:
     source, chance, there = str(tmp_path / "old.db"), random.Random(11), 0
     with DeltaSaver.open(source) as old:

@@ -325,6 +325,7 @@ def test_a_database_that_nobody_searches_runs_no_statement_more(url: str, monkey
         assert [statement for statement in seen if "search" in statement]
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("backend", KEPT, ids=lambda backend: backend.name)
 def test_what_other_processes_write_is_found_whoever_made_the_index(url: str) -> None:
     writer = f"""

@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import pytest
 from forgotten import assert_sound, rows
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -201,6 +202,7 @@ def cases(backend: Backend) -> Any:
     machine: Any = type(f"SearchingOn{backend.name.title()}", (Searching,), {"backend": backend})
     found = machine.TestCase
     found.settings = settings(stateful_step_count=15)
+    found.pytestmark = [pytest.mark.postgres] if backend.name == "postgres" else []
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import logging
+import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,17 +13,27 @@ from typing import Any, NamedTuple
 import ormsgpack
 import pytest
 from forgotten import rows
-from langchain_core.messages import HumanMessage
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.runnables import RunnableLambda
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.jsonplus import EXT_CONSTRUCTOR_KW_ARGS, EXT_CONSTRUCTOR_POS_ARGS, EXT_METHOD_SINGLE_ARG, EXT_PYDANTIC_V2
-from langgraph.graph import START, StateGraph
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.types import Command, interrupt
 from pydantic import BaseModel, SecretStr
 from pydantic_settings import BaseSettings
 from savers import Backend
 from typing_extensions import TypedDict
 
-from langmem_ext import DamagedRow, DataSerializer, DeltaSaver, MessageLog
+from langmem_ext import (
+    ConversationMemory,
+    DamagedRow,
+    DataSerializer,
+    DeltaSaver,
+    MessageLog,
+    SearchUnavailable,
+    ThreadChatMessageHistory,
+    Threads,
+)
 from langmem_ext.storage.checks import check_of
 from langmem_ext.storage.effects import Op, execute, fetch, operation
 
@@ -207,6 +218,46 @@ def test_with_an_encrypting_serializer_no_text_is_readable_in_the_database(url: 
         told = "open (it|the database) with (that one|the serializer that wrote it)"
         with DeltaSaver(url, **wrong) as plain, pytest.raises(DamagedRow, match=told):
             plain.get_tuple(CONFIG)
+
+
+def test_an_encrypting_serializer_leaves_readable_what_the_documents_say_and_no_more(url: str) -> None:
+    class State(MessagesState):
+        known: dict[str, str]
+
+    def call(state: State) -> dict[str, Any]:
+        calls = [{"name": "hidden tool", "args": {"hidden name": "hidden value"}, "id": "hidden call"}]
+        said = [AIMessage("hidden answer", tool_calls=calls), ToolMessage("hidden result", tool_call_id="hidden call")]
+        return {"messages": said, "known": {"hidden key": "hidden text " * 40}}
+
+    def ask(state: State) -> dict[str, Any]:
+        return {"known": {"more": interrupt("hidden question")}}
+
+    builder = StateGraph(State).add_node("seen_node", call).add_node(ask).add_edge(START, "seen_node").add_edge("seen_node", "ask")
+    config: Any = {"configurable": {"thread_id": "seen-thread", "customer": "seen-customer"}, "metadata": {"trace": "seen-trace"}}
+    with DeltaSaver(url, serde=EncryptedSerializer(_Reverse(), DataSerializer()), owner="seen-owner") as saver:
+        graph = builder.compile(checkpointer=saver)
+        graph.invoke({"messages": [HumanMessage("hidden prompt", id="seen-message")]}, config)
+        graph.invoke(Command(resume="hidden reply"), config)
+        threads = Threads(saver)
+        threads.rename("seen-thread", "seen-title")
+        threads.tag("seen-thread", "seen-tag")
+        threads.note("seen-thread", {"by": "seen-note"})
+        ThreadChatMessageHistory("other", saver).add_messages([HumanMessage("hidden line")])
+        ConversationMemory(saver).for_session("other").merge({"hidden param": "hidden setting"})
+        threads.begin("hidden desk").say("hidden saying")
+        assert [message.text for message in threads.messages("seen-thread")] == ["hidden prompt", "hidden answer", "hidden result"]
+        assert threads.get("other").title is None
+        with pytest.raises(SearchUnavailable):
+            threads.search("prompt")
+        tables = ("thread", "item", "value", "checkpoint", "pending_write", "word", "namespace")
+        stored = [value for table in tables for row in rows(saver, f"SELECT * FROM {table}") for value in row]
+    content = b" ".join(value if isinstance(value, bytes) else str(value).encode() for value in stored)
+    assert set(re.findall(rb"hidden \w+", content)) == set()
+    readable = {b"thread", b"customer", b"trace", b"owner", b"message", b"title", b"tag", b"note"}
+    assert set(re.findall(rb"seen-(\w+)", content)) == readable
+    assert b"seen_node" in content
+    if "://" not in url:
+        assert b"hidden" not in Path(url).read_bytes()
 
 
 def test_two_serializers_on_one_log_do_not_share_what_they_read(url: str) -> None:

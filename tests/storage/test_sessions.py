@@ -265,7 +265,8 @@ def test_a_tool_summary_without_a_call_is_a_message_like_any_other(session: Sess
 def test_an_interaction_names_its_session(interaction: Any, session_id: str) -> None:
     with InMemoryConversationMemory() as memory:
         handle = memory.for_interaction(interaction)
-        assert (handle.session_id, repr(handle)) == (session_id, f"SessionHandle({session_id!r})")
+        assert handle.session_id == session_id
+        assert repr(handle).startswith(f"SessionHandle({session_id!r}, ")
 
 
 def test_sessions_are_apart(backend: Backend, tmp_path: Path) -> None:
@@ -447,6 +448,7 @@ async def test_tasks_of_an_event_loop_lose_nothing(saver: DeltaSaver) -> None:
     assert_all_are_there(session, writers)
 
 
+@pytest.mark.process
 def test_handles_in_many_processes_lose_nothing(saver: DeltaSaver, url: str) -> None:
     writers = [f"p{number}" for number in range(3)]
     context = forks()

@@ -78,6 +78,7 @@ def classic_size(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Any, int
     return talked
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("build", [short, rich])
 @pytest.mark.parametrize("turns", [20, 120])
 def test_the_estimate_for_a_sqlite_saver_is_within_fifteen_per_cent_of_a_real_one(

@@ -384,6 +384,7 @@ async def test_a_path_has_all_of_an_export_or_what_it_had_before(
     assert (await calls.call(Threads(other), "import_from", path)).messages == 1
 
 
+@pytest.mark.process
 def test_what_a_killed_export_leaves_is_removed_by_a_later_one_to_the_same_path(saver: DeltaSaver, url: str, tmp_path: Path) -> None:
     say(saver, "hello")
     folder = tmp_path / "folder"

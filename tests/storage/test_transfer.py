@@ -443,6 +443,7 @@ def import_until(source: Path, target: str, step: int) -> bool:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
 
 
+@pytest.mark.process
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # of a fork with threads about, since 3.12
 def test_a_killed_import_run_again_gives_the_same(source: Path, durable: Backend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(moving, "BATCH", 4)

@@ -103,6 +103,7 @@ class Upkeep:
         assert found == self.there
 
 
+@pytest.mark.process
 def test_a_chat_loses_nothing_to_the_upkeep_of_other_threads(url: str) -> None:
     context = forks()
     with DeltaSaver.open(url, synchronous="normal") as saver, context.Manager() as manager, context.Pool(1) as pool:

@@ -1,7 +1,7 @@
 """Promise: a turn that was answered is the thread's state, whatever the clocks of those who write to it say.
 
 LangGraph names checkpoints by the time at which they are made. What follows a thread's newest checkpoint is the newest, even if
-its id is lower; only a fork of an earlier checkpoint that is made on such a clock stays a branch.
+its id is lower; a fork of an earlier checkpoint stays a branch on a clock that is behind that of the machine that wrote last.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from comparison import assert_same
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage
+from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.types import Command, interrupt
 from programs import Continue, Invoke, Program, Step, Update, programs
 from savers import Backend, Mode, ReferenceShelf, Shelf, run_without_loop
 from sessions import Session
@@ -30,6 +32,7 @@ from langmem_ext import (
     DeltaSaver,
     ThreadChatMessageHistory,
     Threads,
+    converse,
     copy_saver,
     examine,
 )
@@ -167,6 +170,120 @@ def test_a_fork_that_is_made_on_purpose_stays_a_branch(url: str, skew: float) ->
         with clock_off_by(skew):
             assert say(saver, "q3")[:-2] == said
         assert_clean(saver)
+
+
+@pytest.mark.parametrize("skew", SKEWS)
+def test_what_a_subgraph_did_comes_behind_the_checkpoint_in_whose_step_it_did_it(url: str, skew: float) -> None:
+    put: list[Any] = []
+
+    class Noting(DeltaSaver):
+        def put(self, *given: Any) -> Any:
+            put.append(super().put(*given)["configurable"])
+            return {"configurable": put[-1]}
+
+    child = StateGraph(MessagesState).add_node("answer", lambda state: {"messages": [AIMessage("a")]}).add_edge(START, "answer").compile()
+    with Noting(url) as saver:
+        graph: Any = StateGraph(MessagesState).add_node("child", child).add_edge(START, "child").compile(checkpointer=saver)
+        graph.invoke({"messages": [HumanMessage("q0")]}, THREAD, durability="sync")
+        earlier = graph.get_state(THREAD).config
+        with clock_off_by(skew):
+            graph.invoke({"messages": [HumanMessage("q1")]}, THREAD, durability="sync")
+        names = [(one["checkpoint_ns"], one["checkpoint_id"]) for one in put]
+        listed = [(one.config["configurable"]["checkpoint_ns"], one.config["configurable"]["checkpoint_id"]) for one in saver.list(THREAD)]
+        assert listed == names[::-1]
+        with clock_off_by(skew - 60):  # on a branch, where its id puts it
+            fork = graph.update_state(earlier, {"messages": [HumanMessage("aside")]}, as_node=START)
+            graph.invoke(None, fork, durability="sync")
+        newest = next(iter(saver.list(THREAD))).config["configurable"]
+        assert (newest["checkpoint_ns"], newest["checkpoint_id"]) == listed[0]
+        assert_clean(saver)
+
+
+@pytest.mark.parametrize("skew", SKEWS)
+def test_an_answer_that_a_subgraph_cannot_use_is_taken_back_on_a_clock_that_is_behind(url: str, skew: float) -> None:
+    def ask(state: MessagesState) -> Any:
+        said = [message.text for message in state["messages"]]
+        return {"messages": [AIMessage("hello" if said == ["hi"] else f"age {int(interrupt('How old?'))}")]}
+
+    child = StateGraph(MessagesState).add_node("ask", ask).add_edge(START, "ask").compile()
+    with DeltaSaver.open(url) as saver:
+        graph = StateGraph(MessagesState).add_node("child", child).add_edge(START, "child").compile(checkpointer=saver)
+        assert converse(graph, "hi", thread_id="t").reply == "hello"
+        with clock_off_by(skew):
+            assert converse(graph, "again", thread_id="t").reply == "How old?"
+            for _ in range(2):
+                with pytest.raises(ValueError, match="old enough"):
+                    converse(graph, "old enough", thread_id="t")
+            assert Threads(saver).get("t").id == "t"
+            assert converse(graph, "42", thread_id="t").reply == "age 42"
+
+
+@pytest.mark.parametrize("durability", ["sync", "async", "exit"])
+@pytest.mark.parametrize("keeps", [False, True], ids=["asks", "keeps its state"])
+@pytest.mark.parametrize("way", ["sync", "async"])
+async def test_what_a_subgraph_stores_is_not_refused_on_a_clock_that_is_behind(url: str, way: str, keeps: bool, durability: Any) -> None:
+    """With "exit" it is stored before the root's checkpoint that it names, which is older than the thread by the clock that began it."""
+    ran: list[str] = []
+
+    def pay(state: MessagesState) -> Any:
+        ran.append("pay")
+        return {"messages": [AIMessage("paid")]}
+
+    def ask(state: MessagesState) -> Any:
+        return {"messages": [AIMessage("kept" if keeps else f"said {interrupt('sure?')}")]}
+
+    builder = StateGraph(MessagesState).add_node("pay", pay).add_node("ask", ask).add_edge(START, "pay").add_edge("pay", "ask")
+    child = builder.compile(checkpointer=True if keeps else None)
+    outer = StateGraph(MessagesState).add_node("child", child).add_edge(START, "child")
+
+    async def turn(saver: DeltaSaver, given: Any) -> list[str]:
+        graph, options = outer.compile(checkpointer=saver), {"durability": durability}
+        found = await graph.ainvoke(given, THREAD, **options) if way == "async" else graph.invoke(given, THREAD, **options)
+        return [message.text for message in found["messages"]]
+
+    async with DeltaSaver.open(url) as right, DeltaSaver.open(url) as behind:
+        await chat(right).ainvoke({"messages": [HumanMessage("q0")]}, THREAD)
+        with clock_off_by(-60):
+            said = await turn(behind, {"messages": [HumanMessage("pay")]})
+            if not keeps:
+                said = await turn(behind, Command(resume="yes"))
+        assert said == ["q0", "a1", "pay", "paid", "kept" if keeps else "said yes"]
+        assert ran == ["pay"], "a resumed run goes on where the subgraph had asked"
+        everything: Any = {"configurable": {"thread_id": "t"}}
+        assert any(one.config["configurable"]["checkpoint_ns"] for one in right.list(everything))
+        assert_clean(right)
+
+
+@pytest.mark.parametrize("skew", SKEWS)
+def test_a_run_goes_on_where_another_process_prunes_what_it_made_on_a_clock_that_is_behind(url: str, skew: float) -> None:
+    with DeltaSaver.open(url) as right, DeltaSaver.open(url) as behind:
+        say(right, "q0")
+
+        def prune(state: MessagesState) -> Any:
+            say(right, "meanwhile")
+            right.prune(["t"])
+            return {"messages": [AIMessage("a")]}
+
+        builder = StateGraph(MessagesState).add_node("prune", prune).add_edge(START, "prune")
+        with clock_off_by(skew):
+            found = builder.compile(checkpointer=behind).invoke({"messages": [HumanMessage("q1")]}, THREAD, durability="sync")
+        assert [message.text for message in found["messages"]] == ["q0", "a1", "q1", "a"]
+        assert_clean(right)
+
+
+def test_a_thread_that_was_asked_for_on_a_clock_that_was_ahead_is_begun(url: str) -> None:
+    """A task's writes, and a subgraph's checkpoint, may come before the checkpoint that begins the thread."""
+    with DeltaSaver.open(url) as saver:
+        for ahead in (True, False):
+            with clock_off_by(3600 if ahead else 0):
+                assert saver.get_tuple(THREAD) is None
+        first = empty_checkpoint()
+        at: Any = {"configurable": {**THREAD["configurable"], "checkpoint_ns": "", "checkpoint_id": first["id"]}}
+        saver.put_writes(at, [("messages", [AIMessage("one")])], "task")
+        saver.put({"configurable": {"thread_id": "t", "checkpoint_ns": ""}}, first, {"source": "input", "step": -1}, {})
+        found = saver.get_tuple(THREAD)
+        assert found is not None
+        assert [task for task, *_ in found.pending_writes or ()] == ["task"]
 
 
 @pytest.mark.parametrize("skew", SKEWS)

@@ -11,7 +11,7 @@ from langmem_ext.ahead import Ahead, plan_ahead
 from langmem_ext.codec import MessageCodec, codec_of
 from langmem_ext.log import MessageLog
 from langmem_ext.serde import DataSerializer
-from langmem_ext.templates import LONG, MAX_LISTS
+from langmem_ext.template_cache import LONG, MAX_LISTS
 from langmem_ext.types import PackedValue
 
 PLACE = ("t", "", "messages")

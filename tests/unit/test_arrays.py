@@ -13,7 +13,7 @@ from langgraph.checkpoint.serde.jsonplus import EXT_NUMPY_ARRAY
 
 from langmem_ext import DeltaSaver, examine
 from langmem_ext.contents import Contents
-from langmem_ext.messages.identity import pack
+from langmem_ext.messages.packed import pack
 from langmem_ext.serde import DataSerializer, RestorePolicy
 
 numpy = pytest.importorskip("numpy")

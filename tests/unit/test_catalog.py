@@ -526,3 +526,16 @@ def test_any_value_is_judged_without_an_exception(value: Any) -> None:
         for argument in tool_arguments(subject):
             reason = field_error(subject, argument, value)
             assert reason is None or reason
+
+
+def test_a_label_names_an_allowed_value_and_a_default_is_one() -> None:
+    params = {
+        "size": {"type": "enum", "enum": ["small", "large"], "labels": {"smal": "little"}, "default": "huge"},
+        "count": {"type": "integer", "default": "many"},
+    }
+    with pytest.raises(CatalogError) as raised:
+        IntentCatalog.from_dict({"intents": {"order": {"examples": ["order"], "required": ["size", "count"]}}, "params": params})
+    told = str(raised.value)
+    assert "params.size.labels.smal" in told
+    assert "params.size.default" in told
+    assert "params.count.default" in told

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from langchain_core.messages import HumanMessage
 
 from langmem_ext.codec import codec_of
-from langmem_ext.messages.identity import opaque, unpack
+from langmem_ext.messages.packed import opaque, unpack
 from langmem_ext.serde import DataSerializer
 from langmem_ext.storage.compounds import FANOUT, MAX_PARTS, Compound, apply_delta, plan_base, plan_delta, read_compound
 

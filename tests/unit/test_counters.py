@@ -68,6 +68,7 @@ def test_an_encoding_is_tiktokens_own(name: str) -> None:
         assert ours.encode_ordinary(text) == theirs.encode_ordinary(text)
 
 
+@pytest.mark.process
 @offline
 def test_ranks_are_read_without_the_wheels_native_code_and_without_a_network() -> None:
     code = (

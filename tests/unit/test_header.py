@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from langgraph.checkpoint.base.id import UUID, uuid6
 from langgraph.checkpoint.memory import InMemorySaver
 
-from langmem_ext.messages.identity import pack, unpack
 from langmem_ext.messages.manifest import runs_of
+from langmem_ext.messages.packed import pack, unpack
 from langmem_ext.storage.header import (
     MINOR_DIGITS,
     Header,

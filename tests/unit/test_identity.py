@@ -16,7 +16,8 @@ from pydantic import BaseModel
 
 from langmem_ext.codec import MessageCodec, codec_of
 from langmem_ext.messages.identity import CLASSES, FIELD_CODES, FIELDS
-from langmem_ext.messages.tokens import COUNTER, approximate_tokens, implied_tokens
+from langmem_ext.messages.stored_tokens import COUNTER, implied_tokens
+from langmem_ext.messages.tokens import approximate_tokens
 from langmem_ext.serde import DataSerializer, RestorePolicy
 from langmem_ext.storage.schema import MIGRATIONS
 from langmem_ext.types import PackedValue

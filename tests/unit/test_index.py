@@ -15,8 +15,8 @@ from langgraph.checkpoint.base import empty_checkpoint
 
 from langmem_ext import DeltaSaver, MessageLog
 from langmem_ext.codec import MessageCodec
-from langmem_ext.messages.identity import pack
 from langmem_ext.messages.manifest import Runs, runs_of
+from langmem_ext.messages.packed import pack
 from langmem_ext.serde import RestorePolicy
 from langmem_ext.storage.header import Header, ValueRef
 from langmem_ext.storage.index import BODIES_BYTES, HEADERS, LISTS, STEPS, VALUES, Indexes, ThreadIndex
@@ -201,6 +201,7 @@ def test_an_index_that_was_forgotten_while_it_was_in_use_counts_no_more() -> Non
     assert indexes.size == 0
 
 
+@pytest.mark.slow
 def test_a_saver_of_long_fragmented_lists_stays_within_its_bound(tmp_path: Path) -> None:
     shuffled = random.Random(5)
     log = MessageLog.open(str(tmp_path / "t.db"), synchronous="normal", cache_bytes=2 * BOUND)

@@ -152,7 +152,7 @@ def test_a_request_without_a_tool_is_answered_at_once() -> None:
 def test_a_value_outside_the_tools_bounds_is_a_wrong_answer() -> None:
     talk = Talk()
     talk.decide("book a table")
-    assert talk.decide("12").say == ("A number, please.",)
+    assert talk.decide("12").say == ("It should be less than or equal to 8.", "A number, please.")
     assert talk.state["plan"]["attempts"] == {"guests": 1}
     talk.decide("5")
     assert talk.state["plan"]["attempts"] == {}, "a right answer clears the wrong ones"
@@ -174,7 +174,7 @@ def test_after_too_many_wrong_answers_the_catalog_says_what_happens() -> None:
     talk = Talk()
     talk.decide("drop my booking")
     for _ in range(6):
-        assert talk.decide("blue").say == ("Which booking?",)
+        assert talk.decide("blue").say == ("Once more:", "Which booking?"), "the same is not said twice in a row"
     assert talk.state["waiting_for_param"] == "code"
 
 

@@ -15,7 +15,7 @@ from langchain_core.messages import HumanMessage
 from langmem_ext import codec
 from langmem_ext.codec import MessageCodec
 from langmem_ext.messages import proportion
-from langmem_ext.messages.identity import pack, unpack
+from langmem_ext.messages.packed import pack, unpack
 from langmem_ext.messages.proportion import MEMORY, SMALL, TIMES, Extension, is_in_proportion, load_json, memory_of, require_shallow, walk
 from langmem_ext.serde import RestorePolicy
 
@@ -97,7 +97,7 @@ def test_a_value_is_looked_at_however_deep_it_is() -> None:
 
 
 def test_extension_types_in_each_other_are_not_copied_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(proportion, "COPIED", 10_000)
+    monkeypatch.setattr(proportion, "MEMORY", 10_000)
     value = pack("x" * 2000)
     for _ in range(100):
         value = pack(ormsgpack.Ext(7, value))
@@ -128,6 +128,6 @@ def test_a_decoder_that_gives_up_is_an_error_like_any_other(monkeypatch: pytest.
     def give_up(*args: Any, **kwargs: Any) -> Any:
         raise panic("a pointer is null")
 
-    monkeypatch.setattr("langmem_ext.messages.identity._unpackb", give_up)
+    monkeypatch.setattr("langmem_ext.messages.packed._unpackb", give_up)
     with pytest.raises(ValueError, match="gave up"):
         unpack(b"\xc0")

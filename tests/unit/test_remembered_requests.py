@@ -6,6 +6,7 @@ import copy
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
@@ -83,6 +84,7 @@ def changed(draw: st.DrawFn, message: BaseMessage) -> BaseMessage:
     return message.model_copy(update=new, deep=True)
 
 
+@pytest.mark.slow
 @settings(max_examples=4 * settings().max_examples)
 @given(st.data(), st.sampled_from(POLICIES), talks(thinking=True, damaged=True, most_turns=4))
 def test_what_is_sent_does_not_depend_on_what_is_remembered(data: st.DataObject, policy: ContextPolicy, begun: list[BaseMessage]) -> None:

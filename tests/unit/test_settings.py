@@ -295,6 +295,8 @@ PASSWORDS = [
     ("postgresql://ann:SEC@SECRET@host:5432/db?x=1", "postgresql://ann:***@host:5432/db?x=1"),
     ("postgresql://:SECRET@host", "postgresql://:***@host"),
     ("postgresql://ann:SEC/RET@host/db", "postgresql://ann:***@host/db"),
+    ("postgresql://ann:SEC?RET@host/db?x=1", "postgresql://ann:***@host/db?x=1"),
+    ("postgresql://ann:SEC#RET@host/db", "postgresql://ann:***@host/db"),
     ("postgresql://host/db?user=ann&password=SECRET&x=1", "postgresql://host/db?user=ann&password=***&x=1"),
     (
         "postgresql://ann:SECRET@pooler/db?prepare=off&direct=postgresql%3A%2F%2Fann%3ASECRET%40host%3A5432%2Fdb&schema=chat",
@@ -505,6 +507,7 @@ def test_a_folder_of_that_name_is_no_file(places: Places) -> None:
     assert "it cannot be read" in refused()[0]
 
 
+@pytest.mark.process
 def test_a_current_folder_that_has_gone_has_no_file(places: Places, tmp_path: Path) -> None:
     gone = tmp_path / "gone"
     gone.mkdir()
@@ -517,6 +520,7 @@ def test_a_current_folder_that_has_gone_has_no_file(places: Places, tmp_path: Pa
 # -- the extra -----------------------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("missing", ["pydantic_settings", "platformdirs"])
 def test_without_the_extra_the_rest_works_and_the_error_names_the_pip_command(missing: str) -> None:
     code = f"""

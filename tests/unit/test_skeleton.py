@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from langmem_ext.messages.identity import pack, unpack
+from langmem_ext.messages.packed import pack, unpack
 from langmem_ext.messages.skeleton import MAX_LENGTH, join_keys, split_keys
 
 LEAVES = st.one_of(st.none(), st.booleans(), st.integers(-5, 2**40), st.floats(allow_nan=False), st.text(max_size=4), st.binary(max_size=4))

@@ -17,7 +17,7 @@ from samples import said
 from langmem_ext.codec import MessageCodec, codec_of
 from langmem_ext.messages.identity import CLASSES
 from langmem_ext.serde import DataSerializer
-from langmem_ext.templates import Place, TemplateCache
+from langmem_ext.template_cache import Place, TemplateCache
 from langmem_ext.types import PackedValue
 
 PLACE: Place = ("t", "", "messages")

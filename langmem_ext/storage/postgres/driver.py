@@ -25,7 +25,7 @@ from langmem_ext.forking import renew_in_child
 from langmem_ext.stepping import aperform, perform
 from langmem_ext.storage.dialect import postgres
 from langmem_ext.storage.driver import Sizing
-from langmem_ext.storage.effects import Operation
+from langmem_ext.storage.effects import Operation, Rows, Statement
 from langmem_ext.storage.group import Job, interrupted, resolve, settle
 from langmem_ext.storage.index import Indexes
 from langmem_ext.storage.lineup import Busy, Lineup
@@ -328,6 +328,20 @@ class PostgresDriver:
                 f"thread {op.thread!r} is being written by a task of this event loop, which a sync call would keep from going on: await the"
                 " async method, or call this one in a thread; nothing was changed"
             )
+
+    @property
+    def place(self) -> str:
+        """The database and its schema."""
+        return f"{self.server.place}, schema {self.server.schema}"
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed."""
+        return self._closed
+
+    def glance(self, statement: Statement) -> Rows | None:
+        """None: a server may take as long as it likes."""
+        return None
 
     def on_rollback(self, forget: Callable[[], None]) -> None:
         """Nothing more: what an operation has learnt is forgotten with it."""

@@ -1,0 +1,39 @@
+"""Who closes a database: whoever has opened it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Self
+
+from langmem_ext.shown import Showing
+
+if TYPE_CHECKING:
+    from langmem_ext.log import MessageLog
+
+
+class Closing(Showing):
+    """What closes a database that it has opened itself, by `close` or at the end of a `with`; one that it was given stays open."""
+
+    log: MessageLog
+    _opened: bool
+
+    def close(self) -> None:
+        """Close the database, if it was opened here; idempotent."""
+        if self._opened:
+            self.log.close()
+
+    async def aclose(self) -> None:
+        """Async twin of `close`."""
+        if self._opened:
+            await self.log.aclose()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.aclose()
