@@ -20,9 +20,9 @@ from typing import Literal, TypeAlias
 
 from pydantic import JsonValue
 
+from langmem_ext.waiting.catalog.inference import infer_role, infer_type
+from langmem_ext.waiting.catalog.param import Extraction, Param, ParamType
 from langmem_ext.waiting.extract import Reply, extract
-from langmem_ext.waiting.inference import infer_role, infer_type
-from langmem_ext.waiting.param import Extraction, Param, ParamType
 
 Verdict: TypeAlias = Literal["right", "wrong", "open", "abstained", "filled"]
 """`open`: the right words, not taken because they leave open what they mean ("7": morning or evening?); the readings are given instead.

@@ -41,11 +41,11 @@ from pydantic import JsonValue
 from benchmarks.asks import NOW, Row, Verdict, judge, params_of, rows
 from langmem_ext import DeltaSaver
 from langmem_ext.storage.sqlite import Synchronous
-from langmem_ext.waiting.catalog import IntentCatalog
+from langmem_ext.waiting.catalog.catalog import IntentCatalog
+from langmem_ext.waiting.catalog.param import Extraction
 from langmem_ext.waiting.converse import converse
 from langmem_ext.waiting.extract import Reply, extract
 from langmem_ext.waiting.graph import build_waiting_graph
-from langmem_ext.waiting.param import Extraction
 
 OPENING = "I have a request."
 """What each user says first; it holds no value."""

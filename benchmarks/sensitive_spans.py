@@ -38,7 +38,7 @@ from langchain_core.tools import StructuredTool
 from langmem_ext import DeltaSaver, Event, IntentCatalog, ThreadChatMessageHistory, Threads, build_waiting_graph, converse, mark_sensitive
 from langmem_ext.messages.annotations import HIDDEN, is_marked, shown_text
 from langmem_ext.messages.words import list_words
-from langmem_ext.waiting.reading import COMMON
+from langmem_ext.waiting.sensitive import COMMON
 
 WAYS = ("asked", "at once", "unasked", "marked")
 OPENING = "please keep my details"

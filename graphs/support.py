@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from graphs.shop import TOOLS
-from langmem_ext.waiting.catalog import IntentCatalog
+from langmem_ext.waiting.catalog.catalog import IntentCatalog
 from langmem_ext.waiting.graph import build_waiting_graph
 from langmem_ext.waiting.state import SessionInput, SessionState
 

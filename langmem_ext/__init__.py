@@ -73,22 +73,22 @@ if TYPE_CHECKING:
     from langmem_ext.transfer import ImportProgress, ImportReport, aimport_checkpoints, import_checkpoints
     from langmem_ext.types import ExportedThreads, ImportedThreads, Pruned, SearchHit, ThreadInfo, ThreadStatistics
     from langmem_ext.usage import ThreadUsage, TurnUsage, Usage
-    from langmem_ext.waiting.catalog import IntentCatalog
-    from langmem_ext.waiting.classify import Classifier, RuleClassifier
+    from langmem_ext.waiting.catalog.catalog import IntentCatalog
     from langmem_ext.waiting.converse import aconverse, converse
+    from langmem_ext.waiting.events import StreamSink
     from langmem_ext.waiting.graph import build_waiting_graph
-    from langmem_ext.waiting.marks import mark_sensitive
-    from langmem_ext.waiting.model_classifier import ModelClassifier
+    from langmem_ext.waiting.sensitive import mark_sensitive
     from langmem_ext.waiting.state import SessionState
-    from langmem_ext.waiting.stream_sink import StreamSink
     from langmem_ext.waiting.turn import Turn
+    from langmem_ext.waiting.understand.intents.classifier import Classifier, RuleClassifier
+    from langmem_ext.waiting.understand.intents.model import ModelClassifier
 
 _HOMES = {
     "ApproximateCounter": "messages.tokens",
     "AsyncSweeper": "sweeper",
     "Budget": "context.budget",
     "CatalogError": "errors",
-    "Classifier": "waiting.classify",
+    "Classifier": "waiting.understand.intents.classifier",
     "ConnectionInUse": "errors",
     "ContextGovernor": "context.governor",
     "ContextMiddleware": "context.middleware",
@@ -116,7 +116,7 @@ _HOMES = {
     "ImportReport": "transfer",
     "ImportedThreads": "types",
     "InMemoryConversationMemory": "conversation",
-    "IntentCatalog": "waiting.catalog",
+    "IntentCatalog": "waiting.catalog.catalog",
     "InvalidInput": "errors",
     "InvalidThreadId": "errors",
     "JsonFormatter": "telemetry",
@@ -127,14 +127,14 @@ _HOMES = {
     "Message": "session_message",
     "MessageLog": "log",
     "MissingExtra": "errors",
-    "ModelClassifier": "waiting.model_classifier",
+    "ModelClassifier": "waiting.understand.intents.model",
     "NotADatabase": "errors",
     "OpenTelemetrySink": "opentelemetry_sink",
     "Origin": "settings.origin",
     "Pruned": "types",
     "Report": "storage.examination",
     "Retention": "retention",
-    "RuleClassifier": "waiting.classify",
+    "RuleClassifier": "waiting.understand.intents.classifier",
     "SchemaTooNew": "errors",
     "SearchHit": "types",
     "SearchUnavailable": "errors",
@@ -146,7 +146,7 @@ _HOMES = {
     "Statistics": "statistics",
     "StorageError": "errors",
     "StorageUnavailable": "errors",
-    "StreamSink": "waiting.stream_sink",
+    "StreamSink": "waiting.events",
     "SummaryFailed": "errors",
     "Sweeper": "sweeper",
     "ThreadBusy": "errors",
@@ -180,7 +180,7 @@ _HOMES = {
     "examine": "doctor",
     "govern": "context.govern",
     "import_checkpoints": "transfer",
-    "mark_sensitive": "waiting.marks",
+    "mark_sensitive": "waiting.sensitive",
     "output_reader": "context.read_tool_output",
     "read_file": "files",
     "safe_boundaries": "messages.pairing",

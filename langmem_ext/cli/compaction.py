@@ -22,8 +22,8 @@ from langmem_ext.errors import ConversationError, LangmemExtError
 from langmem_ext.messages.tokens import TokenCounter
 from langmem_ext.session_channels import CHANNELS, SessionChannels
 from langmem_ext.source import Source
-from langmem_ext.waiting.running_summary import Part, extracted, plan_part
-from langmem_ext.waiting.session import read_summary
+from langmem_ext.waiting.policy.running_summary import Part, extracted, plan_part
+from langmem_ext.waiting.policy.session import read_summary
 from langmem_ext.waiting.state import Summary
 
 NEWEST_TURN: Final = 2

@@ -14,11 +14,11 @@ from langgraph.pregel import Pregel
 from langgraph.types import StateSnapshot
 from pydantic import JsonValue
 
+from langmem_ext.waiting.catalog.playbook import Playbook
 from langmem_ext.waiting.converse import converse
-from langmem_ext.waiting.marks import sensitive_names
 from langmem_ext.waiting.nodes import Nodes
-from langmem_ext.waiting.playbook import Playbook
-from langmem_ext.waiting.session import read_session, read_summary, shown_params
+from langmem_ext.waiting.policy.session import read_session, read_summary, shown_params
+from langmem_ext.waiting.sensitive import sensitive_names
 from langmem_ext.waiting.turn import Turn, asked_by, messages_of, pending_interrupts, reply_of
 
 

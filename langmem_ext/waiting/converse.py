@@ -7,12 +7,14 @@ one async. It looks at the thread before every call, because a process may have 
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Container, Generator, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 from uuid import UUID, uuid4
+from weakref import WeakKeyDictionary
 
 from langchain_core.callbacks import UsageMetadataCallbackHandler
 from langchain_core.messages import BaseMessage, HumanMessage
@@ -26,9 +28,9 @@ from langmem_ext.errors import ConversationError, InvalidInput
 from langmem_ext.log import thread_key
 from langmem_ext.messages.annotations import asked_in
 from langmem_ext.rewind import arewind, rewind
-from langmem_ext.waiting.approvals import plan_answers
-from langmem_ext.waiting.lease import leases_of
-from langmem_ext.waiting.marks import marked, moment_of, written_at
+from langmem_ext.storage.lease import Leases
+from langmem_ext.waiting.interrupts.approvals import plan_answers
+from langmem_ext.waiting.sensitive import marked, moment_of, written_at
 from langmem_ext.waiting.turn import (
     Turn,
     asked_by,
@@ -342,3 +344,28 @@ def _check_config(config: RunnableConfig | None, thread_id: str) -> None:
     given = configurable.get("thread_id")
     if given is not None and str(given) != thread_id:
         raise InvalidInput(f"config names the thread {str(given)!r}, the call {thread_id!r}: name one")
+
+
+@runtime_checkable
+class SupportsLease(Protocol):
+    """What lets one caller at a time drive a thread, sync and async."""
+
+    def lease(self, thread_id: str, *, wait: float) -> AbstractContextManager[None]:
+        """Hold the thread while the block runs; `ThreadBusy` if another still holds it after `wait` seconds."""
+        ...
+
+    def alease(self, thread_id: str, *, wait: float) -> AbstractAsyncContextManager[None]:
+        """Async twin of `lease`."""
+        ...
+
+
+_within_process: WeakKeyDictionary[object, Leases] = WeakKeyDictionary()
+_guard = threading.Lock()
+
+
+def leases_of(saver: object) -> SupportsLease:
+    """The leases on the threads that `saver` stores: its own, or else those of this process."""
+    if isinstance(saver, SupportsLease):
+        return saver
+    with _guard:
+        return _within_process.setdefault(saver, Leases())

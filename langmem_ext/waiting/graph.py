@@ -11,13 +11,13 @@ from langgraph.graph import END, START, StateGraph
 
 from langmem_ext.errors import InvalidInput
 from langmem_ext.telemetry import Emitter, Sink
-from langmem_ext.waiting.catalog import IntentCatalog
-from langmem_ext.waiting.classify import Classifier, RuleClassifier
-from langmem_ext.waiting.model_classifier import ModelClassifier
+from langmem_ext.waiting.catalog.catalog import IntentCatalog
+from langmem_ext.waiting.catalog.playbook import Playbook
+from langmem_ext.waiting.events import Reporter
 from langmem_ext.waiting.nodes import Nodes
-from langmem_ext.waiting.playbook import Playbook
-from langmem_ext.waiting.report import Reporter
 from langmem_ext.waiting.state import SessionInput, SessionState
+from langmem_ext.waiting.understand.intents.classifier import Classifier, RuleClassifier
+from langmem_ext.waiting.understand.intents.model import ModelClassifier
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel

@@ -22,28 +22,31 @@ from langgraph.types import interrupt
 
 from langmem_ext.stepping import aperform, perform
 from langmem_ext.types import CONFIRMATION
-from langmem_ext.waiting.call import Call, failed, plan_call, plan_outcome, returned
-from langmem_ext.waiting.classify import Classification, Classifier, ClassifyRequest
-from langmem_ext.waiting.heard import Heard, candidates
-from langmem_ext.waiting.marks import Secrets, annotated, covered, held, marked, moment_of, secrets_in, sensitive_names, written_at
-from langmem_ext.waiting.plan import Decision, next_task
-from langmem_ext.waiting.playbook import Playbook
-from langmem_ext.waiting.question import question
-from langmem_ext.waiting.reading import plan_spans
-from langmem_ext.waiting.report import Reporter
-from langmem_ext.waiting.resume import is_unseen, resumed_id, resumed_moment, resumed_text
-from langmem_ext.waiting.running_summary import extracted, is_due, plan_part
-from langmem_ext.waiting.session import (
-    Session,
-    in_use,
-    read_sensitive,
-    read_session,
-    read_summary,
-    results_of,
+from langmem_ext.waiting.catalog.playbook import Playbook
+from langmem_ext.waiting.events import Reporter
+from langmem_ext.waiting.interrupts.resume import is_unseen, resumed_id, resumed_moment, resumed_text
+from langmem_ext.waiting.policy.asking import question
+from langmem_ext.waiting.policy.plan import Decision, next_task
+from langmem_ext.waiting.policy.running_summary import extracted, is_due, plan_part
+from langmem_ext.waiting.policy.session import Session, in_use, read_sensitive, read_session, read_summary, results_of
+from langmem_ext.waiting.policy.tool_call import Call, failed, plan_call, plan_outcome, returned
+from langmem_ext.waiting.policy.turn import plan_turn
+from langmem_ext.waiting.policy.wording import fill, in_text
+from langmem_ext.waiting.sensitive import (
+    Secrets,
+    annotated,
+    covered,
+    held,
+    marked,
+    moment_of,
+    plan_spans,
+    secrets_in,
+    sensitive_names,
+    written_at,
 )
 from langmem_ext.waiting.state import SessionState, Summary
-from langmem_ext.waiting.turn_plan import plan_turn
-from langmem_ext.waiting.wording import fill, in_text
+from langmem_ext.waiting.understand.intents.classifier import Classification, Classifier, ClassifyRequest
+from langmem_ext.waiting.understand.message import Heard, candidates
 
 if TYPE_CHECKING:
     from langmem_ext.context.governor import ContextGovernor

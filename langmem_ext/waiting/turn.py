@@ -12,7 +12,7 @@ from langchain_core.messages.ai import UsageMetadata
 from langgraph.types import Interrupt, StateSnapshot
 
 from langmem_ext.messages.annotations import shown_text
-from langmem_ext.waiting.approvals import OWN, Asked, question_of
+from langmem_ext.waiting.interrupts.approvals import OWN, Asked, question_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from langgraph.types import Command
 from pydantic import Field
 
 from langmem_ext.checkpoint import DeltaSaver
-from langmem_ext.waiting.catalog import IntentCatalog
+from langmem_ext.waiting.catalog.catalog import IntentCatalog
 from langmem_ext.waiting.converse import converse
 from langmem_ext.waiting.graph import build_waiting_graph
 

@@ -572,7 +572,7 @@ def others(folder: Path) -> None:
     (folder / "broken.py").write_text("def")
     (folder / "intents.yaml").write_text("intents:\n  - id: a\n  - id: a\n")
     (folder / "mistaken.py").write_text(
-        "from langmem_ext.waiting.catalog import IntentCatalog\ncatalog = IntentCatalog.from_yaml('intents.yaml')\n"
+        "from langmem_ext.waiting.catalog.catalog import IntentCatalog\ncatalog = IntentCatalog.from_yaml('intents.yaml')\n"
     )
 
 

@@ -21,11 +21,11 @@ from langgraph.types import Command
 from graphs.shop import TOOLS
 from graphs.support import catalog as order_desk_catalog
 from graphs.support import make_graph
-from langmem_ext.waiting.catalog import IntentCatalog
-from langmem_ext.waiting.classify import Classification, ClassifyRequest, RuleClassifier
+from langmem_ext.waiting.catalog.catalog import IntentCatalog
 from langmem_ext.waiting.converse import aconverse, converse
 from langmem_ext.waiting.graph import build_waiting_graph
 from langmem_ext.waiting.turn import Turn
+from langmem_ext.waiting.understand.intents.classifier import Classification, ClassifyRequest, RuleClassifier
 
 CANCEL = "Shall I cancel order {}? This cannot be undone."
 UNKNOWN = order_desk_catalog.replies.unknown

@@ -24,8 +24,7 @@ from typing_extensions import TypedDict
 
 from langmem_ext.errors import ConversationError, InvalidInput, InvalidThreadId, LangmemExtError, ThreadBusy
 from langmem_ext.storage.lease import Leases
-from langmem_ext.waiting.converse import aconverse, converse
-from langmem_ext.waiting.lease import leases_of
+from langmem_ext.waiting.converse import aconverse, converse, leases_of
 from langmem_ext.waiting.turn import Turn
 
 THREAD: Any = {"configurable": {"thread_id": "t"}}

@@ -16,7 +16,7 @@ from langchain_core.tools import BaseTool, ToolException
 from patience import PATIENCE_S
 
 from graphs import shop
-from langmem_ext.waiting.catalog import IntentCatalog, tool_arguments
+from langmem_ext.waiting.catalog.catalog import IntentCatalog, tool_arguments
 
 CATALOG_FILE = Path(shop.__file__).with_name("intents.yaml")
 

@@ -22,10 +22,10 @@ from typing_extensions import TypedDict
 from langmem_ext import DeltaSaver, Threads
 from langmem_ext.errors import CatalogError, InvalidInput
 from langmem_ext.storage.sqlite import SqliteDriver
-from langmem_ext.waiting.catalog import IntentCatalog
-from langmem_ext.waiting.classify import Classification, ClassifyRequest, RuleClassifier
+from langmem_ext.waiting.catalog.catalog import IntentCatalog
 from langmem_ext.waiting.converse import aconverse, converse
 from langmem_ext.waiting.graph import build_waiting_graph
+from langmem_ext.waiting.understand.intents.classifier import Classification, ClassifyRequest, RuleClassifier
 
 ORDER_ID = "What's your order ID?"
 ADDRESS = "What's the new address?"

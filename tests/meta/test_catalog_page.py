@@ -5,8 +5,8 @@ from __future__ import annotations
 import typing
 from pathlib import Path
 
-from langmem_ext.waiting.catalog_page import TABLES, with_tables
-from langmem_ext.waiting.commands import Command
+from langmem_ext.waiting.catalog.page import TABLES, with_tables
+from langmem_ext.waiting.understand.commands import Command
 
 PAGE = (Path(__file__).parents[2] / "docs" / "waiting.md").read_text(encoding="utf-8")
 

@@ -137,7 +137,7 @@ LANGGRAPH_MODULES = {
     "waiting.middleware": "is a middleware",
     "waiting.state": "the reducer of the messages channel",
     "waiting.turn": "reads a turn from a snapshot",
-    "waiting.stream_sink": "writes to its stream",
+    "waiting.events": "writes to its stream",
     "chat_model": "makes a chat model from its name",
     "context.calling": "tells a graph's stream what is done",
     "context.governor": "is a node",
@@ -167,11 +167,10 @@ EFFECTS = frozenset(
         "context.governor",
         "context.middleware",
         "context.remembered",
-        "waiting.catalog_page",
+        "waiting.catalog.page",
         "waiting.converse",
         "waiting.nodes",
-        "waiting.lease",
-        "waiting.model_classifier",
+        "waiting.understand.intents.model",
     }
 )
 """Modules of `waiting` and `context` that carry out; the others decide, as does all of `messages`."""
@@ -389,7 +388,7 @@ def modules() -> dict[str, ast.Module]:
 
 
 def test_every_module_has_a_place_in_a_layer(modules: dict[str, ast.Module]) -> None:
-    assert {"", "log", "storage.sqlite", "waiting.extract.date"} <= modules.keys()
+    assert {"", "log", "storage.sqlite", "waiting.extract.dates.date"} <= modules.keys()
     assert without_a_place(modules) == []
 
 
@@ -459,7 +458,7 @@ GUARD = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    "
         (optional_in_the_core, tree(log="def f():\n    from langmem_ext.settings.model import Settings", settings="", settings__model="")),
         (impure, tree(messages__text="import random")),
         (impure, tree(waiting__plan="from datetime import datetime\nWHEN = datetime.now()")),
-        (impure, tree(waiting__extract__name="WORDS = open('names.txt')")),
+        (impure, tree(waiting__extract__names__name="WORDS = open('names.txt')")),
     ],
 )
 def test_a_rule_finds_what_breaks_it(rule: object, bad: dict[str, ast.Module]) -> None:

@@ -17,8 +17,8 @@ from langchain_core.tools import BaseTool, InjectedToolArg, StructuredTool, tool
 from pydantic import BaseModel, EmailStr, Field, SecretStr, field_validator, model_validator
 
 from langmem_ext.errors import CatalogError, InvalidInput
-from langmem_ext.waiting.catalog import IntentCatalog, field_error, step_arguments, template_fields, tool_arguments
-from langmem_ext.waiting.param import ParamType
+from langmem_ext.waiting.catalog.catalog import IntentCatalog, field_error, step_arguments, template_fields, tool_arguments
+from langmem_ext.waiting.catalog.param import ParamType
 
 
 class Size(enum.Enum):

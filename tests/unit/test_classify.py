@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from pydantic import JsonValue
 
 from graphs.shop import TOOLS
-from langmem_ext.waiting.catalog import IntentCatalog
-from langmem_ext.waiting.classify import CERTAIN, Classification, Classifier, ClassifyRequest, RuleClassifier
+from langmem_ext.waiting.catalog.catalog import IntentCatalog
 from langmem_ext.waiting.understand.acts import is_cancel, is_reset, refers_back, words_without_values
 from langmem_ext.waiting.understand.corrections import correction
+from langmem_ext.waiting.understand.intents.classifier import CERTAIN, Classification, Classifier, ClassifyRequest, RuleClassifier
 
 NOW = datetime.datetime(2024, 5, 1, 12, 0)
 CATALOG = IntentCatalog.from_yaml(Path(__file__).parents[2] / "graphs" / "intents.yaml").with_tools(TOOLS)

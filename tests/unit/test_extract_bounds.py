@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from langmem_ext import CatalogError, IntentCatalog
+from langmem_ext.waiting.catalog.param import Extraction, Param, ParamType
 from langmem_ext.waiting.extract import OUT_OF_BOUNDS, Reply, extract, find, problem_of
-from langmem_ext.waiting.param import Extraction, Param, ParamType
 
 NOW = datetime(2024, 5, 15, 10, 30)
 """A Wednesday."""

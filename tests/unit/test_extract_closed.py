@@ -7,8 +7,8 @@ from datetime import datetime
 
 import pytest
 
+from langmem_ext.waiting.catalog.param import Extraction, Param, ParamType
 from langmem_ext.waiting.extract import Reply, extract
-from langmem_ext.waiting.param import Extraction, Param, ParamType
 
 NOW = datetime(2024, 5, 15, 10, 30)
 

@@ -6,8 +6,8 @@ from datetime import datetime
 
 import pytest
 
+from langmem_ext.waiting.catalog.param import Param, ParamType
 from langmem_ext.waiting.extract import Reply, extract
-from langmem_ext.waiting.param import Param, ParamType
 
 NOW = datetime(2026, 3, 2, 10, 0)
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from langmem_ext.waiting.catalog.param import Extraction, Param, ParamType
 from langmem_ext.waiting.extract import Reply, extract, find
-from langmem_ext.waiting.param import Extraction, Param, ParamType
 
 NOW = datetime(2024, 5, 15, 10, 30)
 

@@ -26,7 +26,7 @@ from langmem_ext.context.policy import ContextPolicy
 from langmem_ext.context.summary import ModelRequest
 from langmem_ext.errors import ConversationError, InvalidInput, SummaryFailed
 from langmem_ext.messages.tokens import ApproximateCounter
-from langmem_ext.waiting.catalog import IntentCatalog
+from langmem_ext.waiting.catalog.catalog import IntentCatalog
 from langmem_ext.waiting.converse import aconverse, converse
 from langmem_ext.waiting.graph import build_waiting_graph
 

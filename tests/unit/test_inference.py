@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from langmem_ext.waiting.inference import infer_role, infer_type
-from langmem_ext.waiting.param import ParamType
+from langmem_ext.waiting.catalog.inference import infer_role, infer_type
+from langmem_ext.waiting.catalog.param import ParamType
 
 
 @pytest.mark.parametrize(

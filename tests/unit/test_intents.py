@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from langmem_ext.waiting.catalog import IntentCatalog
-from langmem_ext.waiting.classify import Classification, ClassifyRequest, RuleClassifier
-from langmem_ext.waiting.understand.intents import IntentIndex, units_of
+from langmem_ext.waiting.catalog.catalog import IntentCatalog
+from langmem_ext.waiting.understand.intents.classifier import Classification, ClassifyRequest, RuleClassifier
+from langmem_ext.waiting.understand.intents.similarity import IntentIndex, units_of
 
 NOW = datetime(2026, 3, 4, 10, 15)
 LIBRARY: dict[str, Any] = {

@@ -12,9 +12,8 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langmem_ext import IntentCatalog, InvalidInput, mark_sensitive
 from langmem_ext.messages.annotations import HIDDEN, shown_text, title_of, without_files
 from langmem_ext.messages.spans import find_spans, squeezed
-from langmem_ext.waiting.marks import covered, marked, sensitive_names
-from langmem_ext.waiting.param import Extraction, Param, ParamType
-from langmem_ext.waiting.reading import familiar_words, plan_spans
+from langmem_ext.waiting.catalog.param import Extraction, Param, ParamType
+from langmem_ext.waiting.sensitive import covered, familiar_words, marked, plan_spans, sensitive_names
 
 
 def shown(message: Any) -> str:

@@ -23,9 +23,9 @@ from pydantic import Field
 from graphs.shop import TOOLS
 from langmem_ext.chat_model import NOSTREAM_TAG, make_model
 from langmem_ext.errors import InvalidInput, MissingExtra
-from langmem_ext.waiting.catalog import IntentCatalog
-from langmem_ext.waiting.classify import Classification, Classifier, ClassifyRequest, RuleClassifier
-from langmem_ext.waiting.model_classifier import ModelClassifier
+from langmem_ext.waiting.catalog.catalog import IntentCatalog
+from langmem_ext.waiting.understand.intents.classifier import Classification, Classifier, ClassifyRequest, RuleClassifier
+from langmem_ext.waiting.understand.intents.model import ModelClassifier
 
 NOW = datetime.datetime(2024, 5, 1, 12, 0)
 CATALOG = IntentCatalog.from_yaml(Path(__file__).parents[2] / "graphs" / "intents.yaml").with_tools(TOOLS)

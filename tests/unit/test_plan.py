@@ -15,19 +15,19 @@ from langchain_core.tools import BaseTool, tool
 from pydantic import Field
 
 from langmem_ext.errors import InvalidInput
-from langmem_ext.waiting.catalog import IntentCatalog
-from langmem_ext.waiting.classify import RuleClassifier
+from langmem_ext.waiting.catalog.catalog import IntentCatalog
+from langmem_ext.waiting.catalog.param import Param, ParamType
+from langmem_ext.waiting.catalog.playbook import Playbook
 from langmem_ext.waiting.extract.validity import is_allowed
-from langmem_ext.waiting.heard import Heard
-from langmem_ext.waiting.marks import held, marked, sensitive_names
-from langmem_ext.waiting.param import Param, ParamType
-from langmem_ext.waiting.plan import Decision, next_task
-from langmem_ext.waiting.playbook import Playbook
-from langmem_ext.waiting.question import question, value_schema
-from langmem_ext.waiting.resume import resumed_id, resumed_text
-from langmem_ext.waiting.session import Session, read_session
-from langmem_ext.waiting.turn_plan import plan_turn
-from langmem_ext.waiting.wording import fill, in_text
+from langmem_ext.waiting.interrupts.resume import resumed_id, resumed_text
+from langmem_ext.waiting.policy.asking import question, value_schema
+from langmem_ext.waiting.policy.plan import Decision, next_task
+from langmem_ext.waiting.policy.session import Session, read_session
+from langmem_ext.waiting.policy.turn import plan_turn
+from langmem_ext.waiting.policy.wording import fill, in_text
+from langmem_ext.waiting.sensitive import held, marked, sensitive_names
+from langmem_ext.waiting.understand.intents.classifier import RuleClassifier
+from langmem_ext.waiting.understand.message import Heard
 
 NOW = datetime(2024, 5, 17, 12, 0)
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from langmem_ext.errors import ConversationError, InvalidInput, LangmemExtError
-from langmem_ext.waiting.approvals import Asked, plan_answers, question_of
-from langmem_ext.waiting.response_schema import fits
+from langmem_ext.waiting.interrupts.approvals import Asked, plan_answers, question_of
+from langmem_ext.waiting.interrupts.response_schema import fits
 
 ALL = ["approve", "edit", "reject", "respond"]
 

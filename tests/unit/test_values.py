@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from langmem_ext.waiting.param import Param, ParamType
+from langmem_ext.waiting.catalog.param import Param, ParamType
 from langmem_ext.waiting.understand.daytime import chosen, likely
 from langmem_ext.waiting.understand.values import Reading, open_choices, read_values
 

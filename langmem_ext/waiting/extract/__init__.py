@@ -11,32 +11,28 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from langmem_ext.waiting.extract import (
-    address,
-    boolean,
-    date,
-    email,
-    enum,
-    identifier,
-    integer,
-    money,
-    name,
-    number,
-    person,
-    phone,
-    place,
-    time,
-)
-from langmem_ext.waiting.extract import (
-    text as free_text,
-)
-from langmem_ext.waiting.extract.attitude import asks_back, asks_preference, does_not_care, has_none, lacks, puts_off, says_no, says_yes
+from langmem_ext.waiting.catalog.param import Extraction, Param, ParamType
 from langmem_ext.waiting.extract.candidate import Candidate, best
-from langmem_ext.waiting.extract.correction import corrected
+from langmem_ext.waiting.extract.choices import boolean, enum
+from langmem_ext.waiting.extract.codes import email, identifier, phone
+from langmem_ext.waiting.extract.dates import date, time
+from langmem_ext.waiting.extract.english.attitude import (
+    asks_back,
+    asks_preference,
+    does_not_care,
+    has_none,
+    lacks,
+    puts_off,
+    says_no,
+    says_yes,
+)
+from langmem_ext.waiting.extract.english.correction import corrected
+from langmem_ext.waiting.extract.names import address, name, person, place
+from langmem_ext.waiting.extract.names import text as free_text
+from langmem_ext.waiting.extract.numbers import integer, money, number
 from langmem_ext.waiting.extract.reading import settled
 from langmem_ext.waiting.extract.reply import Reply
 from langmem_ext.waiting.extract.validity import is_valid, problem_of
-from langmem_ext.waiting.param import Extraction, Param, ParamType
 
 __all__ = ["HALF_OPEN", "OUT_OF_BOUNDS", "Reply", "extract", "find", "problem_of"]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from pydantic import JsonValue
 
-from langmem_ext.waiting.extract.tokens import before
+from langmem_ext.waiting.extract.english.tokens import before
 
 _CORRECTION = re.compile(r"\b(?:sorry|i meant?|i mean|actually|rather|scratch that|correction|make (?:that|it)|or rather|wait)\b", re.I)
 _REJECTED = re.compile(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from langmem_ext.waiting.extract.date import dates
-from langmem_ext.waiting.extract.email import emails
-from langmem_ext.waiting.extract.enum import exact
-from langmem_ext.waiting.extract.money import money
+from langmem_ext.waiting.catalog.param import Param, ParamType
+from langmem_ext.waiting.extract.choices.enum import exact
+from langmem_ext.waiting.extract.codes.email import emails
+from langmem_ext.waiting.extract.dates.date import dates
+from langmem_ext.waiting.extract.dates.time import times
+from langmem_ext.waiting.extract.numbers.money import money
 from langmem_ext.waiting.extract.reply import Reply
-from langmem_ext.waiting.extract.time import times
-from langmem_ext.waiting.param import Param, ParamType
 
 
 def closed_spans(param: Param, reply: Reply) -> list[tuple[int, int]]:

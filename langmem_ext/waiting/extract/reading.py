@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
 
+from langmem_ext.waiting.catalog.param import Param
 from langmem_ext.waiting.extract.candidate import Candidate
 from langmem_ext.waiting.extract.validity import is_valid, problem_of
-from langmem_ext.waiting.param import Param
 
 
 def settled(param: Param, candidates: Iterable[Candidate], now: datetime) -> list[Candidate]:

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from pydantic import JsonValue
 
-from langmem_ext.waiting.param import Param
+from langmem_ext.waiting.catalog.param import Param
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from datetime import date, datetime, time
 
 from pydantic import JsonValue
 
-from langmem_ext.waiting.extract.identifier import compiled
-from langmem_ext.waiting.param import Bound, Param, ParamType
+from langmem_ext.waiting.catalog.param import Bound, Param, ParamType
+from langmem_ext.waiting.extract.codes.identifier import compiled
 
 _NUMERIC = frozenset((ParamType.INTEGER, ParamType.NUMBER, ParamType.MONEY))
 

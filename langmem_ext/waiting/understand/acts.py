@@ -11,10 +11,10 @@ import re
 from collections.abc import Iterable, Sequence
 
 from langmem_ext.names import in_words
-from langmem_ext.waiting.extract.attitude import NO, asks_back
-from langmem_ext.waiting.extract.lexicon import FUNCTION_WORDS, word_set
-from langmem_ext.waiting.extract.vocabulary import own_stems, stem
-from langmem_ext.waiting.param import Param
+from langmem_ext.waiting.catalog.param import Param
+from langmem_ext.waiting.extract.english.attitude import NO, asks_back
+from langmem_ext.waiting.extract.english.lexicon import FUNCTION_WORDS, word_set
+from langmem_ext.waiting.extract.english.vocabulary import own_stems, stem
 
 LONGEST_SIGNAL = 120
 """Characters of a message that only cancels or starts over, at most."""

@@ -8,7 +8,18 @@ from dataclasses import replace
 from typing import Final
 
 from langmem_ext.types import CONFIRMATION
-from langmem_ext.waiting.commands import (
+from langmem_ext.waiting.catalog.param import Extraction, Param, ParamType
+from langmem_ext.waiting.catalog.playbook import Playbook
+from langmem_ext.waiting.extract import Reply, extract
+from langmem_ext.waiting.policy.asking import question
+from langmem_ext.waiting.policy.session import Session
+from langmem_ext.waiting.state import PlanExecution
+from langmem_ext.waiting.understand.acts import (
+    is_cancel,
+    names,
+)
+from langmem_ext.waiting.understand.clauses import Clause, clauses_of, without
+from langmem_ext.waiting.understand.commands import (
     Ask,
     Cancel,
     Clarify,
@@ -20,20 +31,9 @@ from langmem_ext.waiting.commands import (
     Start,
     Unclear,
 )
-from langmem_ext.waiting.extract import Reply, extract
-from langmem_ext.waiting.heard import Heard
-from langmem_ext.waiting.param import Extraction, Param, ParamType
-from langmem_ext.waiting.playbook import Playbook
-from langmem_ext.waiting.question import question
-from langmem_ext.waiting.session import Session
-from langmem_ext.waiting.state import PlanExecution
-from langmem_ext.waiting.understand.acts import (
-    is_cancel,
-    names,
-)
-from langmem_ext.waiting.understand.clauses import Clause, clauses_of, without
 from langmem_ext.waiting.understand.daytime import chosen
-from langmem_ext.waiting.understand.intents import about, units_of
+from langmem_ext.waiting.understand.intents.similarity import about, units_of
+from langmem_ext.waiting.understand.message import Heard
 from langmem_ext.waiting.understand.requests import (
     CHATTING,
     OPEN_TYPES,

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from langmem_ext.waiting.extract.attitude import wishes_by_asking
+from langmem_ext.waiting.extract.english.attitude import wishes_by_asking
 from langmem_ext.waiting.understand.acts import asks_back_only, is_cancel
 
 Act: TypeAlias = Literal["hello", "thanks", "bye", "help", "talk", "question", "cancel", "say"]

@@ -9,20 +9,11 @@ from typing import Final
 from pydantic import JsonValue
 
 from langmem_ext.names import in_words
-from langmem_ext.waiting.commands import (
-    Ask,
-    Cancel,
-    Confirm,
-    Correct,
-    Deny,
-    Unclear,
-)
-from langmem_ext.waiting.extract.attitude import says_no
-from langmem_ext.waiting.heard import Heard
-from langmem_ext.waiting.intent import TEMPLATE_FIELD
-from langmem_ext.waiting.param import Extraction, ParamType
-from langmem_ext.waiting.playbook import Playbook
-from langmem_ext.waiting.session import Session
+from langmem_ext.waiting.catalog.intent import TEMPLATE_FIELD
+from langmem_ext.waiting.catalog.param import Extraction, ParamType
+from langmem_ext.waiting.catalog.playbook import Playbook
+from langmem_ext.waiting.extract.english.attitude import says_no
+from langmem_ext.waiting.policy.session import Session
 from langmem_ext.waiting.state import PlanExecution
 from langmem_ext.waiting.understand.acts import (
     begins_with_no,
@@ -36,8 +27,17 @@ from langmem_ext.waiting.understand.acts import (
     yes_or_no,
 )
 from langmem_ext.waiting.understand.clauses import Clause, clauses_of
+from langmem_ext.waiting.understand.commands import (
+    Ask,
+    Cancel,
+    Confirm,
+    Correct,
+    Deny,
+    Unclear,
+)
 from langmem_ext.waiting.understand.corrections import without_denied
-from langmem_ext.waiting.understand.intents import about
+from langmem_ext.waiting.understand.intents.similarity import about
+from langmem_ext.waiting.understand.message import Heard
 from langmem_ext.waiting.understand.requests import Commands, Understanding, aside_of, classified, corrected, other_requests
 from langmem_ext.waiting.understand.values import SURE, Reading, read_values, spans_of, values_of
 

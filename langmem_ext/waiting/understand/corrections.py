@@ -8,12 +8,12 @@ from datetime import datetime
 
 from pydantic import JsonValue
 
-from langmem_ext.waiting.catalog import IntentCatalog
+from langmem_ext.waiting.catalog.catalog import IntentCatalog
+from langmem_ext.waiting.catalog.param import Extraction, Param, ParamType
 from langmem_ext.waiting.extract import Reply, extract, find
-from langmem_ext.waiting.extract.attitude import wishes_by_asking
-from langmem_ext.waiting.extract.lexicon import FUNCTION_WORDS, word_set
-from langmem_ext.waiting.extract.vocabulary import own_stems, stem
-from langmem_ext.waiting.param import Extraction, Param, ParamType
+from langmem_ext.waiting.extract.english.attitude import wishes_by_asking
+from langmem_ext.waiting.extract.english.lexicon import FUNCTION_WORDS, word_set
+from langmem_ext.waiting.extract.english.vocabulary import own_stems, stem
 from langmem_ext.waiting.understand.acts import WHAT, is_question, names, words_without_values
 
 OPEN = 0.5

@@ -8,7 +8,7 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from langmem_ext.waiting.extract.daypart import day_parts
+from langmem_ext.waiting.extract.dates.daypart import day_parts
 
 _EVENING: Final = re.compile(
     r"\b(?:table|restaurants?|dinner|dine|dining|bar|pub|club|concert|show|cinema|movies?|films?|theatre|theater|"

@@ -15,19 +15,8 @@ from dataclasses import replace
 from typing import Final
 
 from langmem_ext.types import CONFIRMATION
-from langmem_ext.waiting.classify import Classification, ClassifyRequest, find_params
-from langmem_ext.waiting.commands import (
-    Ask,
-    Cancel,
-    Clarify,
-    HandOver,
-    Reset,
-    Start,
-    Unclear,
-)
-from langmem_ext.waiting.heard import Heard
-from langmem_ext.waiting.playbook import Playbook
-from langmem_ext.waiting.session import Session
+from langmem_ext.waiting.catalog.playbook import Playbook
+from langmem_ext.waiting.policy.session import Session
 from langmem_ext.waiting.understand.acts import (
     is_cancel,
     is_reset,
@@ -36,9 +25,20 @@ from langmem_ext.waiting.understand.acts import (
 )
 from langmem_ext.waiting.understand.answer import read_answer
 from langmem_ext.waiting.understand.clauses import LONGEST, clauses_of
+from langmem_ext.waiting.understand.commands import (
+    Ask,
+    Cancel,
+    Clarify,
+    HandOver,
+    Reset,
+    Start,
+    Unclear,
+)
 from langmem_ext.waiting.understand.confirmation import read_at_confirmation
 from langmem_ext.waiting.understand.corrections import correction
-from langmem_ext.waiting.understand.intents import about
+from langmem_ext.waiting.understand.intents.classifier import Classification, ClassifyRequest, find_params
+from langmem_ext.waiting.understand.intents.similarity import about
+from langmem_ext.waiting.understand.message import Heard
 from langmem_ext.waiting.understand.requests import Commands, Understanding, chat_of, request_of
 from langmem_ext.waiting.understand.values import Reading, open_choices
 

@@ -10,19 +10,10 @@ from typing import Final, TypeAlias
 from pydantic import JsonValue
 
 from langmem_ext.types import CONFIRMATION
-from langmem_ext.waiting.classify import Classification, ClassifyRequest
-from langmem_ext.waiting.commands import (
-    Chat,
-    Command,
-    HandOver,
-    Repeat,
-    Start,
-)
-from langmem_ext.waiting.heard import Heard
-from langmem_ext.waiting.param import Extraction, ParamType
-from langmem_ext.waiting.playbook import Playbook
-from langmem_ext.waiting.question import question
-from langmem_ext.waiting.session import Session
+from langmem_ext.waiting.catalog.param import Extraction, ParamType
+from langmem_ext.waiting.catalog.playbook import Playbook
+from langmem_ext.waiting.policy.asking import question
+from langmem_ext.waiting.policy.session import Session
 from langmem_ext.waiting.state import PlanExecution
 from langmem_ext.waiting.understand.acts import (
     wants_person,
@@ -31,8 +22,17 @@ from langmem_ext.waiting.understand.acts import (
     words_without_values,
 )
 from langmem_ext.waiting.understand.clauses import Clause
+from langmem_ext.waiting.understand.commands import (
+    Chat,
+    Command,
+    HandOver,
+    Repeat,
+    Start,
+)
 from langmem_ext.waiting.understand.corrections import correction
-from langmem_ext.waiting.understand.intents import about
+from langmem_ext.waiting.understand.intents.classifier import Classification, ClassifyRequest
+from langmem_ext.waiting.understand.intents.similarity import about
+from langmem_ext.waiting.understand.message import Heard
 from langmem_ext.waiting.understand.values import SURE, Reading, read_values, spans_of, values_of
 
 Commands: TypeAlias = list[Command]

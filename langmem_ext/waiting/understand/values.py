@@ -15,11 +15,11 @@ from typing import Final
 
 from pydantic import JsonValue
 
+from langmem_ext.waiting.catalog.param import Extraction, Param, ParamType
 from langmem_ext.waiting.extract import Reply, extract
-from langmem_ext.waiting.extract.vocabulary import own_stems, split_name, stem
-from langmem_ext.waiting.param import Extraction, Param, ParamType
-from langmem_ext.waiting.understand.concepts import WORDS
+from langmem_ext.waiting.extract.english.vocabulary import own_stems, split_name, stem
 from langmem_ext.waiting.understand.daytime import likely
+from langmem_ext.waiting.understand.intents.concepts import WORDS
 
 ASKED: Final = 0.6
 """How much better the claim of the parameter is that was asked for."""

@@ -1,0 +1,156 @@
+"""The intent catalog: what users can ask for, which parameters that takes, and how they are asked for.
+
+A catalog is read once and never changes. `from_yaml` reports every mistake of the file at once; `with_tools` binds it to the tools.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Self
+
+from langchain_core.tools import BaseTool
+from pydantic import PrivateAttr
+
+from langmem_ext.errors import CatalogError, InvalidInput
+from langmem_ext.names import instead_of
+from langmem_ext.waiting.catalog.check import check_parts, check_tools
+from langmem_ext.waiting.catalog.intent import TEMPLATE_FIELD, CatalogFields, Intent, Redaction, Replies, template_fields
+from langmem_ext.waiting.catalog.param import Param
+from langmem_ext.waiting.catalog.parse import parse_catalog
+from langmem_ext.waiting.catalog.tool_params import params_with_tools, with_tool_params
+from langmem_ext.waiting.catalog.tool_schema import field_error, step_arguments, tool_arguments
+from langmem_ext.yaml_file import DataPath, Document, Problem, named_lines, read_document, render
+
+__all__ = [
+    "TEMPLATE_FIELD",
+    "Intent",
+    "IntentCatalog",
+    "Redaction",
+    "Replies",
+    "field_error",
+    "step_arguments",
+    "template_fields",
+    "tool_arguments",
+]
+
+
+class IntentCatalog(CatalogFields):
+    """What users can ask for. Read one with `from_yaml` or `from_dict`, then bind it to its tools with `with_tools`.
+
+    Attributes:
+        intents: What users can ask for, in file order.
+        params: The parameters, by name.
+        replies: What the graph says by itself.
+        escalate_to: Id of the intent that takes over when a question is answered wrongly too often.
+        redaction: What is kept out of logs.
+    """
+
+    _source: str = PrivateAttr(default="the catalog")
+    _lines: dict[DataPath, int] = PrivateAttr(default_factory=dict)
+    _given: dict[str, frozenset[str]] = PrivateAttr(default_factory=dict)
+
+    @classmethod
+    def from_yaml(cls, path: str | Path) -> Self:
+        """The catalog that stands in the YAML file at `path`.
+
+        Raises:
+            CatalogError: The file cannot be read, or has mistakes: all of them, each with its line.
+        """
+        return cls._read(read_document(Path(path)), str(path))
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, object], *, source: str = "the catalog") -> Self:
+        """The catalog that `data` declares, in the same form as a file.
+
+        Args:
+            data: What the file would hold.
+            source: What to call it in errors.
+
+        Raises:
+            CatalogError: It has mistakes: all of them, each with its place.
+        """
+        return cls._read(Document(data), source)
+
+    @classmethod
+    def _read(cls, document: Document, source: str) -> Self:
+        if document.data is None and document.problems:
+            raise CatalogError(source, render(document.problems, document.lines))
+        parsed = parse_catalog(document.data)
+        lines = document.lines | named_lines(document.lines, parsed.places)
+        found = check_parts(parsed.fields, parsed.param_names, parsed.intent_ids, complete=False)
+        _refuse(source, lines, [*document.problems, *parsed.problems, *found])
+        catalog = cls(**dict(parsed.fields))
+        catalog._source, catalog._lines, catalog._given = source, lines, parsed.given
+        return catalog
+
+    def with_tools(self, tools: Iterable[BaseTool]) -> Self:
+        """This catalog, complete for `tools`: what the file leaves out comes from the tools' own schemas.
+
+        An intent that names no parameters takes its tool's arguments; a parameter that is not declared is made from the argument it fills;
+        a declared one keeps what its declaration says and takes the rest (type, values, pattern, description) from the argument.
+
+        Args:
+            tools: The tools that the intents name; more may be there.
+
+        Raises:
+            CatalogError: Catalog and tools do not fit: every mistake at once.
+            InvalidInput: Something in `tools` is no tool.
+        """
+        by_name = _tools_by_name(tools)
+        arguments = {name: tool_arguments(tool) for name, tool in by_name.items()}
+        intents = tuple(with_tool_params(intent, arguments) for intent in self.intents)
+        params = params_with_tools(intents, self.params, self._given, arguments)
+        catalog = self.model_copy(update={"intents": intents, "params": params})
+        found = check_parts(catalog, [*params], [intent.id for intent in intents], complete=True)
+        _refuse(self._source, self._lines, [*found, *check_tools(catalog, by_name, arguments)])
+        return catalog
+
+    def intent(self, intent_id: str) -> Intent:
+        """The intent called `intent_id`.
+
+        Raises:
+            InvalidInput: There is none; the message names the nearest one.
+        """
+        for intent in self.intents:
+            if intent.id == intent_id:
+                return intent
+        raise InvalidInput(f"no intent is called {intent_id!r}; {instead_of(intent_id, [intent.id for intent in self.intents])}")
+
+    def param(self, name: str) -> Param:
+        """The parameter called `name`.
+
+        Raises:
+            InvalidInput: There is none; the message names the nearest one.
+        """
+        try:
+            return self.params[name]
+        except KeyError:
+            raise InvalidInput(f"no parameter is called {name!r}; {instead_of(name, self.params)}") from None
+
+    def is_sensitive(self, name: str) -> bool:
+        """Whether values of the parameter never leave the thread: it is declared sensitive, or redacted by name."""
+        param = self.params.get(name)
+        return name in self.redaction.params or (param is not None and param.sensitive)
+
+    def confirm_question(self, intent: Intent) -> str | None:
+        """The template of the question that `intent` wants a yes to before its first tool runs; None when it wants none."""
+        if isinstance(intent.confirm, str):
+            return intent.confirm or None
+        return self.replies.confirm if intent.confirm else None
+
+
+def _refuse(source: str, lines: Mapping[DataPath, int], problems: list[Problem]) -> None:
+    if problems:
+        raise CatalogError(source, render(problems, lines))
+
+
+def _tools_by_name(tools: Iterable[BaseTool]) -> dict[str, BaseTool]:
+    by_name: dict[str, BaseTool] = {}
+    for tool in tools:
+        if not isinstance(tool, BaseTool):
+            raise InvalidInput(f"{tool!r} is no tool: make one with langchain_core.tools.tool")
+        if tool.name in by_name:
+            raise InvalidInput(f"two tools are called {tool.name!r}: rename one")
+        by_name[tool.name] = tool
+    return by_name

@@ -1,0 +1,193 @@
+"""A catalog together with its tools: which calls a request makes, what it still needs, and which values its tools accept.
+
+Pure: the tools are asked for their schemas, never called.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence, Set
+from copy import copy
+
+from langchain_core.tools import BaseTool
+from pydantic import JsonValue
+
+from langmem_ext.errors import InvalidInput
+from langmem_ext.types import CONFIRMATION
+from langmem_ext.waiting.catalog.catalog import Intent, IntentCatalog, field_error, step_arguments, tool_arguments
+from langmem_ext.waiting.catalog.param import Param, ParamType, label
+from langmem_ext.waiting.extract.validity import is_allowed
+from langmem_ext.waiting.sensitive import familiar_words
+from langmem_ext.waiting.state import PlanExecution, Step
+
+Params = Mapping[str, JsonValue]
+
+
+class Playbook:
+    """What can be done for a user, and with which values."""
+
+    def __init__(self, catalog: IntentCatalog, tools: Sequence[BaseTool]) -> None:
+        """Bind a catalog to its tools.
+
+        Args:
+            catalog: What users can ask for.
+            tools: The tools that the catalog names; more may be there.
+
+        Raises:
+            CatalogError: Catalog and tools do not fit: every mistake at once.
+            InvalidInput: A parameter has the name that confirmations are waited for under.
+        """
+        self.catalog = catalog.with_tools(tools)
+        self.tools = {tool.name: tool for tool in tools}
+        if CONFIRMATION in self.catalog.params:
+            raise InvalidInput(f"no parameter may be called {CONFIRMATION!r}: confirmations are waited for under that name; rename it")
+        self.intents = {intent.id: intent for intent in self.catalog.intents}
+        self._steps = {intent.id: self._steps_of(intent) for intent in self.catalog.intents}
+        self._arguments = {tool.name: tool_arguments(tool) for tool in tools}
+        self.sensitive = frozenset(name for name in self.catalog.params if self.catalog.is_sensitive(name))
+        self.familiar = familiar_words(self.catalog)
+        self.confirmation = Param(name=CONFIRMATION, type=ParamType.BOOLEAN, examples=("yes", "no"), on_exhausted="cancel")
+
+    def with_sensitive(self, names: Set[str]) -> Playbook:
+        """The same where these parameters are sensitive too, be they in the catalog or not."""
+        if names <= self.sensitive:
+            return self
+        bound = copy(self)
+        bound.sensitive = self.sensitive | names
+        bound.familiar = familiar_words(self.catalog, bound.sensitive)
+        return bound
+
+    def _steps_of(self, intent: Intent) -> list[Step]:
+        return [Step(tool=name, args=step_arguments(intent, self.tools[name])) for name in intent.tool]
+
+    def begin(self, intent: Intent, message_id: str) -> PlanExecution:
+        """A plan for `intent`, begun by the message with this id; nothing of it has run."""
+        return PlanExecution(
+            id=message_id,
+            intent_id=intent.id,
+            steps=self._steps[intent.id],
+            cursor=0,
+            results=[],
+            attempts={},
+            confirmed=None,
+        )
+
+    def runs(self, plan: PlanExecution) -> bool:
+        """Whether the plan is one that can run: of a known intent, its steps calls that the tools have, its cursor inside them."""
+        if plan["intent_id"] not in self.intents or not 0 <= plan["cursor"] <= len(plan["steps"]):
+            return False
+        return all(
+            step["tool"] in self.tools
+            and self._arguments[step["tool"]].keys() >= step["args"].keys()
+            and self.catalog.params.keys() >= set(step["args"].values())
+            for step in plan["steps"]
+        )
+
+    def intent_of(self, plan: PlanExecution) -> Intent:
+        """The intent of a plan that `runs`."""
+        return self.intents[plan["intent_id"]]
+
+    def param(self, name: str) -> Param:
+        """The declaration of a parameter, or of the confirmation."""
+        return self.confirmation if name == CONFIRMATION else self.catalog.params[name]
+
+    def uses(self, plan: PlanExecution) -> tuple[str, ...]:
+        """Every parameter that the plan can take: those of its intent and those its steps are filled from."""
+        filled = (param for step in plan["steps"] for param in step["args"].values())
+        return tuple(dict.fromkeys((*self.intent_of(plan).param_names, *filled)))
+
+    def missing(self, plan: PlanExecution, params: Params) -> tuple[str, ...]:
+        """The parameters to ask for before the next step can run, in the order in which to ask."""
+        skipped = plan.get("skipped", ())
+        return tuple(name for name in self._needs(plan) if name not in params and (name not in skipped or not self.can_skip(plan, name)))
+
+    def can_skip(self, plan: PlanExecution, name: str) -> bool:
+        """Whether the plan's tools can be called without a parameter."""
+        return not any(
+            param == name and self._arguments[step["tool"]][argument].required
+            for step in plan["steps"]
+            for argument, param in step["args"].items()
+        )
+
+    def shown(self, params: Params) -> dict[str, JsonValue]:
+        """Values as users are shown them."""
+        declared = self.catalog.params
+        return {name: label(declared[name], value) if name in declared else value for name, value in params.items()}
+
+    def _needs(self, plan: PlanExecution) -> tuple[str, ...]:
+        """Those the intent requires, and those without which the next tool cannot be called (later ones may be filled by its result)."""
+        needed = list(self.intent_of(plan).required)
+        if plan["cursor"] < len(plan["steps"]):
+            step = plan["steps"][plan["cursor"]]
+            arguments = self._arguments[step["tool"]]
+            needed += [param for argument, param in step["args"].items() if arguments[argument].required]
+        return tuple(dict.fromkeys(needed))
+
+    def value_error(self, plan: PlanExecution, name: str, value: JsonValue) -> str | None:
+        """Why this value of a parameter cannot be used by the plan; None when it can. The sentence does not hold the value."""
+        if error := self._own_error(self.catalog.params[name], value):
+            return error
+        for step in plan["steps"]:
+            for argument, param in step["args"].items():
+                if param == name and (error := field_error(self.tools[step["tool"]], argument, value)):
+                    return error
+        return None
+
+    def accepts(self, plan: PlanExecution, found: Params) -> bool:
+        """Whether the plan can use at least one of these values."""
+        return any(name in self.uses(plan) and self.value_error(plan, name, value) is None for name, value in found.items())
+
+    @staticmethod
+    def _own_error(param: Param, value: JsonValue) -> str | None:
+        if not isinstance(value, str | int | float):
+            return "must be one value"
+        if not is_allowed(param, value):
+            return "must be one of the possible values"
+        if param.pattern and isinstance(value, str) and not re.fullmatch(param.pattern, value):
+            return "must have the expected form"
+        return None
+
+    def sound(self, plan: PlanExecution, params: Params) -> dict[str, JsonValue]:
+        """The values without those that the plan takes and cannot use."""
+        used = set(self.uses(plan))
+        return {name: value for name, value in params.items() if name not in used or self.value_error(plan, name, value) is None}
+
+    def ready(self, plan: PlanExecution, params: Params) -> bool:
+        """Whether the next step, or else the reply, can be carried out as it stands."""
+        if self.missing(plan, params) or len(self.sound(plan, params)) < len(params):
+            return False
+        return not self.unconfirmed(plan, params)
+
+    def unconfirmed(self, plan: PlanExecution, params: Params) -> bool:
+        """Whether the user has yet to say yes to just these calls."""
+        if not self.intent_of(plan).confirm or plan["cursor"] > 0 or not plan["steps"]:
+            return False
+        return plan.get("confirmed") != self.fingerprint(plan, params)
+
+    @staticmethod
+    def finished(plan: PlanExecution) -> bool:
+        """Whether the tools have run: all of them, or up to one that failed."""
+        results = plan["results"]
+        return bool(results) and (results[-1]["status"] == "error" or plan["cursor"] >= len(plan["steps"]))
+
+    @staticmethod
+    def arguments(step: Step, params: Params) -> dict[str, JsonValue]:
+        """What the step's tool is called with."""
+        return {argument: params[param] for argument, param in step["args"].items() if param in params}
+
+    def fingerprint(self, plan: PlanExecution, params: Params) -> str:
+        """Identifies the calls of a plan with these values."""
+        return digest([[step["tool"], self.arguments(step, params)] for step in plan["steps"]])
+
+    def idempotency_key(self, thread_id: str, plan: PlanExecution, params: Params) -> str:
+        """Identifies the plan's next call: the same for a repetition after a crash, another for a fork with other arguments."""
+        step = plan["steps"][plan["cursor"]]
+        return digest([thread_id, plan["id"], plan["cursor"], step["tool"], self.arguments(step, params)])
+
+
+def digest(value: JsonValue | Sequence[object]) -> str:
+    """A hash of plain JSON that does not depend on the order of keys."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,1 @@
+"""One of a few values: yes or no, and a parameter's allowed values."""

@@ -1,0 +1,154 @@
+"""Yes or no, said as such or by what is wanted: "a shared ride is fine"."""
+
+from __future__ import annotations
+
+import re
+
+from langmem_ext.waiting.catalog.param import Param
+from langmem_ext.waiting.extract.candidate import Candidate
+from langmem_ext.waiting.extract.english.attitude import NO, YES, asks_back, lacks, postpones, says_no, says_yes
+from langmem_ext.waiting.extract.english.tokens import sentences, trim
+from langmem_ext.waiting.extract.english.vocabulary import own_stems, stem
+from langmem_ext.waiting.extract.reply import Reply
+
+_WORD = re.compile(r"[^\W\d_]+(?:['’][a-z]+)?")
+_NEGATION = re.compile(
+    r"\b(?:no|not|n't|never|without|don['’]?t|doesn['’]?t|won['’]?t|isn['’]?t|aren['’]?t|wouldn['’]?t|can['’]?t|cannot|dislike|hate"
+    r"|avoid|skip|decline|refuse|neither|nor)\b",
+    re.I,
+)
+_NOT_NEGATED = re.compile(
+    r"\b(?:no (?:problem|worries|issues?|objections?)|not (?:a problem|an issue|bad)|don['’]?t mind|do not mind|wouldn['’]?t mind"
+    r"|won['’]?t mind|why not|not only"
+    r"|(?:wouldn['’]?t|won['’]?t|doesn['’]?t|does not|would not|will not) (?:bother|hurt|be a problem))\b",
+    re.I,
+)
+_TRUE = re.compile(r"^\W*(?:true|on|enabled?|1)\W*$", re.I)
+_FALSE = re.compile(r"^\W*(?:false|off|disabled?|0)\W*$", re.I)
+_OPENS = r"^\W*(?:(?:well|hmm+|um+|uh(?! huh)|oh|so|actually|sorry|and|but|ah|hey|ok|okay|thanks|honestly|i think|i guess|{also})\b\W*)*?"
+_ENDS = (
+    r"\b\W*(?:(?:please|thanks?|thank you|then|tbh|sir|ma'?am|for (?:me|us|that|it|now)|at all|really|(?:very|so) much|today"
+    r"|if (?:possible|you can))\W*)*$"
+)
+_AGREES = re.compile(
+    _OPENS.format(also="yes|yeah|yep|sure")
+    + r"(?:i (?:guess|suppose|think|believe|reckon|hope|imagine) so|(?:i|we) (?:do|would|will|am|are)|by all means|go for it|go ahead"
+    r"|you bet|uh[ -]huh|m+h+m+|mm-?hm+|ye+|yes+|yea+h+|yeh|yuh|aye|(?:hell|heck|oh|ah) ye(?:s|ah)|for sure|sure thing|totally|naturally"
+    r"|very much|please|preferably|if possible|if you can|might as well|do it|count me in|most (?:certainly|definitely)"
+    r"|(?:i|we)(?:['’]?d| would) (?:really )?(?:appreciate|like|love|prefer|want) (?:that|it|one|some)|i want (?:that|it|one|some)"
+    r"|(?:that|it)(?:['’]?d| would) be (?:nice|great|good|lovely|perfect|helpful|fine|ideal)|without (?:a )?doubt"
+    r"|(?:that|it|this)(?:['’]?s| is| would be) (?:no (?:problem|issue|trouble)|not (?:a problem|an issue)))" + _ENDS,
+    re.I,
+)
+_REFUSES = re.compile(
+    _OPENS.format(also="no|nope|nah")
+    + r"(?:(?:(?:i|we)(?:['’]?d| would) )?(?:rather|prefer) not(?: to)?|no need(?: (?:for|of) (?:that|it|this|one))?|no (?:way|chance|sir)"
+    r"|not (?:needed|required|necessary|for (?:me|us)|interested|wanted|keen|likely|particularly|especially|bothered|necessarily)"
+    r"|(?:it|that|this)(?: is|['’]s| wo|['’]ll| will)?(?: not|n['’]?t)(?: be)? (?:necessary|needed|required)"
+    r"|(?:that|it) (?:isn['’]?t|won['’]?t be) (?:necessary|needed|required)|i['’]?ll pass|(?:hard )?pass"
+    r"|(?:skip|leave out|drop|omit) (?:it|that)|leave (?:it|that|them) (?:out|off)|don['’]?t bother|forget it|under no circumstances"
+    r"|(?:i|we)(?:['’]ll| can| could| will|['’]d)? (?:do|go|manage) without(?: it| that| them| one)?|without(?: it| that| them| one| any)?"
+    r"|(?:i|we) (?:don['’]?t|wouldn['’]?t|won['’]?t|do not|would not|will not)|no+|nope?s?|wrong|incorrect|none(?: of (?:that|it|those))?"
+    r"|neither|hardly|of course not)" + _ENDS,
+    re.I,
+)
+_YES_WITHOUT = re.compile(r",?\s+(?:but\s+)?without(?: it| that| them| one| any)?" + _ENDS, re.I)
+_SIGNS = {"👍": True, "👌": True, "✅": True, "✔": True, "👎": False, "❌": False}
+
+
+def _whole(text: str) -> bool | None:
+    """What a message says that is nothing but an agreement or a refusal in other words than yes and no."""
+    sign = _SIGNS.get(text.strip()[:1])
+    if sign is not None and not re.search(r"\w", text):
+        return sign
+    if len(text) > _LONGEST:
+        return None
+    led = YES.match(text)
+    return False if _REFUSES.match(text) or (led and _YES_WITHOUT.match(text, led.end())) else True if _AGREES.match(text) else None
+
+
+_LONGEST = 120
+"""Characters of a message that is nothing but an agreement or a refusal."""
+
+
+def _negated(sentence: str) -> bool:
+    return _NEGATION.search(_NOT_NEGATED.sub(" ", sentence)) is not None
+
+
+def _own_noun(param: Param, text: str) -> tuple[int, int] | None:
+    """The sentence that speaks of the parameter by its own nouns."""
+    own = own_stems(param)
+    for start, end in sentences(text):
+        if any(stem(word) in own for word in _WORD.findall(text[start:end])):
+            return start, end
+    return None
+
+
+def _contradicts(sentence: str) -> bool:
+    """Whether a yes or no is taken back at once: "no, I do want it", "yes, but not that"."""
+    led = NO.match(sentence) or YES.match(sentence)
+    if not led or not re.match(r"\s*,", sentence[led.end() :]):
+        return False
+    return _negated(sentence[led.end() :]) is not says_no(sentence)
+
+
+def _takes_back(text: str) -> bool:
+    """Whether a yes or no is followed by the opposite: "no, I do"."""
+    led = NO.match(text) or YES.match(text)
+    after = _AFTER.match(text, led.end()) if led else None
+    return after is not None and (after["not"] is not None) is not says_no(text)
+
+
+_AFTER = re.compile(r"\W*,\s*(?:i|we) (?:do|would|will|am|are|wo)(?P<not> not|n['’]?t)?\W*$", re.I)
+
+
+def _stated(param: Param, reply: Reply) -> list[Candidate]:
+    where = _own_noun(param, reply.text)
+    if not where:
+        return []
+    sentence = reply.text[where[0] : where[1]]
+    if asks_back(sentence) or lacks(sentence):
+        return []
+    start, end = trim(reply.text, *where)
+    return [Candidate(start, end, not _negated(sentence), 0.8, 1, "said by its own noun")]
+
+
+_NOT_YET = re.compile(r"^\W*(?:no|nope|nah)\W+(?:i'm afraid\W+)?not yet\W*$", re.I)
+"""A "not yet" after "no" says how things are; alone it may as well put the question off."""
+
+
+def _inverted(prompt: str) -> bool:
+    """Whether "no" agrees, as to "Do you mind …?"."""
+    return re.search(r"\b(?:do|would) you mind\b", prompt, re.I) is not None
+
+
+def read(param: Param, reply: Reply) -> list[Candidate]:
+    """Yes or no as a reply gives it; without a question only from a sentence that names the parameter."""
+    text = reply.text
+    where = _own_noun(param, text)
+    if where and _contradicts(text[where[0] : where[1]]):
+        return []
+    stated = _stated(param, reply)
+    if reply.strict or stated:
+        return stated
+    if _takes_back(text):
+        return []
+    for pattern, value in ((_TRUE, True), (_FALSE, False)):
+        if pattern.match(text):
+            start, end = trim(text, 0, len(text))
+            return [Candidate(start, end, value, 0.95, 1, "a truth value")]
+    whole = _whole(text)
+    if whole is not None:
+        start, end = trim(text, 0, len(text))
+        value = True if not whole and _inverted(reply.prompt) else whole
+        return [Candidate(start, end, value, 0.85, 1, "agrees or refuses")]
+    if lacks(text) or (postpones(text) and not _NOT_YET.match(text)):
+        return []
+    match = YES.match(text) if says_yes(text) else NO.match(text) if says_no(text) else None
+    if not match:
+        return []
+    start, end = trim(text, match.start(), match.end())
+    agreed = says_yes(text)
+    if _inverted(reply.prompt) and not agreed:
+        return [Candidate(start, end, True, 0.7, 1, "does not mind")]
+    return [Candidate(start, end, agreed, 0.9, 1, "yes or no")]

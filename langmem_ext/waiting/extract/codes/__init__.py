@@ -1,0 +1,1 @@
+"""Codes: identifiers, e-mail addresses, telephone numbers."""

@@ -1,0 +1,1 @@
+"""English: word classes, tokens, and what a person says besides a value."""

@@ -1,0 +1,96 @@
+"""Which of a pair a value is: the words before it that say "from" or "to"."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from langmem_ext.waiting.catalog.param import Param, Role
+from langmem_ext.waiting.extract.candidate import Candidate
+from langmem_ext.waiting.extract.reply import Reply
+
+
+@dataclass(frozen=True, slots=True)
+class Cues:
+    """Expressions that mark a role; `near` ones only directly before the value, `far` ones anywhere since the last value."""
+
+    near: re.Pattern[str]
+    far: re.Pattern[str]
+
+
+def _cues(near_from: str, near_to: str, far_from: str, far_to: str) -> Cues:
+    article = r"(?:\s+(?:the|a|an|about|around|city of|town of|city|like|maybe))*\s*$"
+    return Cues(
+        re.compile(rf"\b(?:(?P<from>{near_from})|(?P<to>{near_to})){article}", re.I),
+        re.compile(rf"\b(?:(?P<from>{far_from})|(?P<to>{far_to}))\b", re.I),
+    )
+
+
+DATE_CUES = _cues(
+    "from|starting|beginning|since",
+    "to|until|till|through|thru|til|ending|by",
+    r"from|pick(?:ing|ed)?(?:\s+\w+){0,3}?\s+up|pickup|pick|leav(?:e|ing)|depart(?:ing|ure|s)?|check(?:ing)?[\s-]*in|start(?:ing|s)?"
+    r"|begin(?:ning|s)?"
+    r"|outbound|heading out|fly(?:ing)? out|arriv(?:e|ing|al)|going",
+    r"until|till|til|return(?:ing|s)?|back|drop(?:ping|ped)?(?:\s+\w+){0,3}?\s+off|dropoff|check(?:ing)?[\s-]*out|end(?:ing|s)?"
+    r"|inbound|keep(?:ing)?",
+)
+TIME_CUES = _cues(
+    "from|starting|beginning",
+    "to|until|till|til|ending|by",
+    r"from|start(?:ing|s)?|begin(?:ning|s)?|pick(?:ing)?(?:\s+\w+){0,3}?\s+up|depart(?:ing|ure)?|leav(?:e|ing)",
+    r"until|till|til|end(?:ing|s)?|return(?:ing)?|back|drop(?:ping)?(?:\s+\w+){0,3}?\s+off|arriv(?:e|ing|al)",
+)
+PLACE_CUES = _cues(
+    "from|leaving|leave|departing|depart|out of|off",
+    "to|into|towards?|for|visit|visiting|reach|via to",
+    r"from|leav(?:e|ing)(?!\s+for)|depart(?:ing|ure|s)?(?!\s+for)|origin|start(?:ing)?|pick(?:ing|ed)?(?:\s+\w+){0,3}?\s+up|pickup"
+    r"|board(?:ing)?|originat\w+|out of",
+    r"destination|head(?:ing|ed)|arriv(?:e|ing|al)|going|go|end(?:ing)? up|reach|get(?:ting)?(?=\s+to)|visit(?:ing)?"
+    r"|travel(?:l?ing)?\s+to|fly(?:ing)?\s+to"
+    r"|drop(?:ping|ped)?(?:\s+\w+){0,3}?\s+off|need to be|towards?|to be",
+)
+
+
+def role_before(segment: str, cues: Cues) -> Role | None:
+    """The role that the words before a value give it; None when they give none."""
+    match = cues.near.search(segment)
+    if not match:
+        match = next(reversed(list(cues.far.finditer(segment))), None)
+    if not match:
+        return None
+    return "from" if match["from"] else "to"
+
+
+def asked_roles(prompt: str, cues: Cues) -> set[Role]:
+    """The roles that a question names."""
+    return {"from" if match["from"] else "to" for match in cues.far.finditer(prompt)}
+
+
+def with_roles(param: Param, reply: Reply, candidates: Sequence[Candidate], cues: Cues) -> list[Candidate]:
+    """The candidates, moved by their cues for the parameter's role: up by 2 for the same; below 0 for the other one when that is sure."""
+    if param.role is None or not candidates:
+        return list(candidates)
+    contested = any(other.type == param.type and other.role not in (None, param.role) for other in reply.others)
+    judged: list[Candidate] = []
+    previous = 0
+    for candidate in candidates:
+        segment = reply.text[max(previous, candidate.start - 150) : candidate.start]
+        role = role_before(segment, cues)
+        opposite = role not in (None, param.role) and (contested or cues.near.search(segment) is not None)
+        judged.append(candidate.moved(-candidate.fit - 2 if opposite else 2 if role == param.role else 0))
+        previous = candidate.end
+    return _by_order(param, reply, judged, cues) if contested else judged
+
+
+def _by_order(param: Param, reply: Reply, judged: list[Candidate], cues: Cues) -> list[Candidate]:
+    """Without cues the first of two is where it begins and the last where it ends; a lone one is the beginning when both were asked."""
+    neutral = [candidate for candidate in judged if 0 <= candidate.fit < 2]
+    if not neutral:
+        return judged
+    if len(judged) == 1:
+        both = len(asked_roles(reply.prompt, cues)) != 1
+        return [replace(judged[0], fit=-1)] if both and param.role == "to" else judged
+    likely = neutral[0] if param.role == "from" else neutral[-1]
+    return [candidate.moved(1) if candidate is likely else candidate for candidate in judged]

@@ -1,0 +1,146 @@
+"""Words with their places, sentences, and runs of capitalised words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from langmem_ext.waiting.extract.english.lexicon import FUNCTION_WORDS, NEVER_NAMES
+
+_TOKEN = re.compile(r"[^\W_](?:[\w]|['’&/-](?=\w)|\.(?=[a-z\d])|(?<=\b[A-Z])\.)*['’]?|#\d+|&")
+_SENTENCE = re.compile(r"[.!?;\n]+(?=\s|$)|[.!?](?=[A-Z])")
+_ABBREVIATION = re.compile(r"\b(?:[A-Za-z]|st|mr|mrs|ms|dr|ave|mt|ft|no|vs|a\.m|p\.m)$", re.I)
+_JOINERS = frozenset(
+    ("of", "the", "de", "la", "le", "du", "del", "da", "di", "van", "von", "der", "den", "y", "&", "'n'", "n", "a", "an", "in", "on")
+)
+_CUE_REACH = 100
+"""Characters before a value in which its cues are looked for."""
+_TITLES = frozenset(("dr", "mr", "mrs", "ms", "st", "mt", "ft", "prof"))
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """One word and where it stands."""
+
+    text: str
+    start: int
+    end: int
+
+    @property
+    def low(self) -> str:
+        """Its lower-case form with plain apostrophes."""
+        return self.text.lower().replace("’", "'")
+
+    @property
+    def capitalised(self) -> bool:
+        """Whether it is written like a name: a capital first, or inside (`iPhone`)."""
+        return any(letter.isupper() for letter in self.text[:2])
+
+
+def tokens(text: str) -> list[Token]:
+    """The words of `text`, in order; punctuation is left out."""
+    return [Token(match.group(), match.start(), match.end()) for match in _TOKEN.finditer(text)]
+
+
+def sentences(text: str) -> list[tuple[int, int]]:
+    """The sentences of `text` as `[start, end)`, their closing punctuation left out; never empty ones."""
+    bounds: list[tuple[int, int]] = []
+    start = 0
+    for match in _SENTENCE.finditer(text):
+        if match.group() == "." and _ABBREVIATION.search(text[start : match.start()]):
+            continue
+        bounds.append((start, match.start()))
+        start = match.end()
+    bounds.append((start, len(text)))
+    return [(begin, end) for begin, end in bounds if text[begin:end].strip()]
+
+
+def trim(text: str, start: int, end: int, extra: str = "") -> tuple[int, int]:
+    """`[start, end)` without the white space, quotes and loose punctuation at its ends."""
+    loose = ' \t\r\n.,;:!?"“”‘()[]*' + extra
+    while start < end and text[start] in loose:
+        start += 1
+    while start < end and text[end - 1] in loose:
+        end -= 1
+    return start, end
+
+
+def before(text: str, start: int) -> str:
+    """The words before `start`, as far back as a cue may stand: a bounded part, so that long messages cost no more than their length."""
+    return text[max(0, start - _CUE_REACH) : start]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Neighbouring words that look like one name: `words[first:last]` of the text's tokens."""
+
+    first: int
+    last: int
+    start: int
+    end: int
+
+
+def runs(text: str, words: Sequence[Token], masked: Sequence[tuple[int, int]] = ()) -> list[Run]:
+    """Runs of capitalised words outside `masked`, joined over "of", "&" and the like, with a number at their end ("NewPark 12")."""
+    found: list[Run] = []
+    index = 0
+    while index < len(words):
+        if not _opens(words, index, masked):
+            index += 1
+            continue
+        last = _extent(text, words, index, masked)
+        found.append(Run(index, last, words[index].start, words[last - 1].end))
+        index = last
+    return found
+
+
+def _free(word: Token, masked: Sequence[tuple[int, int]]) -> bool:
+    return not any(word.start < end and start < word.end for start, end in masked)
+
+
+def _opens(words: Sequence[Token], index: int, masked: Sequence[tuple[int, int]]) -> bool:
+    word = words[index]
+    if not word.capitalised or not _free(word, masked):
+        return False
+    if word.low not in NEVER_NAMES:
+        return True
+    # "The Grotto", "All Saints": a function word may open a name when the next word goes on with it, unless it is just a sentence's first.
+    follows = index + 1 < len(words) and words[index + 1].capitalised and words[index + 1].low not in NEVER_NAMES
+    return word.low in ("the", "la", "le", "el", "los", "las", "all", "over", "down", "up", "le") and follows
+
+
+def _extent(text: str, words: Sequence[Token], first: int, masked: Sequence[tuple[int, int]]) -> int:
+    last = first + 1
+    while last < len(words):
+        step = _step(text, words, last, masked)
+        if not step:
+            break
+        last += step
+    while last > first + 1 and words[last - 1].low in NEVER_NAMES and words[last - 1].low not in ("out", "up", "now"):
+        last -= 1
+    return last
+
+
+def _step(text: str, words: Sequence[Token], at: int, masked: Sequence[tuple[int, int]]) -> int:
+    """How many words the name goes on with at `at`; 0 when it ends."""
+    word = words[at]
+    gap = text[words[at - 1].end : word.start].strip(" -")
+    if (gap and not (gap == "." and words[at - 1].low in _TITLES)) or not _free(word, masked):
+        return 0
+    if word.capitalised:
+        return 1 if word.low not in ("i", "i'm", "i'd", "i'll", "please", "thanks") else 0
+    if word.text[0] == "#" or (word.text.isdigit() and _closes(text, words, at)):
+        return 1
+    for width in (1, 2):  # "of", "of the"
+        after = at + width
+        if after < len(words) and all(words[k].low in _JOINERS for k in range(at, after)) and words[after].capitalised:
+            gap = text[words[after - 1].end : words[after].start].strip()
+            joined = word.low not in ("a", "an", "in", "on") and words[after].low not in NEVER_NAMES
+            return width + 1 if joined and not gap and _free(words[after], masked) else 0
+    return 0
+
+
+def _closes(text: str, words: Sequence[Token], at: int) -> bool:
+    """Whether a number at `at` ends its clause, so that it belongs to the name before and counts nothing after it."""
+    return at + 1 == len(words) or words[at + 1].low in FUNCTION_WORDS or bool(text[words[at].end : words[at + 1].start].strip())

@@ -1,0 +1,63 @@
+"""Street addresses: a house number and a street, with what follows of city and code."""
+
+from __future__ import annotations
+
+import re
+
+from langmem_ext.waiting.catalog.param import Param
+from langmem_ext.waiting.extract.candidate import Candidate, longest
+from langmem_ext.waiting.extract.english.leadin import answer_span
+from langmem_ext.waiting.extract.reply import Reply
+
+_KIND = (
+    r"(?:street|st|avenue|ave|av|road|rd|boulevard|blvd|lane|ln|drive|dr|court|ct|place|pl|square|sq|way|terrace|ter|parkway|pkwy"
+    r"|highway|hwy|circle|cir|alley|plaza|row"
+    r"|close|crescent|broadway|embarcadero|real|trail|loop|walk|quay|mews|expressway|route|mall|center|centre)"
+)
+_UNIT = r"(?:\s*,?\s*(?:(?:#|apt\.?|apartment|suite|ste\.?|unit|no\.?|floor|fl\.?|room|rm\.?|building|bldg\.?)\s*#?\s*[\w-]+))?"
+_TAIL = (
+    r"(?:,\s*(?:\d{4,6}\s+)?(?!(?:The|A|An|Please|Thanks|Thank|And|But|For|At|On|I|We|It|My|This|That|Is|So|No"
+    r"|Yes)\b)(?-i:[A-Z])[\w'’-]*(?:\s+(?-i:[A-Z])[\w'’-]*){0,3}(?:\s+\d{4,6}(?:-\d{4})?)?)*"
+    r"(?:,?\s+(?-i:[A-Z]{2})\s+\d{5}(?:-\d{4})?|,\s*\d{4,6}\b)?"
+)
+_WORD = r"(?!(?:please|and|on|at|for|in|with|to|people|persons?|tickets?|days?|is|with)\b)[\w.'’&-]+"
+_FLAT = r"(?:\b(?:flat|apartment|apt\.?|unit|suite)\s+#?\w{1,5},?\s+)?"
+_NUMBER = r"\b\d{1,6}(?:-\d{1,5})?[A-Za-z]?\b"
+_KNOWN = re.compile(
+    rf"{_FLAT}{_NUMBER},?\s+(?:{_WORD}\s+){{0,4}}?{_KIND}\b(?:\s+{_KIND}\b)?\.?(?:\s+(?:[NSEW]|NE|NW|SE|SW|North|South|East|West"
+    rf"|Real)\b\.?)?{_UNIT}{_TAIL}",
+    re.I,
+)
+_CAPITAL = re.compile(
+    rf"{_NUMBER}\s+(?:[NSEW]\.?\s+)?(?:(?!I\b)[A-Z][\w'’-]*|\d+(?:st|nd|rd|th))(?:\s+(?:(?!I\b)[A-Z][\w'’-]*|(?:of|the|de"
+    rf"|del)(?=\s+[A-Z])))*{_UNIT}{_TAIL}"
+)
+_AFTER = re.compile(
+    r"\b[A-Z][\w.'’-]*(?:\s+[A-Z][\w.'’-]*)*(?:stra(?:ss|ß)e|str\.|gasse|weg|platz|allee)\s+\d{1,4}[a-z]?\b(?:,\s*\d{4,5}\s+[A-Z]\w+)?"
+)
+
+
+def addresses(text: str) -> list[Candidate]:
+    """The street addresses of `text`, in its order; those whose street has a known kind are surer."""
+    found = []
+    for pattern, confidence in ((_KNOWN, 0.9), (_AFTER, 0.85), (_CAPITAL, 0.6)):
+        for match in pattern.finditer(text):
+            end = match.start() + len(match.group().rstrip(" ,"))
+            if text[end - 1] == "." and not re.search(r"\b(?:st|ave|rd|blvd|dr|ln)\.$", text[:end], re.I):
+                end -= 1
+            if re.search(r"[A-Za-z]{2}", text[match.start() : end]):
+                found.append(Candidate(match.start(), end, text[match.start() : end], confidence, 1, "number and street"))
+    return longest(found)
+
+
+def read(param: Param, reply: Reply) -> list[Candidate]:
+    """The addresses of a reply; as an answer also one that only begins with a number or ends with a code."""
+    found = [c for c in addresses(reply.text) if c.confidence >= (0.85 if reply.strict else 0.0)]
+    if found or reply.strict:
+        return found
+    start, end = answer_span(reply.text)
+    written = reply.text[start:end]
+    whole = re.search(r"\d", written) and re.search(r"[A-Za-z]{3}", written) and "," in written and len(written) <= 120
+    if whole and "?" not in reply.text:
+        return [Candidate(start, end, written, 0.45, 0, "answer with a number and a comma")]
+    return []

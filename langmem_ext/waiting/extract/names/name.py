@@ -1,0 +1,81 @@
+"""Names of things: a restaurant, a film, an event, a song."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from langmem_ext.waiting.catalog.param import Param
+from langmem_ext.waiting.extract.candidate import Candidate
+from langmem_ext.waiting.extract.english.leadin import answer_span
+from langmem_ext.waiting.extract.english.lexicon import GENERIC_NOUNS
+from langmem_ext.waiting.extract.english.tokens import before, runs, tokens
+from langmem_ext.waiting.extract.english.vocabulary import own_stems, stem
+from langmem_ext.waiting.extract.mask import closed_spans
+from langmem_ext.waiting.extract.names import person
+from langmem_ext.waiting.extract.names.openness import is_no_answer, keep, named_before
+from langmem_ext.waiting.extract.reply import Reply
+
+_QUOTED = re.compile(r"[\"“]([^\"”\n]{2,80})[\"”]|(?<!\w)['‘]([^'’\n]{3,80})['’](?!\w)")
+_CALLED = re.compile(
+    r"\b(?:at|called|named|name is|is|for|to|of|try|try out|visit|watch|see|hear|listen to|play|like|love|prefer|about|with|buy|attend"
+    r"|event|movie|film|song|restaurant|place|titled|title|it)\s*(?:the\s+)?[:,]?\s*$",
+    re.I,
+)
+_SURE = re.compile(r"\b(?:called|named|name is|titled|title is)\s*:?\s*$", re.I)
+_PETS = frozenset(stem(word) for word in ("pet", "animal", "dog", "cat"))
+_PET = re.compile(
+    r"\b(?:dog|puppy|pup|cat|kitten|kitty|rabbit|bunny|hamster|guinea pig|parrot|budgie|bird|horse|pony|tortoise|turtle|ferret|pet"
+    r"|labrador|poodle|terrier|spaniel|retriever|collie|beagle|snake|lizard|gecko|rat|mouse|goat)(?:['’]s name is)?,?\s+$",
+    re.I,
+)
+_WHERE = re.compile(r"\b(?:in|near|around|from|located in|based in)\s+(?:the\s+)?$", re.I)
+
+
+def _judge(param: Param, text: str, start: int, *, alone: bool) -> int:
+    lead = before(text, start)
+    if own_stems(param) & _PETS and _PET.search(lead):
+        return 2
+    if _SURE.search(lead) or named_before(param, text, start):
+        return 2
+    if _WHERE.search(lead):
+        return 0 if alone else -1
+    return 1 if _CALLED.search(lead) else 0
+
+
+def _capitals(param: Param, reply: Reply, masked: Sequence[tuple[int, int]]) -> list[Candidate]:
+    text = reply.text
+    words = tokens(text)
+    named = [run for run in runs(text, words, masked) if not (run.last - run.first == 1 and words[run.first].low in GENERIC_NOUNS)]
+    found = []
+    for run in named:
+        fit = _judge(param, text, run.start, alone=len(named) == 1)
+        found.append(Candidate(run.start, run.end, text[run.start : run.end], 0.75 if fit > 0 else 0.55, fit, "capitalised name"))
+    return found
+
+
+def _whole(reply: Reply, masked: Sequence[tuple[int, int]]) -> list[Candidate]:
+    """The whole answer in small letters, up to six words, nothing of it of another kind."""
+    if is_no_answer(reply.text):
+        return []
+    start, end = answer_span(reply.text)
+    width = len(reply.text[start:end].split())
+    inside = any(start < stop and begin < end for begin, stop in masked)
+    if not 1 <= width <= 6 or inside or not re.search(r"[^\W\d_]{2}", reply.text[start:end]) or "?" in reply.text[start:end]:
+        return []
+    return [Candidate(start, end, reply.text[start:end], 0.4, 0, "the whole answer")]
+
+
+def read(param: Param, reply: Reply) -> list[Candidate]:
+    """The names a reply may mean: quoted, then capitalised, then the whole answer."""
+    if person.is_of_person(param):
+        return person.read(param, reply)
+    text = reply.text
+    quoted = [match.span(1) if match[1] else match.span(2) for match in _QUOTED.finditer(text)]
+    found = [Candidate(start, end, text[start:end], 0.8, 2, "quoted name") for start, end in quoted]
+    if not found:
+        masked = closed_spans(param, reply)
+        found = _capitals(param, reply, masked)
+        if not found and not reply.strict:
+            found = _whole(reply, masked)
+    return keep(reply, found, strict_fit=2)

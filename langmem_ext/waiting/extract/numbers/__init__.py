@@ -1,0 +1,1 @@
+"""Numbers: counts, sums, lengths of time, groups of people."""

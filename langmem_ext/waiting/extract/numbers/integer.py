@@ -1,0 +1,206 @@
+"""Whole numbers: counts in digits and words, and counts of people ("me and my wife")."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from langmem_ext.waiting.catalog.param import Param
+from langmem_ext.waiting.extract.candidate import Candidate, outside
+from langmem_ext.waiting.extract.dates.date import dates
+from langmem_ext.waiting.extract.dates.time import times
+from langmem_ext.waiting.extract.english.lexicon import FUNCTION_WORDS, VERBS, word_set
+from langmem_ext.waiting.extract.english.tokens import before, trim
+from langmem_ext.waiting.extract.english.vocabulary import counts_people, own_stems, split_name, stem
+from langmem_ext.waiting.extract.numbers.duration import durations
+from langmem_ext.waiting.extract.numbers.measure import labels, measures, ordinals
+from langmem_ext.waiting.extract.numbers.money import money
+from langmem_ext.waiting.extract.numbers.numerals import UNITS, Numeral, numerals, words_value
+from langmem_ext.waiting.extract.numbers.owned import AGE, owned
+from langmem_ext.waiting.extract.numbers.party import alone, companies, is_person
+from langmem_ext.waiting.extract.reply import Reply
+
+_UNIT = re.compile(r"[\s-]+(?:more |whole |full |other |bed\s?|big |small |young )?([A-Za-z]+)")
+_NOT_A_COUNT = re.compile(r"(?:\bno\.?|\bnumber|#|\broom|\bflat|\btable|\bgate|\bflight|\bsuite|\bapt\.?)\s*$", re.I)
+_PRONOUN_BEFORE = re.compile(r"\b(?:the|this|that|which|any|another|a|an|no|every|each|some|me|find|get)\s+(?:\w+\s+)?$", re.I)
+_PRONOUN_AFTER = re.compile(r"\s*(?:that|which|with|in|at|near|where|who|from|is|was|located|around|by|on|of the|please\s+\w)\b", re.I)
+_SURE_BEFORE = re.compile(r"\b(?:just|only|for|is|be|of|yes|make it|need|want|exactly|the)\s+(?:the\s+)?$", re.I)
+_REPLACED = re.compile(r"\bfrom\s+$", re.I)
+_BY = re.compile(r"\W+(?:\w+\W+)?to\b[^.]{0,30}\b(?:\d|one|two|three|four|five|six|seven|eight|nine|ten)", re.I)
+_OF_PEOPLE = re.compile(
+    r"\b(?:(?:party|group|table|family|team|crowd|bunch|total|number) of|we(?:'re|['’]ll be| are| will be)"
+    r"|there(?:'s|['’]ll be| are| will be| is)(?: (?:only|just|about|around))?|for)\s+(?:(?:the|just|about|around|only)\s+)*$",
+    re.I,
+)
+"""Words before a number that make it one of people."""
+_FOLLOWS = FUNCTION_WORDS - word_set("of per than other others such same many more as off") | word_set(
+    "monday tuesday wednesday thursday friday saturday sunday mon tue tues wed thu thur thurs fri sat sun lunch dinner breakfast brunch "
+    "under tonight tonite tomorrow tmrw tomorow jan feb mar apr may jun jul aug sep oct nov dec january february march april june july "
+    "august september october november december coming name outside inside"
+)
+"""Words that may follow a number of people that bears no noun."""
+_LABEL = re.compile(r"\b([a-z]+)(?:\s+(?:number|no\.?|nr\.?))?(?:\s+is)?\s*[:#]?\s*$", re.I)
+_QUANTITIES = word_set("quantity qty portions portion pieces items copies units count")
+"""Names of parameters that count whatever is wanted."""
+_MOST_PEOPLE = 200
+_STAYS = frozenset(("stay", "length", "duration", "night", "day"))
+_HOW_LONG = re.compile(r"\bhow (?:long|many (?:days|nights))\b", re.I)
+_AND_A_HALF = re.compile(r"\s+and\s+(?:an?\s+)?(?:half|quarter)\b", re.I)
+_BOTH = re.compile(r"^\W*(?:(?:it's|for|just|yes)\s+)*(?:the\s+)?(?:both|us two|the two)(?:\s+of\s+us)?\W*(?:please\W*)?$", re.I)
+_OTHER_NOUNS = word_set(
+    "minute second sec moment hour day night week month year star table room bed bath bag bedroom bathroom apartment hotel restaurant car"
+)
+
+
+def taken(param: Param, reply: Reply) -> list[tuple[int, int]]:
+    """Spans of a reply whose numbers are parts of dates, times or sums of money, or belong to something else."""
+    found = [*dates(reply.text, reply.now.date()), *times(reply.text), *money(reply.text)]
+    return [*((candidate.start, candidate.end) for candidate in found), *owned(reply.text, ages=not _is_age(param))]
+
+
+def _is_age(param: Param) -> bool:
+    return "age" in split_name(param.name) or re.search(r"\bage of\b|\bhow old\b", param.description, re.I) is not None
+
+
+def _ages(param: Param, text: str) -> list[Candidate]:
+    """The ages of a text, for a parameter that is one."""
+    found = []
+    for match in AGE.finditer(text) if _is_age(param) else ():
+        written = match["age"] or match["aged"]
+        value = int(written) if written.isdigit() else words_value(written) if written.lower() in UNITS else None
+        if value is not None:
+            found.append(Candidate(match.start(), match.end(), value, 0.95, 3, "age"))
+    return found
+
+
+def _fit(param: Param, reply: Reply, numeral: Numeral, people: bool) -> tuple[int, float, int]:
+    """Fit, confidence and end of the raw words of a number: the noun it counts decides."""
+    text, end = reply.text, numeral.end
+    lead, rest = before(text, numeral.start), text[end : end + 40]
+    labelled = _is_labelled(param, lead)
+    if labelled or _NOT_A_COUNT.search(lead):
+        return (3, 0.95, end) if labelled else (-1, 0.0, end)
+    unit = _UNIT.match(text, end)
+    judged = _by_noun(param, reply, unit, end, people) if unit else None
+    if judged:
+        return judged
+    if _is_pronoun(lead, text[numeral.start : end], rest):
+        return -1, 0.0, end
+    if people and _counts_people(lead, text, numeral):
+        return 3, 0.85, end
+    alone = not re.search(r"\w", lead + rest)
+    counted = unit is not None and (re.match(r"\s+[a-z]{3,}s\b", rest) is not None or (people and _is_noun(unit[1])))
+    return (1 if alone or not counted else 0), 0.9 if alone else 0.55 if counted else 0.75, end
+
+
+def _by_noun(param: Param, reply: Reply, unit: re.Match[str], end: int, people: bool) -> tuple[int, float, int] | None:
+    """What the noun after a number says of it; None where it says nothing."""
+    noun = stem(unit[1])
+    if noun in own_stems(param) or stem(unit.group().strip().replace(" ", "")) in own_stems(param):
+        return 3, 0.95, unit.end()
+    if noun in {stem(word) for word in re.findall(r"[a-z]+", reply.prompt.lower()) if len(word) > 3}:
+        return 2, 0.9, unit.end()
+    if noun in ("day", "night") and (own_stems(param) & _STAYS or _HOW_LONG.search(reply.prompt)):
+        return 2, 0.9, end
+    if people and (unit[1].lower() in _OTHER_NOUNS or unit[1].lower().removesuffix("s") in _OTHER_NOUNS):
+        return -1, 0.0, end
+    if reply.strict and not people and _QUANTITIES.intersection(split_name(param.name)) and _is_ware(unit[1]):
+        return 3, 0.55, end
+    return None
+
+
+def _is_labelled(param: Param, lead: str) -> bool:
+    """Whether the parameter's own noun labels the number: "room 412", "locker no. 7"."""
+    match = _LABEL.search(lead)
+    return match is not None and stem(match[1]) in labels(param)
+
+
+def _is_ware(noun: str) -> bool:
+    """Whether a noun is the plural of a thing that can be had in any number."""
+    low = noun.lower()
+    return re.fullmatch(r"[a-z]{3,}s", noun) is not None and low[:-1] not in _OTHER_NOUNS and not is_person(low)
+
+
+def _counts_people(lead: str, text: str, numeral: Numeral) -> bool:
+    """Whether a number without a noun is one of people: "for 4", "party of 4", "we are 5"."""
+    match = _OF_PEOPLE.search(lead)
+    if not match or not isinstance(numeral.value, int) or not 0 < numeral.value <= _MOST_PEOPLE:
+        return False
+    after = re.match(r"\s*-?\s*([A-Za-z]+)", text[numeral.end : numeral.end + 30])
+    return after is None or after[1].lower() in _FOLLOWS
+
+
+def _is_noun(word: str) -> bool:
+    return word.lower() not in _FOLLOWS and word.lower() not in VERBS
+
+
+def _is_pronoun(lead: str, written: str, rest: str) -> bool:
+    """Whether "one" stands for a thing ("a cheap one", "one in Salem") and counts nothing."""
+    if written.lower() != "one":
+        return False
+    led = _PRONOUN_BEFORE.search(lead) is not None and not re.search(r"\b(?:just|only) the\s+$", lead, re.I)
+    return led or (_PRONOUN_AFTER.match(rest) is not None and not _SURE_BEFORE.search(lead))
+
+
+def _weeks(param: Param, text: str, reply: Reply) -> list[Candidate]:
+    """A number of days may be given in weeks."""
+    if "day" not in own_stems(param) and not re.search(r"\bhow (?:many days|long)\b", reply.prompt, re.I):
+        return []
+    found = []
+    for match in re.finditer(r"\b(?:(an?|one)|(\d{1,2}|two|three|four))\s+weeks?\b", text, re.I):
+        count = 1 if match[1] else int(match[2]) if match[2].isdigit() else {"two": 2, "three": 3, "four": 4}[match[2].lower()]
+        found.append(Candidate(match.start(), match.end(), 7 * count, 0.85, 3, "weeks in days"))
+    return found
+
+
+_YEARS = re.compile(r"\b(?:(?P<half>half\s+an?)|(?P<count>\d|an?|one|two|three|four|five))\s+years?\b(?P<more>\s+and\s+a\s+half)?", re.I)
+
+
+def _years(param: Param, text: str) -> list[Candidate]:
+    """A number of months may be given in years."""
+    if "month" not in own_stems(param):
+        return []
+    found = []
+    for match in _YEARS.finditer(text):
+        count = (match["count"] or "").lower()
+        years = 0.5 if match["half"] else int(count) if count.isdigit() else 1 if count in ("a", "an") else UNITS[count]
+        months = round(12 * (years + (0.5 if match["more"] else 0)))
+        found.append(Candidate(match.start(), match.end(), months, 0.85, 3, "years in months"))
+    return found
+
+
+def counts(param: Param, reply: Reply) -> list[Candidate]:
+    """The numbers of a reply that are part of nothing else, judged by what they count."""
+    people = counts_people(param, reply.prompt) and not _is_age(param)
+    lengths = [*durations(param, reply.text, reply.prompt), *_ages(param, reply.text)]
+    spans = [*taken(param, reply), *((length.start, length.end) for length in lengths)]
+    found = []
+    for numeral in numerals(reply.text):
+        fit, confidence, end = _fit(param, reply, numeral, people)
+        found.append(Candidate(numeral.start, end, numeral.value, confidence, fit, "count"))
+    found = [*outside(found, spans), *measures(param, reply), *ordinals(param, reply)]
+    if people:
+        found = _people(reply, found, spans)
+    found = [c for c in found if not (_REPLACED.search(before(reply.text, c.start)) and _BY.match(reply.text, c.end))]
+    weeks = [*_weeks(param, reply.text, reply), *_years(param, reply.text)]
+    return [*outside(found, [(week.start, week.end) for week in weeks]), *weeks, *lengths]
+
+
+def _people(reply: Reply, found: list[Candidate], spans: Sequence[tuple[int, int]]) -> list[Candidate]:
+    """Numbers of people: groups first, then the numbers outside of them, then whoever is named alone."""
+    together = [group for group in companies(reply.text) if not any(s <= group.start and group.end <= e for s, e in spans)]
+    rest = outside(found, [(company.start, company.end) for company in together])
+    rest = [candidate for candidate in rest if isinstance(candidate.value, int) and candidate.value >= 0]
+    if any(candidate.fit >= 0 for candidate in rest) or together:
+        return [*rest, *together]
+    both = _BOTH.match(reply.text)
+    if both:
+        start, end = trim(reply.text, *both.span())
+        return [Candidate(start, end, 2, 0.85, 2, "two people")]
+    return alone(reply.text)
+
+
+def read(param: Param, reply: Reply) -> list[Candidate]:
+    """The whole numbers of a reply; without a question only those that count the parameter's own noun."""
+    found = [c for c in counts(param, reply) if isinstance(c.value, int) and not _AND_A_HALF.match(reply.text, c.end)]
+    return [candidate for candidate in found if candidate.fit >= 3] if reply.strict else found

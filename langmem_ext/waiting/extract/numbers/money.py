@@ -1,0 +1,75 @@
+"""Sums of money: the amount as a number; the currency is the parameter's."""
+
+from __future__ import annotations
+
+import re
+
+from langmem_ext.waiting.catalog.param import Param
+from langmem_ext.waiting.extract.candidate import Candidate, longest, outside
+from langmem_ext.waiting.extract.dates.date import dates
+from langmem_ext.waiting.extract.dates.time import times
+from langmem_ext.waiting.extract.english.tokens import before
+from langmem_ext.waiting.extract.english.vocabulary import own_stems, stem
+from langmem_ext.waiting.extract.numbers.numerals import DIGITS, WORDS, digits_value, numerals, words_value
+from langmem_ext.waiting.extract.numbers.owned import owned
+from langmem_ext.waiting.extract.reply import Reply
+
+_UNIT = r"(?:dollars?|bucks?|usd|euros?|eur|pounds?|gbp|quid|cents?|yen|jpy|rupees?|inr|francs?|chf|cad|aud|pesos?|yuan|cny|[$€£¥₹])(?!\w)"
+_MONEY = (
+    re.compile(
+        rf"(?<!\w)(?:us\s?)?[$€£¥₹]\s?(?P<digits>{DIGITS})(?:\s?(?P<scale>k|thousand|million|grand|hundred)\b)?(?:\s*{_UNIT})?", re.I
+    ),
+    re.compile(rf"(?<![\w.,#/-])(?P<digits>{DIGITS})(?:\s?(?P<scale>k|thousand|million|grand|hundred)\b)?[\s-]*{_UNIT}", re.I),
+    re.compile(rf"\b(?P<words>{WORDS})[\s-]+{_UNIT}", re.I),
+)
+_LONG = re.compile(r"0\d+|\d{7,}")
+"""Digits that number something rather than say how much."""
+_CLOCK = re.compile(r"\bat\s+$", re.I)
+_NOUN = re.compile(r"\b([a-z]+)(?:\s+(?:of|is|was|be|about|around|approximately|roughly|only|up to))*\s*:?\s*$", re.I)
+_SUMS = re.compile(r"(?:value|worth|price|cost|costs|amount|budget|total|fee|deposit|rent|offer|tip|balance|sum)", re.I)
+"""Nouns of sums, which a number may follow at once."""
+_DECIMALS = re.compile(r"(?:\d{1,3}(?:,\d{3})+|\d+)\.\d\d")
+_SPENT = re.compile(r"\b(?:send|pay|transfer|wire|give|charge|refund|spend|spent|paid|cost|costs|donate|deposit|withdraw)\b", re.I)
+_CENTS = re.compile(r"\s+and\s+(\d{1,2})\s+cents?\b", re.I)
+
+
+def money(text: str) -> list[Candidate]:
+    """The sums of `text` that bear a currency's mark or name, in its order."""
+    found = []
+    for pattern in _MONEY:
+        for match in pattern.finditer(text):
+            groups = match.groupdict()
+            written, scale = groups.get("digits"), groups.get("scale") or ""
+            amount = digits_value(written, scale) if written else words_value(groups["words"])
+            if amount is None or amount >= 1e15:
+                continue
+            end = match.end()
+            cents = _CENTS.match(text, end)
+            if cents:
+                amount, end = round(amount + int(cents[1]) / 100, 2), cents.end()
+            found.append(Candidate(match.start(), end, amount, 0.97, reason="sum with its currency"))
+    return longest(found)
+
+
+def read(param: Param, reply: Reply) -> list[Candidate]:
+    """The sums of a reply; a bare number only as the answer to a question and when no sum stands there."""
+    found = money(reply.text)
+    if found:
+        return found
+    spans = [(c.start, c.end) for c in [*dates(reply.text, reply.now.date()), *times(reply.text)]] + owned(reply.text)
+    bare = [
+        Candidate(n.start, n.end, n.value, 0.75, 0, "bare number")
+        for n in numerals(reply.text)
+        if n.value >= 0 and not _LONG.fullmatch(reply.text[n.start : n.end]) and not _CLOCK.search(before(reply.text, n.start))
+    ]
+    found = outside(bare, spans)
+    return [sum_ for sum_ in found if _is_marked(param, reply.text, sum_)] if reply.strict else found
+
+
+def _is_marked(param: Param, text: str, bare: Candidate) -> bool:
+    """Whether words say that a bare number is a sum: "worth 85", "send 12.50 to Ann"."""
+    lead = before(text, bare.start)
+    noun = _NOUN.search(lead)
+    if noun and (_SUMS.fullmatch(noun[1]) or stem(noun[1]) in own_stems(param)):
+        return True
+    return _DECIMALS.fullmatch(text, bare.start, bare.end) is not None and _SPENT.search(lead) is not None

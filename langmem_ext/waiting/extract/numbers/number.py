@@ -1,0 +1,30 @@
+"""Numbers that need not be whole."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from langmem_ext.waiting.catalog.param import Param
+from langmem_ext.waiting.extract.candidate import Candidate
+from langmem_ext.waiting.extract.numbers.integer import counts
+from langmem_ext.waiting.extract.reply import Reply
+
+_HALF = re.compile(r"\s+and\s+(?:a\s+)?(half|quarter)\b", re.I)
+_POINT = re.compile(r"\s+point\s+(\d+)\b", re.I)
+
+
+def _fraction(text: str, candidate: Candidate) -> Candidate:
+    half = _HALF.match(text, candidate.end)
+    if half and isinstance(candidate.value, int):
+        return replace(candidate, end=half.end(), value=candidate.value + (0.5 if half[1].lower() == "half" else 0.25))
+    point = _POINT.match(text, candidate.end)
+    if point and isinstance(candidate.value, int):
+        return replace(candidate, end=point.end(), value=float(f"{candidate.value}.{point[1][:12]}"))
+    return candidate
+
+
+def read(param: Param, reply: Reply) -> list[Candidate]:
+    """The numbers of a reply, fractions included; without a question only those that count the parameter's own noun."""
+    found = [_fraction(reply.text, candidate) for candidate in counts(param, reply)]
+    return [candidate for candidate in found if candidate.fit >= 3] if reply.strict else found

@@ -1,0 +1,160 @@
+"""How many people a phrase names: "me and my wife", "5 adults and 1 child", "just me"."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from langmem_ext.waiting.extract.candidate import Candidate
+from langmem_ext.waiting.extract.english.tokens import before
+from langmem_ext.waiting.extract.numbers.numerals import UNITS, numerals
+
+_PLURAL = (
+    r"(?:people|peoples|persons?|person's|passengers?|riders?|travell?ers?|guests?|adults?|individuals?|pax|ppl|friends?|members?|diners?"
+    r"|men|women|guys|girls|boys|kids?|child(?:ren)?|couples?"
+    r"|seats?|tickets?|others?|mates?|babies|baby|infants?|toddlers?|teens?|teenagers?|sisters?|brothers?|sons?|daughters?|cousins?"
+    r"|colleagues?|co-?workers?|siblings?|buddies|buddy|pals?|grandkids|grandchildren|students?|ladies|gentlemen)"
+)
+_ONE = (
+    r"(?:wife|husband|partner|spouse|girlfriend|boyfriend|fianc[eé]e?|mother|mom|mum|father|dad|sister|brother|son|daughter|friend|kid"
+    r"|child|baby|infant|guest|colleague|boss|date|client|cousin|aunt"
+    r"|uncle|grandma|grandpa|grandmother|grandfather|roommate|neighbou?r|mate|buddy|niece|nephew|nan|nana|gran|granny"
+    r"|grandson|granddaughter|in-law|other half|better half|other person)"
+)
+_COUNTED = re.compile(
+    rf"(?:[\s-]+of\s+(?:my|our|the))?[\s-]+(?:other |more |young |little |small )?(?:[a-z]+ )?{_PLURAL}\b|[\s-]+of\s+us\b", re.I
+)
+_GENERIC = re.compile(r"(?:people|peoples|persons?|passengers?|riders?|travell?ers?|guests?|adults?|seats?|tickets?|pax|ppl)$", re.I)
+_AND = re.compile(r"\s*(?:\band\b|\bplus\b|\+|&)\s*", re.I)
+_SPEAKER = re.compile(r"\b(?:me|myself|i)\b", re.I)
+_RELATIVE = re.compile(
+    rf"\b(?:my|our|the|an?|his|her|their)\s+(?:\d{{1,2}}|{'|'.join(UNITS)})[\s-]*(?:years?|yrs?|months?)[\s-]*old\b(?!\s+{_ONE}s?\b)|"
+    rf"\b(?:my|our|the|an?|his|her|their)\s+(?:(?:\d{{1,2}}|\w+)[\s-](?:years?|months?)[\s-]old\s+)?(?:(?:other|best|little|older|younger|elder|dear)\s+)?{_ONE}\b",
+    re.I,
+)
+_PAIR = re.compile(
+    r"\b(?:my|our|his|her|both|the)\s+(?:parents|grandparents|in-laws)\b|\bparents\b|\b(?:both|the two) of us\b"
+    r"|\ba couple\b(?=\s+(?:with|and|plus)\s+(?:my|our|the|an?|their)\b)|\bcouple of us\b",
+    re.I,
+)
+_JOINT = re.compile(r"\s*(?:,|,?\s*\band\b|,?\s*\bplus\b|,?\s*\bwith\b|\+|&)\s*(?:(?:my|our|the)\s+)?", re.I)
+_LED = re.compile(r"\b(?:com(?:e|ing)|go(?:ing)?|din(?:e|ing)|eat(?:ing)?|arriv(?:e|ing)|be|travel(?:l?ing)?|there)\s+(with\s+)$", re.I)
+_CLOSES = re.compile(r"\W*(?:$|[.,!;]|please\b|others?\b|more\b)", re.I)
+_EXIST = re.compile(r"\bthere(?:'s| is| are| will be|['’]ll be)\s+(?:only\s+|just\s+)?$", re.I)
+_TOTAL = re.compile(r"\s+(?:in total|total|altogether|in all|all together)\b", re.I)
+_ALONE = re.compile(
+    r"\b(?:(?:just|only|it's|its|it is)\s+(?:for\s+)?(?:me|myself)\b|by myself|on my own|alone|solo|(?:myself|me) only|no one else)"
+    r"|^\W*(?:for\s+)?(?:me|myself)\W*$",
+    re.I,
+)
+_OF_US = re.compile(r"(?<=\w)\s+of\s+us$", re.I)
+_JUST_ME = re.compile(r"(?:just|only)\s+(?:for\s+)?(?:me|myself)\b", re.I)
+
+
+_ANYBODY = re.compile(_PLURAL)
+
+
+def is_person(noun: str) -> bool:
+    """Whether a noun, written small, is one of people."""
+    return _ANYBODY.fullmatch(noun) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class _Term:
+    start: int
+    end: int
+    count: int
+    kind: str
+
+
+def _terms(text: str) -> list[_Term]:
+    """Everything in `text` that names people, in its order; numbers without a noun too, which count only beside others."""
+    terms = [_Term(m.start(), m.end(), 1, "speaker") for m in _SPEAKER.finditer(text)]
+    terms += [_Term(m.start(), m.end(), 1, "relative") for m in _RELATIVE.finditer(text)]
+    terms += [_Term(m.start(), m.end(), 2, "pair") for m in _PAIR.finditer(text)]
+    for numeral in numerals(text):
+        unit = _COUNTED.match(text, numeral.end)
+        if isinstance(numeral.value, int) and 0 <= numeral.value < 10_000:
+            each = 2 if unit and unit.group().lower().endswith("couples") else 1
+            terms.append(_Term(numeral.start, unit.end() if unit else numeral.end, each * numeral.value, "counted" if unit else "bare"))
+    kept: list[_Term] = []
+    for term in sorted(terms, key=lambda t: (t.start, -t.end)):
+        if not kept or term.start >= kept[-1].end:
+            kept.append(term)
+    return kept
+
+
+def _chains(text: str, terms: Sequence[_Term]) -> list[list[_Term]]:
+    chains: list[list[_Term]] = []
+    for term in terms:
+        if chains and _JOINT.fullmatch(text[chains[-1][-1].end : term.start]):
+            chains[-1].append(term)
+        else:
+            chains.append([term])
+    return chains
+
+
+def _settled(text: str, chain: list[_Term]) -> list[_Term]:
+    """A chain without what only stands beside it: numbers that count nothing, and an "I" that goes on with another clause."""
+    bare = [at for at, term in enumerate(chain) if term.kind == "bare"]
+    if (
+        bare == [1]
+        and chain[0].kind == "speaker"
+        and _AND.fullmatch(text[chain[0].end : chain[1].start])
+        and _CLOSES.match(text, chain[1].end)
+    ):
+        return chain[:2]
+    if bare and not (bare == [0] and len(chain) == 2 and _AND.fullmatch(text[chain[0].end : chain[1].start])):
+        chain = chain[bare[0] + 1 :] if bare[0] == 0 else chain[: bare[0]]
+    if (
+        len(chain) > 1
+        and chain[-1].kind == "speaker"
+        and _GENERIC.search(before(text, chain[-2].end))
+        and re.match(r"\s*['’\w]", text[chain[-1].end :])
+    ):
+        chain = chain[:-1]
+    return chain
+
+
+def _closes_sum(text: str, chain: list[_Term]) -> bool:
+    """Whether a number that is added to the speaker ends there: "me + 1", and not "me and 2 bags"."""
+    return _AND.fullmatch(text[chain[0].end : chain[1].start]) is not None and _CLOSES.match(text, chain[1].end) is not None
+
+
+def _total(chain: Sequence[_Term]) -> int:
+    """The sum; "4 people, 3 adults and 1 baby" are four."""
+    rest = sum(term.count for term in chain[1:])
+    detailed = len(chain) > 2 and chain[0].count == rest and not any(term.kind == "speaker" for term in chain)
+    return chain[0].count if detailed else chain[0].count + rest
+
+
+def companies(text: str) -> list[Candidate]:
+    """The groups of people that `text` names by a noun or by joining them, each with its size."""
+    found = []
+    for chain in (_settled(text, chain) for chain in _chains(text, _terms(text))):
+        kinds = {term.kind for term in chain}
+        if [term.kind for term in chain] == ["speaker", "bare"]:
+            found.append(Candidate(chain[0].start, chain[1].end, _total(chain), 0.85, 3, "number of people"))
+            continue
+        if not kinds & {"counted", "pair"} and not (len(chain) > 1 and kinds & {"relative"}):
+            continue
+        start, end, size = chain[0].start, chain[-1].end, _total(chain)
+        led = _LED.search(before(text, start))
+        if led and "speaker" not in kinds and "of us" not in text[start:end].lower():
+            start, size = led.start(1), size + 1
+        whole = _EXIST.search(before(text, start)) or text[start:end].lower().endswith("of us") or _TOTAL.match(text, end) is not None
+        if len(chain) == 1 and whole:
+            end = start + len(_OF_US.sub("", text[start:end]))
+        found.append(Candidate(start, end, size, 0.95 if len(chain) == 1 else 0.85, 4 if whole else 3, "number of people"))
+    return found + [
+        Candidate(n.start, n.end, n.value, 0.95, 4, "total")
+        for n in numerals(text)
+        if isinstance(n.value, int) and _TOTAL.match(text, n.end) and not any(c.overlaps(n.start, n.end) for c in found)
+    ]
+
+
+def alone(text: str) -> list[Candidate]:
+    """One, where the text says that it is only the speaker: "just me"."""
+    match = _ALONE.search(text)
+    return [Candidate(match.start(), match.end(), 1, 0.85, 3 if _JUST_ME.match(match.group()) else 2, "one person")] if match else []

@@ -1,0 +1,1 @@
+"""What comes of a message: one policy, the plan of a request, its questions and its tool calls. Pure."""

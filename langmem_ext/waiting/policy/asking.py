@@ -1,0 +1,149 @@
+"""What is asked for a parameter: the wording of each attempt, and the description that goes with it to a client.
+
+Pure: the node that says the question and the node that waits for its answer each make it from the state, and make the same.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pydantic import JsonValue
+
+from langmem_ext.messages.annotations import HIDDEN
+from langmem_ext.names import in_words
+from langmem_ext.types import CONFIRMATION
+from langmem_ext.waiting.catalog.intent import template_fields
+from langmem_ext.waiting.catalog.param import Param, ParamType, label
+from langmem_ext.waiting.catalog.playbook import Params, Playbook
+from langmem_ext.waiting.policy.wording import fill, in_text
+from langmem_ext.waiting.state import PlanExecution
+
+_SCHEMAS: dict[ParamType, dict[str, Any]] = {
+    ParamType.BOOLEAN: {"type": "boolean"},
+    ParamType.INTEGER: {"type": "integer"},
+    ParamType.NUMBER: {"type": "number"},
+    ParamType.MONEY: {"type": "number"},
+    ParamType.DATE: {"type": "string", "format": "date"},
+    ParamType.TIME: {"type": "string", "pattern": r"^([01]\d|2[0-3]):[0-5]\d$"},
+    ParamType.EMAIL: {"type": "string", "format": "email"},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One asking for one parameter.
+
+    Attributes:
+        param: The parameter.
+        prompt: What the user is asked.
+        attempt: Which time it is asked, from 1; what a wrong answer adds to.
+        examples: Values as a user would write them.
+        schema: JSON schema of the value.
+    """
+
+    param: str
+    prompt: str
+    attempt: int
+    examples: tuple[str, ...]
+    schema: dict[str, Any]
+
+    def payload(self) -> dict[str, Any]:
+        """The question as plain JSON, as the interrupt carries it."""
+        return {
+            "param": self.param,
+            "prompt": self.prompt,
+            "attempt": self.attempt,
+            "examples": list(self.examples),
+            "schema": self.schema,
+        }
+
+
+def question(playbook: Playbook, plan: PlanExecution, params: Params, name: str) -> Question:
+    """The question for the parameter `name` (or `CONFIRMATION`), worded for the wrong answers it has had so far."""
+    param = playbook.param(name)
+    attempt = plan["attempts"].get(name, 0) + 1
+    asked = _confirmation(playbook, plan, params) if name == CONFIRMATION else _which(playbook, plan, name) or param.prompt
+    return Question(
+        param=name,
+        prompt=_wording(param, asked, attempt),
+        attempt=attempt,
+        examples=_examples(param),
+        schema=value_schema(param),
+    )
+
+
+def _which(playbook: Playbook, plan: PlanExecution, name: str) -> str:
+    """The question which of two readings is meant; empty where none is open."""
+    choices = plan.get("choices", {}).get(name)
+    if not choices:
+        return ""
+    return playbook.catalog.replies.which.replace("{choices}", " or ".join(_time_in_words(choice) for choice in choices))
+
+
+def _time_in_words(value: JsonValue) -> str:
+    """A time as a question names it: "7:00 in the evening"."""
+    text = in_text(value)
+    if not re.fullmatch(r"\d\d:\d\d", text):
+        return text
+    hour, minutes = int(text[:2]), text[3:]
+    return f"{hour % 12 or 12}:{minutes} {'in the morning' if hour < 12 else 'in the afternoon' if hour < 18 else 'in the evening'}"
+
+
+def _wording(param: Param, asked: str, attempt: int) -> str:
+    """First the prompt, then the clarified prompt, then examples as well, as far as it does not hold them."""
+    if attempt == 1:
+        return asked
+    if param.name == CONFIRMATION:
+        return f"{asked} Please say yes or no."
+    clarified = param.clarified_prompt or asked
+    if attempt == 2 and param.clarified_prompt:
+        return clarified
+    examples = " or ".join(example for example in map(str, _shown_examples(param)) if example not in clarified)
+    return f"{clarified} For example: {examples}" if examples else clarified
+
+
+def _examples(param: Param) -> tuple[str, ...]:
+    return param.examples or tuple(param.enum)
+
+
+def _shown_examples(param: Param) -> list[JsonValue]:
+    return [label(param, example) for example in _examples(param)[:4]]
+
+
+def _confirmation(playbook: Playbook, plan: PlanExecution, params: Params) -> str:
+    """The intent's own question with its values; those that it does not name are put before it.
+
+    A yes is for what was shown, so everything is shown.
+    """
+    intent = playbook.intent_of(plan)
+    if plan.get("denied"):
+        return playbook.catalog.replies.change
+    template = playbook.catalog.confirm_question(intent) or ""
+    plain = playbook.shown(params)
+    shown = {name: HIDDEN if name in playbook.sensitive else plain[name] for name in playbook.uses(plan) if name in params}
+    asked = fill(template, shown)
+    named = template_fields(template)
+    unnamed = {name: value for name, value in shown.items() if name not in named}
+    if not unnamed:
+        return asked
+    values = ", ".join(f"{in_words(name)} {in_text(value)}" for name, value in unnamed.items())
+    return f"{intent.description.rstrip('.') or in_words(intent.id)} ({values}). {asked}"
+
+
+_READ: Final[dict[ParamType, Callable[[str], JsonValue]]] = {ParamType.INTEGER: int, ParamType.NUMBER: float, ParamType.MONEY: float}
+"""How a possible value, which a catalog has as text, is a value of its type."""
+
+
+def value_schema(param: Param) -> dict[str, Any]:
+    """The JSON schema of a parameter's value."""
+    schema: dict[str, JsonValue] = dict(_SCHEMAS.get(param.type, {"type": "string"}))
+    if param.enum and param.type is not ParamType.BOOLEAN:
+        schema["enum"] = [_READ.get(param.type, str)(value) for value in param.enum]
+    elif param.pattern:
+        schema["pattern"] = f"^(?:{param.pattern})$"
+    if param.description:
+        schema["description"] = param.description
+    return schema

@@ -1,0 +1,173 @@
+"""Deciding what a waiting thread does next. Pure: what the nodes carry out is decided here, in `answer` and in `begin`.
+
+`plan_turn` is a generator: it asks for a classification only where the rules leave the message open, so a model is called by whoever drives
+it, sync or async, and deciding itself does no I/O.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeAlias
+
+from pydantic import JsonValue
+
+from langmem_ext.types import CONFIRMATION
+from langmem_ext.waiting.catalog.catalog import Intent
+from langmem_ext.waiting.catalog.playbook import Playbook
+from langmem_ext.waiting.policy.asking import question
+from langmem_ext.waiting.policy.session import Session
+from langmem_ext.waiting.state import PlanExecution, Suspended
+from langmem_ext.waiting.understand.acts import refers_back
+from langmem_ext.waiting.understand.intents.classifier import Classification, ClassifyRequest
+from langmem_ext.waiting.understand.message import Heard
+
+Task: TypeAlias = Literal["ask_user", "call_tool", "respond"]
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A step of deciding.
+
+    Attributes:
+        session: The session as it is then.
+        say: What the agent says, in order.
+        mentioned: Parameters of which the message was found to hold a value, taken or not.
+    """
+
+    session: Session
+    say: tuple[str, ...] = ()
+    mentioned: frozenset[str] = frozenset()
+
+
+Deciding: TypeAlias = Generator[ClassifyRequest, Classification, Move]
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What a node carries out.
+
+    Attributes:
+        update: New values of channels; `plan` and `waiting_for_param` are always among them.
+        say: What the agent says, in order.
+        mentioned: Parameters of which the user's message holds a value.
+    """
+
+    update: Mapping[str, Any]
+    say: tuple[str, ...] = ()
+    mentioned: frozenset[str] = field(default_factory=frozenset)
+
+
+def decision(before: Mapping[str, Any], move: Move) -> Decision:
+    """The move as an update of the channels `before`: what differs from them, and always the plan and what is waited for."""
+    after = move.session.channels()
+    always = ("plan", "waiting_for_param")
+    update = {name: value for name, value in after.items() if name in always or before.get(name) != value}
+    return Decision(update, move.say, move.mentioned)
+
+
+def plan_next(playbook: Playbook, session: Session, say: tuple[str, ...] = ()) -> Move:
+    """Go on with the running request, else with the one suspended last: ask what is missing, ask for a yes, or be ready.
+
+    Values that a tool would refuse (edits bring them in) are dropped and asked for.
+    """
+    if session.plan is None:
+        if not session.suspended:
+            return Move(replace(session, waiting_for=None), say)
+        back = restore(playbook, session, session.suspended[-1])
+        return plan_next(playbook, back, (*say, playbook.catalog.replies.back))
+    plan = session.plan
+    session = replace(session, params=playbook.sound(plan, session.params), waiting_for=None)
+    if playbook.finished(plan):
+        return Move(session, say)
+    missing = playbook.missing(plan, session.params)
+    if not missing and not playbook.unconfirmed(plan, session.params):
+        return Move(session, say)
+    name = missing[0] if missing else CONFIRMATION
+    if name == CONFIRMATION:
+        plan = PlanExecution(**{**plan, "asked": playbook.fingerprint(plan, session.params)})
+    asked = question(playbook, plan, session.params, name)
+    return Move(replace(session, plan=plan, waiting_for=name), (*say, asked.prompt))
+
+
+def next_task(playbook: Playbook, session: Session) -> Task | None:
+    """What the graph does with a session as it stands; None: nothing, the thread rests.
+
+    A request that is neither asked about nor ready goes to `ask_user`, which passes it on to be decided again.
+    """
+    plan = session.plan
+    if plan is None:
+        return None
+    if playbook.finished(plan):
+        return "respond"
+    if session.waiting_for is not None or not playbook.ready(plan, session.params):
+        return "ask_user"
+    return "call_tool" if plan["cursor"] < len(plan["steps"]) else "respond"
+
+
+def start(playbook: Playbook, session: Session, intent: Intent, heard: Heard, found: Mapping[str, JsonValue]) -> Move:
+    """Begin a request, or go on with the suspended one for the same intent.
+
+    Of the known values those marked `keep: thread` stay; the others only if the message refers back to them. Then come those that the
+    message gives. A running request must be suspended or dropped before.
+    """
+    for entry in session.suspended:
+        if entry["plan"]["intent_id"] == intent.id:
+            session = restore(playbook, session, entry)
+            break
+    else:
+        kept = session.params if refers_back(heard.text) else lasting(playbook, session.params)
+        session = replace(session, plan=playbook.begin(intent, heard.id), params=kept)
+    session = replace(session, last_intent_id=intent.id, waiting_for=None)
+    return replace(plan_next(playbook, take(playbook, session, found)), mentioned=frozenset(found))
+
+
+def take(playbook: Playbook, session: Session, found: Mapping[str, JsonValue]) -> Session:
+    """The session with those of the values that the running request can use; a value that is taken clears its wrong answers."""
+    if session.plan is None:
+        return session
+    usable = {
+        name: value
+        for name, value in found.items()
+        if name in playbook.uses(session.plan) and playbook.value_error(session.plan, name, value) is None
+    }
+    attempts = {name: count for name, count in session.plan["attempts"].items() if name not in usable}
+    plan = PlanExecution(**{**session.plan, "attempts": attempts})
+    if choices := plan.get("choices"):
+        plan = PlanExecution(**{**plan, "choices": {name: values for name, values in choices.items() if name not in usable}})
+    return replace(session, plan=plan, params={**session.params, **usable})
+
+
+def suspend(session: Session) -> Session:
+    """Set the running request aside, with the values it has."""
+    if session.plan is None:
+        return session
+    entry = Suspended(plan=session.plan, params=dict(session.params))
+    return replace(session, plan=None, waiting_for=None, suspended=(*session.suspended, entry))
+
+
+def restore(playbook: Playbook, session: Session, entry: Suspended) -> Session:
+    """Go on with a suspended request: its own values, and those of the thread as they are now."""
+    return replace(
+        session,
+        plan=entry["plan"],
+        params={**entry["params"], **lasting(playbook, session.params)},
+        suspended=tuple(other for other in session.suspended if other is not entry),
+        last_intent_id=entry["plan"]["intent_id"],
+    )
+
+
+def drop(playbook: Playbook, session: Session, say: str) -> Move:
+    """End the running request unanswered; one that it had interrupted goes on."""
+    return plan_next(playbook, replace(session, plan=None, waiting_for=None), (say,))
+
+
+def forget(playbook: Playbook) -> Move:
+    """Start over: nothing is known, nothing runs. The messages stay."""
+    return Move(Session(), (playbook.catalog.replies.reset,))
+
+
+def lasting(playbook: Playbook, params: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """The values that outlive the request that asked for them."""
+    declared = playbook.catalog.params
+    return {name: value for name, value in params.items() if name in declared and declared[name].keep == "thread"}

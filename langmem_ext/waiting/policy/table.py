@@ -1,0 +1,293 @@
+"""What comes of a message: its commands, carried out against the request that runs and those that wait. Pure.
+
+One table, in this order: what ends or leaves the request (reset, cancel, a person), the answer to a
+confirmation, values, other requests, and what only wants a word back. Values that were filled stay,
+whatever is misunderstood: only a correction or a new request changes them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Final, TypeVar
+
+from pydantic import JsonValue
+
+from langmem_ext.names import in_words
+from langmem_ext.types import CONFIRMATION
+from langmem_ext.waiting.catalog.param import Param, label
+from langmem_ext.waiting.catalog.playbook import Playbook
+from langmem_ext.waiting.policy.plan import Move, drop, forget, plan_next, start, suspend, take
+from langmem_ext.waiting.policy.session import Session
+from langmem_ext.waiting.state import PlanExecution
+from langmem_ext.waiting.understand.commands import (
+    Ask,
+    Cancel,
+    Chat,
+    Clarify,
+    Command,
+    Confirm,
+    Correct,
+    Decline,
+    Deny,
+    DontCare,
+    Fill,
+    HandOver,
+    Refuse,
+    Repeat,
+    Reset,
+    Start,
+)
+from langmem_ext.waiting.understand.message import Heard
+
+C = TypeVar("C", bound=Command)
+
+_CHAT: Final = {"hello": "hello", "thanks": "thanks", "bye": "bye", "help": "unknown", "talk": "chat"}
+"""Kind of chat to the reply that answers it."""
+
+
+def carry_out(playbook: Playbook, session: Session, heard: Heard, commands: Sequence[Command]) -> Move:
+    """The move that a message makes.
+
+    Args:
+        playbook: The catalog and its tools.
+        session: The state that the message meets.
+        heard: The message.
+        commands: What it says; at least one command.
+    """
+    replies = playbook.catalog.replies
+    if _first(commands, Reset):
+        return forget(playbook)
+    if _first(commands, HandOver):
+        return _handed_over(playbook, session, heard)
+    starts = _all(commands, Start)
+    if _first(commands, Cancel):
+        if session.plan is None and not starts:
+            return plan_next(playbook, session, (replies.nothing_to_cancel,))
+        if not starts:
+            return drop(playbook, session, replies.cancelled)
+        session = replace(session, plan=None, waiting_for=None)
+        return _begun(playbook, session, heard, starts, (replies.cancelled,))
+    if session.plan is None:
+        if not starts:
+            return _at_rest(playbook, session, commands)
+        return _left_open(playbook, _begun(playbook, session, heard, starts, ()), commands)
+    return _while_running(playbook, session, session.plan, heard, commands)
+
+
+def _first(commands: Sequence[Command], kind: type[C]) -> C | None:
+    return next((command for command in commands if isinstance(command, kind)), None)
+
+
+def _all(commands: Sequence[Command], kind: type[C]) -> list[C]:
+    return [command for command in commands if isinstance(command, kind)]
+
+
+def _at_rest(playbook: Playbook, session: Session, commands: Sequence[Command]) -> Move:
+    """A word back, where nothing runs and nothing is asked for."""
+    replies = playbook.catalog.replies
+    if clarify := _first(commands, Clarify):
+        return Move(replace(session, waiting_for=None), (_which(playbook, clarify.intents),))
+    if chat := _first(commands, Chat):
+        return plan_next(playbook, session, (str(getattr(replies, _CHAT[chat.kind])),))
+    return plan_next(playbook, session, (replies.unknown,))
+
+
+def _which(playbook: Playbook, intents: Sequence[str]) -> str:
+    """The question which of several intents is meant."""
+    told = [_described(playbook, intent_id) for intent_id in intents]
+    return playbook.catalog.replies.which.replace("{choices}", ", or ".join(told))
+
+
+def _described(playbook: Playbook, intent_id: str) -> str:
+    text = playbook.intents[intent_id].description.rstrip(".") or in_words(intent_id)
+    return text[:1].lower() + text[1:] if text[1:2].islower() else text
+
+
+def _begun(playbook: Playbook, session: Session, heard: Heard, starts: Sequence[Start], say: tuple[str, ...]) -> Move:
+    """Begin requests: the first at once, the others wait for its end, each with its values."""
+    mentioned: frozenset[str] = frozenset()
+    for later in reversed(starts[1:]):
+        move = start(playbook, session, playbook.intents[later.intent], heard, dict(later.values))
+        session, mentioned = suspend(move.session), mentioned | move.mentioned
+    first = starts[0]
+    move = start(playbook, session, playbook.intents[first.intent], heard, dict(first.values))
+    return replace(move, say=(*say, *move.say), mentioned=mentioned | move.mentioned)
+
+
+def _left_open(playbook: Playbook, move: Move, commands: Sequence[Command]) -> Move:
+    """The move, with what the message leaves open of the request that runs then: it is asked for as a choice."""
+    choices = {command.param: list(command.choices) for command in commands if isinstance(command, Clarify) and command.param}
+    plan = move.session.plan
+    if plan is None or not choices:
+        return move
+    session = replace(move.session, plan=PlanExecution(**{**plan, "choices": {**plan.get("choices", {}), **choices}}))
+    return replace(plan_next(playbook, session, move.say[:-1] if session.waiting_for else move.say), mentioned=move.mentioned)
+
+
+# -- while a request runs
+
+
+def _while_running(playbook: Playbook, session: Session, plan: PlanExecution, heard: Heard, commands: Sequence[Command]) -> Move:
+    if _first(commands, Confirm):
+        return _confirmed(playbook, session, plan)
+    if _first(commands, Deny):
+        return _denied(playbook, session, plan)
+    given = _values(commands)
+    if given:
+        session = _given(playbook, session, given)
+    if starts := _all(commands, Start):
+        move = _begun(playbook, suspend(session), heard, starts, ())
+        return replace(move, mentioned=move.mentioned | given.keys())
+    said = _words_back(playbook, session, commands)
+    if said or given:
+        if session.waiting_for != CONFIRMATION and _first(commands, Correct):
+            said = (playbook.catalog.replies.corrected, *said)  # a confirmation shows the new value by itself
+        return replace(plan_next(playbook, session, said), mentioned=frozenset(given))
+    return _without_value(playbook, session, plan, heard, commands)
+
+
+def _values(commands: Sequence[Command]) -> dict[str, JsonValue]:
+    """What a message gives, by parameter; None for a value that it takes back without another."""
+    return {command.param: command.value for command in commands if isinstance(command, Fill | Correct)}
+
+
+def _given(playbook: Playbook, session: Session, given: Mapping[str, JsonValue]) -> Session:
+    """The session with new values; what was said to be another is open again."""
+    gone = {name for name, value in given.items() if value is None}
+    kept = {name: value for name, value in session.params.items() if name not in gone}
+    taken = take(playbook, replace(session, params=kept), {name: value for name, value in given.items() if name not in gone})
+    return replace(taken, plan=_undenied(taken.plan))
+
+
+def _undenied(plan: PlanExecution | None) -> PlanExecution | None:
+    if plan is None or not plan.get("denied"):
+        return plan
+    return PlanExecution(**{**plan, "denied": False})
+
+
+def _confirmed(playbook: Playbook, session: Session, plan: PlanExecution) -> Move:
+    """Yes to just these calls; after a no, the question is asked once more."""
+    if plan.get("denied"):
+        return plan_next(playbook, replace(session, plan=_undenied(plan)))
+    confirmed = PlanExecution(**{**plan, "confirmed": playbook.fingerprint(plan, session.params)})
+    return plan_next(playbook, replace(session, plan=confirmed))
+
+
+def _denied(playbook: Playbook, session: Session, plan: PlanExecution) -> Move:
+    """No: ask what to change."""
+    return plan_next(playbook, replace(session, plan=PlanExecution(**{**plan, "denied": True})))
+
+
+def _words_back(playbook: Playbook, session: Session, commands: Sequence[Command]) -> tuple[str, ...]:
+    """What is said to a message that asks, greets, thanks or wants to hear the question again: it costs no attempt."""
+    replies = playbook.catalog.replies
+    said: list[str] = []
+    for command in commands:
+        match command:
+            case Chat(kind):
+                said.append(replies.help_waiting if kind == "help" else str(getattr(replies, _CHAT[kind])))
+            case Repeat():
+                said.append(replies.repeat)
+            case Ask(None):
+                said.append(replies.no_answer)
+            case Ask(str(about)):
+                said.append(_helped(playbook.param(about)) or replies.no_answer)
+            case _:
+                pass
+    return tuple(dict.fromkeys(said))
+
+
+def _helped(param: Param) -> str:
+    """What a parameter is, in a sentence or two."""
+    if param.help:
+        return param.help
+    told = [f"{param.description[:1].upper()}{param.description[1:].rstrip('.')}."] if param.description else []
+    if param.enum:
+        told.append(f"You can choose {_either(param)}.")
+    elif param.examples:
+        told.append(f"For example: {' or '.join(param.examples[:2])}.")
+    return " ".join(told)
+
+
+def _either(param: Param) -> str:
+    options = [str(label(param, value)) for value in param.enum]
+    return " or ".join([", ".join(options[:-1]), options[-1]] if len(options) > 1 else options)
+
+
+def _without_value(playbook: Playbook, session: Session, plan: PlanExecution, heard: Heard, commands: Sequence[Command]) -> Move:
+    """No value, and nothing else to do: the question again, in words that help."""
+    replies = playbook.catalog.replies
+    for command in commands:
+        match command:
+            case Decline(name):
+                return _declined(playbook, session, plan, heard, name)
+            case DontCare(name):
+                return _any(playbook, session, plan, name)
+            case Clarify(param=str()):
+                return _left_open(playbook, plan_next(playbook, session), commands)
+            case Refuse(name, problem):
+                return _wrong(playbook, session, plan, name, heard, (_sentence(problem),))
+            case _:
+                pass
+    if session.waiting_for is None:
+        return plan_next(playbook, session, (replies.unknown,))
+    return _wrong(playbook, session, plan, session.waiting_for, heard, ())
+
+
+def _sentence(problem: str) -> str:
+    text = re.sub(r"^(?:Value error|Assertion failed), ", "", re.sub(r"^(?:Input|Value) should", "It should", problem.strip())).rstrip(".")
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def _declined(playbook: Playbook, session: Session, plan: PlanExecution, heard: Heard, name: str) -> Move:
+    """The user does not have it: what the parameter says, or what it is for."""
+    param, takes_over = playbook.param(name), playbook.intents.get(playbook.catalog.escalate_to or "")
+    if param.on_declined == "skip" and playbook.can_skip(plan, name):
+        return plan_next(playbook, replace(session, plan=_skipping(plan, name)))
+    if param.on_declined == "cancel":
+        return drop(playbook, session, playbook.catalog.replies.cancelled)
+    if param.on_declined == "escalate" and takes_over is not None and takes_over.id != plan["intent_id"]:
+        return start(playbook, suspend(session), takes_over, heard, {})
+    return plan_next(playbook, session, (param.help or _for_request(playbook, plan, playbook.catalog.replies.declined),))
+
+
+def _skipping(plan: PlanExecution, name: str) -> PlanExecution:
+    return PlanExecution(**{**plan, "skipped": [*plan.get("skipped", ()), name]})
+
+
+def _any(playbook: Playbook, session: Session, plan: PlanExecution, name: str) -> Move:
+    """Any value will do for the user: the default, or none where none is needed; else say which there are."""
+    param = playbook.param(name)
+    if param.default is not None and playbook.value_error(plan, name, param.default) is None:
+        return plan_next(playbook, take(playbook, session, {name: param.default}))
+    if playbook.can_skip(plan, name) and plan["steps"]:
+        return plan_next(playbook, replace(session, plan=_skipping(plan, name)))
+    offered = (f"You can choose {_either(param)}.",) if param.enum else ()
+    return plan_next(playbook, session, (" ".join((_for_request(playbook, plan, playbook.catalog.replies.needed), *offered)),))
+
+
+def _for_request(playbook: Playbook, plan: PlanExecution, reply: str) -> str:
+    return reply.replace("{request}", _described(playbook, plan["intent_id"]))
+
+
+def _wrong(playbook: Playbook, session: Session, plan: PlanExecution, name: str, heard: Heard, say: tuple[str, ...]) -> Move:
+    """Ask again in other words; after too many wrong answers hand over, give up, or go on asking, as the parameter says."""
+    param = playbook.param(name)
+    count = plan["attempts"].get(name, 0) + 1
+    if count < param.max_attempts or param.on_exhausted == "ask":
+        counted = PlanExecution(**{**plan, "attempts": {**plan["attempts"], name: count}})
+        return plan_next(playbook, replace(session, plan=counted), say)
+    takes_over = playbook.intents.get(playbook.catalog.escalate_to or "")
+    if param.on_exhausted == "escalate" and takes_over is not None and takes_over.id != plan["intent_id"]:
+        return start(playbook, replace(session, plan=None, waiting_for=None), takes_over, heard, {})
+    return drop(playbook, session, playbook.catalog.replies.exhausted)
+
+
+def _handed_over(playbook: Playbook, session: Session, heard: Heard) -> Move:
+    """A person, where the catalog has one."""
+    takes_over = playbook.intents.get(playbook.catalog.escalate_to or "")
+    if takes_over is None or (session.plan is not None and session.plan["intent_id"] == takes_over.id):
+        return plan_next(playbook, session, (playbook.catalog.replies.no_person,))
+    return start(playbook, suspend(session), takes_over, heard, {})

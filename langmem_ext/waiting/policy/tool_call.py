@@ -1,0 +1,128 @@
+"""One tool call of a plan: what the tool is given, and what its outcome changes. Pure; running the tool is the node's."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from langchain_core.messages import AIMessage, ToolMessage
+from langchain_core.tools import BaseTool
+from pydantic import JsonValue
+
+from langmem_ext.names import in_words
+from langmem_ext.waiting.catalog.playbook import Playbook
+from langmem_ext.waiting.policy.session import Session
+from langmem_ext.waiting.policy.wording import in_text
+from langmem_ext.waiting.sensitive import Secrets, annotated, covered, held, marked, secrets_in
+from langmem_ext.waiting.state import PlanExecution, StepResult
+
+KEY_ARGUMENT = "idempotency_key"
+"""A tool that declares this as an injected argument is given a key that is the same when a call is repeated after a crash."""
+
+LONGEST_SUMMARY = 120
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A plan's next tool call.
+
+    Attributes:
+        tool: The tool.
+        given: The call as the tool is invoked with it, injected key included.
+        message: The call as the log shows it.
+    """
+
+    tool: BaseTool
+    given: dict[str, Any]
+    message: AIMessage
+
+
+def plan_call(playbook: Playbook, session: Session, plan: PlanExecution, thread_id: str) -> Call:
+    """The call of the plan's next step, with the values known now."""
+    step = plan["steps"][plan["cursor"]]
+    tool = playbook.tools[step["tool"]]
+    arguments = playbook.arguments(step, session.params)
+    key = playbook.idempotency_key(thread_id, plan, session.params)
+    call_id = f"call_{key[:24]}"
+    given = {KEY_ARGUMENT: key, **arguments} if KEY_ARGUMENT in getattr(tool.get_input_schema(), "model_fields", {}) else arguments
+    message = AIMessage("", tool_calls=[{"name": tool.name, "args": arguments, "id": call_id, "type": "tool_call"}])
+    return Call(tool, {"name": tool.name, "args": given, "id": call_id, "type": "tool_call"}, message)
+
+
+def returned(call: Call, output: object) -> ToolMessage:
+    """What a tool returned, as the message that answers its call."""
+    if isinstance(output, ToolMessage):
+        return output
+    return ToolMessage(str(output), tool_call_id=call.given["id"], name=call.tool.name)
+
+
+def failed(call: Call, text: str) -> ToolMessage:
+    """A failure, told in `text`, as the message that answers the call."""
+    return ToolMessage(text, tool_call_id=call.given["id"], name=call.tool.name, status="error")
+
+
+def plan_outcome(
+    playbook: Playbook, session: Session, plan: PlanExecution, call: Call, answer: ToolMessage, secrets: Secrets = ()
+) -> dict[str, Any]:
+    """The channels after the call: both messages, the plan one step on, and what the result tells about parameters.
+
+    The messages are marked for the sensitive values among these, and for `secrets`, which are known besides.
+    """
+    ok = answer.status != "error"
+    value = result_of(answer) if ok else answer.text
+    result = StepResult(status="ok" if ok else "error", value=value)
+    params = {**_derived(playbook, value), **session.params} if ok else dict(session.params)
+    secrets = (*secrets_in(playbook.sensitive, params, value), *secrets)
+    used = playbook.sensitive.intersection(plan["steps"][plan["cursor"]]["args"].values()) & params.keys()
+    summary = _summary(call.tool.name, value, playbook) if ok else f"{call.tool.name} failed"
+    if held(ToolMessage(summary, tool_call_id=""), secrets):
+        summary = f"{call.tool.name} done"
+    noted = annotated(answer, "summary", summary)
+    return {
+        "messages": [marked(call.message, used | held(call.message, secrets)), covered(noted, secrets)],
+        "plan": PlanExecution(**{**plan, "cursor": plan["cursor"] + ok, "results": [*plan["results"], result]}),
+        "params": params,
+        "last_result": value if ok else {"error": value},
+    }
+
+
+def result_of(answer: ToolMessage) -> JsonValue:
+    """The tool's result as plain JSON: its artifact, else an object or a list that its content holds, else the text."""
+    if isinstance(answer.artifact, dict | list) and (plain := _plain(answer.artifact)) is not None:
+        return plain
+    text = answer.text
+    if text[:1] in ("{", "["):
+        try:
+            parsed: JsonValue = json.loads(text)
+        except ValueError:
+            return text
+        return parsed
+    return text
+
+
+def _plain(value: object) -> JsonValue:
+    try:
+        plain: JsonValue = json.loads(json.dumps(value))
+    except (TypeError, ValueError):
+        return None
+    return plain
+
+
+def _derived(playbook: Playbook, value: JsonValue) -> dict[str, JsonValue]:
+    """Parameters that the result tells: its keys that the catalog declares."""
+    if not isinstance(value, dict):
+        return {}
+    return {name: item for name, item in value.items() if name in playbook.catalog.params and isinstance(item, str | int | float)}
+
+
+def _summary(tool: str, value: JsonValue, playbook: Playbook) -> str:
+    """What the tool found, in one short line without sensitive values."""
+    if isinstance(value, Mapping):
+        shown = [(name, item) for name, item in value.items() if name not in playbook.sensitive and not isinstance(item, dict | list)]
+        text = ", ".join(f"{in_words(name)} {in_text(item)}" for name, item in shown)
+    else:
+        text = in_text(value) if isinstance(value, str) else "done"
+    line = " ".join(f"{tool}: {text or 'done'}".split())
+    return line if len(line) <= LONGEST_SUMMARY else line[: LONGEST_SUMMARY - 1] + "…"

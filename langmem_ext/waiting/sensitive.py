@@ -1,0 +1,244 @@
+"""The mark on messages that hold a sensitive value, which every view reads: `additional_kwargs["langmem_ext"]` (see `annotations`).
+
+Whatever makes titles, summaries, search entries or exports from messages shows what `annotations.shown_text` leaves of those that carry it.
+Rather one mark too many than one too few, and rather a whole message hidden than a part of a value shown.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from datetime import datetime
+from typing import Any, TypeAlias, TypeVar
+
+from langchain_core.messages import AIMessage, BaseMessage
+from pydantic import JsonValue
+
+from langmem_ext.errors import InvalidInput
+from langmem_ext.messages.annotations import NAMESPACE, marked_for, notes_of
+from langmem_ext.messages.spans import Span, find_spans, joined, squeezed
+from langmem_ext.messages.text import text_of
+from langmem_ext.waiting.catalog.catalog import IntentCatalog
+from langmem_ext.waiting.catalog.param import Extraction, Param, ParamType
+from langmem_ext.waiting.extract.english.lexicon import AUXILIARIES, CONJUNCTIONS, DETERMINERS, PREPOSITIONS, PRONOUNS
+from langmem_ext.waiting.policy.wording import in_text
+
+M = TypeVar("M", bound=BaseMessage)
+
+Secrets: TypeAlias = Sequence[tuple[str, str]]
+"""Sensitive values as they are looked for: the parameter's name and the value's text."""
+
+
+def mark_sensitive(
+    message: M, values: Mapping[str, JsonValue] | None = None, *, spans: Mapping[str, Sequence[Sequence[int]]] | None = None
+) -> M:
+    """The message with a mark that it holds sensitive values: views show the rest of it, or nothing of it where one is not found.
+
+    Mark a message before it is stored: what was stored unmarked has perhaps been searched for already. A mark takes nothing back of an
+    earlier one. Of a message's content only the text can be shown; values in arguments of tool calls and in images are for the log alone.
+
+    Args:
+        message: A message; it is not changed.
+        values: The values it holds, by name. They are looked for in its text, however they are spaced; the values are not noted.
+        spans: Where they stand in its text, by name, each a list of `[start, end)` in characters; an empty list hides all of the text.
+
+    Raises:
+        InvalidInput: Nothing is named, or a span is none of the text. What the message says is not told.
+    """
+    names = {*(values or {}), *(spans or {})}
+    if not names or not all(isinstance(name, str) and name for name in names):
+        raise InvalidInput("name what the message holds: values={name: value} or spans={name: [(start, end)]}")
+    text = text_of(message.content)
+    found: list[list[Span]] = [_spans_of(text, _texts(value)) for value in (values or {}).values()]
+    for given in (spans or {}).values():
+        found.append([_checked(span, len(text)) for span in given])
+    whole = not all(found)
+    return marked(message, names, None if whole else joined(text, [span for spans in found for span in spans]))
+
+
+def _checked(span: Sequence[int], length: int) -> Span:
+    if not (
+        isinstance(span, list | tuple) and len(span) == 2 and all(type(end) is int for end in span) and 0 <= span[0] < span[1] <= length
+    ):
+        raise InvalidInput(f"a span is a pair (start, end) of characters of the message's text, which has {length}")
+    return span[0], span[1]
+
+
+def sensitive_names(message: BaseMessage) -> frozenset[str]:
+    """The parameters that the message is marked for."""
+    return marked_for(vars(message))
+
+
+def marked(message: M, names: Iterable[str], spans: Sequence[Span] | None = None, *, anew: bool = False) -> M:
+    """The message, marked for these parameters besides those it is marked for already; the same object if that changes nothing.
+
+    Args:
+        message: The message.
+        names: The parameters.
+        spans: All places in its text where their values stand; None: that is not known, and all of the text is hidden.
+        anew: Whether the mark that the message has was put there for want of a reading, and this one takes its place.
+    """
+    before, added = sensitive_names(message), frozenset(names)
+    if not added:
+        return message
+    notes = notes_of(vars(message))
+    places: list[Span] | None = None if spans is None else list(spans)
+    if before and not anew:
+        noted = notes.get("spans")
+        if added <= before and (places is None) == (noted is None) and places is None:
+            return message
+        places = None if places is None or not isinstance(noted, list) else joined(text_of(message.content), [*places, *map(_pair, noted)])
+    rest = {key: value for key, value in notes.items() if key not in ("sensitive", "spans")}
+    mark: dict[str, Any] = {"sensitive": sorted(before | added)}
+    if places:
+        mark["spans"] = [[start, end] for start, end in places]
+    if {key: notes.get(key) for key in ("sensitive", "spans") if key in notes} == mark:
+        return message
+    return _with_notes(message, {**rest, **mark})
+
+
+def _pair(span: Any) -> Span:
+    """A noted span; one that makes no sense hides the beginning, and `shown_text` checks it once more."""
+    return (span[0], span[1]) if isinstance(span, list | tuple) and len(span) == 2 else (0, 1)
+
+
+def annotated(message: M, key: str, value: JsonValue) -> M:
+    """A copy of the message with `value` under `key` in this package's own corner of `additional_kwargs`."""
+    return _with_notes(message, {**notes_of(vars(message)), key: value})
+
+
+def written_at(message: M, moment: datetime) -> M:
+    """The message with the time when it was written, in its user's time zone."""
+    return annotated(message, "at", moment.isoformat())
+
+
+def moment_of(message: BaseMessage) -> datetime | None:
+    """When the message was written, as noted on it, without a time zone: the user's clock on the wall."""
+    noted = notes_of(vars(message)).get("at")
+    try:
+        return datetime.fromisoformat(noted).replace(tzinfo=None) if isinstance(noted, str) else None
+    except ValueError:
+        return None
+
+
+def _with_notes(message: M, notes: Mapping[str, Any]) -> M:
+    return message.model_copy(update={"additional_kwargs": {**message.additional_kwargs, NAMESPACE: dict(notes)}})
+
+
+def secrets_in(names: Set[str], *holders: object) -> Secrets:
+    """The values that stand under these names in some data, however deep, the same one once: channels `params`, and what tools return."""
+    found: dict[tuple[str, str], None] = {}
+    for holder in holders:
+        if isinstance(holder, Mapping):
+            for name, value in holder.items():
+                if name in names:
+                    found.update(((name, text), None) for text in _texts(value))
+                else:
+                    found.update(dict.fromkeys(secrets_in(names, value)))
+        elif isinstance(holder, list):
+            found.update(dict.fromkeys(secrets_in(names, *holder)))
+    return tuple(found)
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """The value as a message may hold it; of several values each."""
+    items = value if isinstance(value, list) else list(value.values()) if isinstance(value, dict) else None
+    if items is None:
+        yield in_text(value)
+        return
+    for item in items:
+        yield from _texts(item)
+
+
+def _spans_of(text: str, values: Iterable[str]) -> list[Span]:
+    """Where all of the values stand; none where one of them does not."""
+    found = [find_spans(text, value) for value in values]
+    return [span for spans in found for span in spans] if all(found) else []
+
+
+def held(message: BaseMessage, secrets: Secrets) -> set[str]:
+    """Which of the values the message holds, in its text or in the arguments of its tool calls, however they are spaced."""
+    text = str(message.text)
+    if isinstance(message, AIMessage) and message.tool_calls:
+        text += json.dumps([call["args"] for call in message.tool_calls], ensure_ascii=False, default=str)
+    line = squeezed(text) if secrets else ""
+    return {name for name, value in secrets if (word := squeezed(value)) and word in line}
+
+
+def covered(message: M, secrets: Secrets) -> M:
+    """The message, marked for the values that it holds, and where in its text they stand.
+
+    For what a program has written: it says nothing of a value but the value.
+    """
+    names, text = held(message, secrets), text_of(message.content)
+    if not names:
+        return message
+    places = {name: [span for other, value in secrets if other == name for span in find_spans(text, value)] for name in names}
+    return marked(message, names, joined(text, [span for spans in places.values() for span in spans]) if all(places.values()) else None)
+
+
+_WHOLE = frozenset({ParamType.TEXT, ParamType.BOOLEAN})
+"""Types of which any words at all may be a value."""
+
+COMMON = PRONOUNS | AUXILIARIES | (DETERMINERS - {"no", "either", "neither"}) | PREPOSITIONS | (CONJUNCTIONS - {"either", "nor"})
+"""Words that may be shown, whatever they were said for."""
+
+_TOKEN = re.compile(r"\S+")
+_WORD = re.compile(r"[^\W_]+(?:['’][^\W\d_]+)?")
+
+
+def familiar_words(catalog: IntentCatalog, sensitive: Set[str] = frozenset()) -> frozenset[str]:
+    """The words that tell nothing of a user: closed word classes and the catalog's own, but for the values of a sensitive choice."""
+    texts: list[str] = []
+    for intent in catalog.intents:
+        texts += [intent.description, *intent.examples]
+    secret: list[str] = []
+    for param in catalog.params.values():
+        texts += [param.name, param.description, param.prompt, param.clarified_prompt]
+        if param.name in sensitive or catalog.is_sensitive(param.name):
+            secret += [*param.examples, *(word for value, synonyms in param.enum.items() for word in (value, *synonyms))]
+    words = {word for text in texts for word in _words(text) if not re.search(r"\d", word)}
+    return (COMMON | words) - {word for text in secret for word in _words(text)}
+
+
+def _words(text: str) -> list[str]:
+    return [word.casefold().replace("’", "'") for word in _WORD.findall(text.replace("_", " "))]
+
+
+def plan_spans(
+    text: str,
+    params: Iterable[Param],
+    found: Mapping[str, Extraction],
+    secrets: Secrets,
+    known: Secrets,
+    familiar: frozenset[str],
+) -> list[Span] | None:
+    """What of a message to hide; None: all of it, because a value that it was given for was not recognised.
+
+    Args:
+        text: What the user says.
+        params: The sensitive parameters that it holds a value of, or was asked for.
+        found: What was read from it, by parameter.
+        secrets: All sensitive values that are known.
+        known: Values that are known and not sensitive.
+        familiar: Words that tell nothing (`familiar_words`).
+    """
+    hidden: list[Span] = []
+    for param in params:
+        own = [span for name, value in secrets if name == param.name for span in find_spans(text, value)]
+        read = found.get(param.name)
+        own += [read.span] if read and read.span else []
+        if not own or param.type in _WHOLE:
+            return None
+        hidden += own
+    harmless = {word for _, value in known if (word := squeezed(value))}
+    for token in _TOKEN.finditer(text):
+        overlaps = any(start < token.end() and token.start() < end for start, end in hidden)
+        if overlaps or not (squeezed(token[0]) in harmless or _is_familiar(token[0], familiar)):
+            hidden.append(token.span())
+    return joined(text, hidden)
+
+
+def _is_familiar(token: str, familiar: frozenset[str]) -> bool:
+    return "@" not in token and all(word in familiar for word in _words(token))

@@ -1,0 +1,311 @@
+"""What a message asks for: the classifier's protocol, and the classifier that works by rules alone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field, replace
+from datetime import datetime
+from typing import Final, Literal, Protocol, runtime_checkable
+
+from langchain_core.messages import BaseMessage
+from pydantic import JsonValue
+
+from langmem_ext.types import CONFIRMATION
+from langmem_ext.waiting.catalog.catalog import Intent, IntentCatalog
+from langmem_ext.waiting.catalog.param import ParamType
+from langmem_ext.waiting.understand.acts import asks_back_only, words_without_values
+from langmem_ext.waiting.understand.clauses import LONGEST, MOST, Clause, clauses_of, phrases_of, without
+from langmem_ext.waiting.understand.intents.similarity import IntentIndex, about, without_refusals
+from langmem_ext.waiting.understand.values import Reading, read_values, values_of
+
+PATTERN: Final = 0.9
+"""Confidence in an intent whose pattern matches."""
+
+CERTAIN: Final = 0.36
+"""Confidence from which an intent is taken for what the message asks for."""
+
+CERTAIN_WHILE_WAITING: Final = 0.5
+"""The same while a question waits: an answer that is like an example is still an answer first."""
+
+CERTAIN_BESIDE_FREE_WORDS: Final = 0.7
+"""The same where the answer may be in any words."""
+
+DIGRESSION: Final = 0.15
+"""How much less it takes where the message says that it speaks of something else."""
+
+AHEAD: Final = 0.2
+"""How far ahead of the request that runs another one must be."""
+
+CERTAIN_OF_SEVERAL: Final = 0.36
+"""The same for each of several requests in one message."""
+
+CERTAIN_WHEN_ANSWERED: Final = 0.8
+"""The same for a message that answers the question."""
+
+CERTAIN_AT_CONFIRMATION: Final = 0.72
+"""The same while a confirmation waits, of which nothing may be taken for what it is not."""
+
+LIKELY: Final = 0.3
+"""Confidence from which two intents that are as likely are worth a question."""
+
+MARGIN: Final = 0.06
+"""How far an intent must be ahead of the next: closer ones are a tie, and a tie is not decided."""
+
+PART: Final = 0.9
+"""What the likeness of one clause of a message is worth."""
+
+FORM: Final = 0.07
+"""How much the form of a clause counts: who asks wants an answer, who wishes wants something done."""
+
+LONGEST_READ: Final = 4_000
+"""Characters of a message that are read: what it asks for stands there, and patterns take long on more."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClassifyRequest:
+    """A user's message and what is known when it arrives.
+
+    Attributes:
+        text: The message.
+        catalog: What users can ask for.
+        history: The latest messages before it, oldest first; may be empty.
+        params: Values known already, by parameter.
+        waiting_for: The parameter that is being asked for.
+        prompt: The question that is waiting; empty when none is.
+        now: When the message was written.
+        values: Where values stand in the message, as `[start, end)` offsets. An intent's words are
+            looked for besides them; patterns see the whole message.
+        found: The parameters whose values those are: they speak for the intents that take them.
+        running: The intent of the request that runs.
+        answered: Whether the message holds a certain answer to the question.
+        among: The intents to choose from; empty: all of the catalog.
+    """
+
+    text: str
+    catalog: IntentCatalog
+    _: KW_ONLY
+    history: Sequence[BaseMessage] = ()
+    params: Mapping[str, JsonValue] = field(default_factory=dict)
+    waiting_for: str | None = None
+    prompt: str = ""
+    now: datetime
+    values: Sequence[tuple[int, int]] = ()
+    found: Collection[str] = ()
+    running: str | None = None
+    answered: bool = False
+    among: Collection[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Classification:
+    """What a message asks for.
+
+    Attributes:
+        intent_id: The intent; None when the classifier is not sure of one.
+        params: Values of that intent's parameters that the message holds; none without an intent.
+        confidence: 0 to 1.
+        source: Who decided.
+        reason: Why, in a few words, for tests and traces; never holds a value.
+        also: What else the message asks for, in its order.
+        choices: Without an intent: those that fit as well, for a question which of them is meant.
+    """
+
+    intent_id: str | None = None
+    params: Mapping[str, JsonValue] = field(default_factory=dict)
+    confidence: float = 0.0
+    source: Literal["rules", "model"] = "rules"
+    reason: str = ""
+    also: Sequence[Classification] = ()
+    choices: Sequence[str] = ()
+
+
+@runtime_checkable
+class Classifier(Protocol):
+    """Decides which intent of the catalog a message asks for. Never raises on a message, whatever it says."""
+
+    def classify(self, request: ClassifyRequest) -> Classification:
+        """What the message asks for; without an intent when that is not certain."""
+        ...
+
+    async def aclassify(self, request: ClassifyRequest) -> Classification:
+        """Async twin of `classify`."""
+        ...
+
+
+class RuleClassifier:
+    """Classifies by the catalog alone: its patterns and its words. Abstains when two intents are as likely."""
+
+    def __init__(self) -> None:
+        """Make a classifier; it keeps nothing but the words of the catalog it saw last."""
+        self._index: tuple[IntentCatalog, IntentIndex] | None = None
+
+    def classify(self, request: ClassifyRequest) -> Classification:
+        """What the message asks for; without an intent when that is not certain."""
+        parts = _parts(request)
+        whole, *clauses = [self._scores(request, clause) for clause in parts]
+        best = _best([whole, *({intent_id: PART * score for intent_id, score in scores.items()} for scores in clauses)])
+        if not best:
+            return Classification(reason="no intent fits")
+        (intent_id, score), runner_up = best[0], best[1] if len(best) > 1 else ("", 0.0)
+        if several := self._several(request, parts):
+            return Classification(several[0].intent_id, several[0].params, score, reason="its clause fits best", also=several[1:])
+        if (score < _needed(request) and not _is_wish(request, parts[0], score, score - runner_up[1])) or (
+            request.running and score < dict(best).get(request.running, 0.0) + AHEAD and intent_id != request.running
+        ):
+            return Classification(confidence=score, reason="no intent fits well enough", choices=_choices(request, best))
+        if score - runner_up[1] < MARGIN:
+            answering = self._answering(request, parts[0], (intent_id, runner_up[0]))
+            if answering is None:
+                return Classification(confidence=score, reason="two intents fit as well", choices=(intent_id, runner_up[0]))
+            intent_id = answering
+        return Classification(intent_id, find_params(request.catalog.intent(intent_id), request), min(score, 1.0), reason="it fits best")
+
+    @staticmethod
+    def _answering(request: ClassifyRequest, whole: Clause, choices: Sequence[str]) -> str | None:
+        """Of two intents the one that a question means: the one that only answers, if the other does something."""
+        answering = [intent_id for intent_id in choices if not request.catalog.intent(intent_id).tool]
+        return answering[0] if whole.act == "question" and len(answering) == 1 else None
+
+    def _several(self, request: ClassifyRequest, parts: Sequence[Clause]) -> list[Classification]:
+        """The requests of a message that asks for several things, each with the values of its own part of the message."""
+        phrases = [phrase for clause in parts[1:] or parts for phrase in phrases_of(clause)][:MOST]
+        won: list[tuple[str, Clause]] = []
+        for phrase in phrases if len(phrases) > 1 else ():
+            ranked = _best([self._scores(request, phrase)])
+            ahead = ranked[0][1] - (ranked[1][1] if len(ranked) > 1 else 0.0) if ranked else 0.0
+            if ranked and ranked[0][1] >= CERTAIN_OF_SEVERAL and ahead >= 2 * MARGIN:
+                won.append((ranked[0][0], phrase))
+        wanted = [intent_id for intent_id in dict.fromkeys(intent_id for intent_id, _ in won) if intent_id != request.running]
+        if len(wanted) < 2 or not any(phrase.act == "question" or _WISHES.search(phrase.text) for _, phrase in won):
+            return []
+        found = []
+        for intent_id in wanted:
+            others = [phrase for other, phrase in won if other != intent_id]
+            text = without(request.text, _reaching(others, won, intent_id, len(request.text)))
+            params = find_params(request.catalog.intent(intent_id), replace(request, text=text))
+            found.append(Classification(intent_id, params, reason="its clause fits best"))
+        return found
+
+    async def aclassify(self, request: ClassifyRequest) -> Classification:
+        """Async twin of `classify`."""
+        return self.classify(request)
+
+    def _scores(self, request: ClassifyRequest, clause: Clause) -> dict[str, float]:
+        """How likely each intent is for a clause."""
+        index = self._words(request.catalog)
+        said = without_refusals(clause.text)
+        spans = [(start - clause.start, end - clause.start) for start, end in request.values if start < clause.end and clause.start < end]
+        words = words_without_values(clause.text, [(max(start, 0), end) for start, end in spans])
+        scores: dict[str, float] = {}
+        for intent in request.catalog.intents:
+            if request.among and intent.id not in request.among:
+                continue
+            asks = clause.act == "question" and bool(intent.tool)  # whoever asks may name what would be needed, and not want it
+            likeness = index.score(intent.id, words, () if asks else request.found)
+            if likeness:
+                likeness += _form(intent, clause)
+            scores[intent.id] = _score(intent, said, likeness)
+        return scores
+
+    def _words(self, catalog: IntentCatalog) -> IntentIndex:
+        if self._index is None or self._index[0] is not catalog:
+            self._index = (catalog, IntentIndex(catalog))
+        return self._index[1]
+
+
+WISHED: Final = (0.2, 0.18)
+"""The confidence, and the distance to the next, that are enough for words that say they wish for something."""
+
+
+def _is_wish(request: ClassifyRequest, whole: Clause, score: float, ahead: float) -> bool:
+    """Whether a message at rest wishes for something that is like one intent only, if not very like it."""
+    return request.waiting_for is None and score >= WISHED[0] and ahead >= WISHED[1] and _WISHES.search(whole.text) is not None
+
+
+def _needed(request: ClassifyRequest) -> float:
+    """The confidence that an intent needs."""
+    if request.waiting_for is None:
+        return CERTAIN
+    if request.waiting_for == CONFIRMATION:
+        return CERTAIN_AT_CONFIRMATION
+    if request.answered:
+        return CERTAIN_WHEN_ANSWERED
+    less = DIGRESSION if _DIGRESSES.search(request.text) else 0.0
+    asked = request.catalog.params.get(request.waiting_for)
+    free = asked is not None and asked.type in (ParamType.TEXT, ParamType.ENUM)
+    return (CERTAIN_BESIDE_FREE_WORDS if free else CERTAIN_WHILE_WAITING) - less
+
+
+_DIGRESSES: Final = re.compile(
+    r"\b(?:before (?:that|i forget|we go on)|(?:but )?first\b(?!\s+(?:of|one|name|day|time|floor|week))|"
+    r"one more thing|by the way|btw|in the meantime|meanwhile)\b",
+    re.IGNORECASE,
+)
+
+
+def _parts(request: ClassifyRequest) -> list[Clause]:
+    """The whole message without greetings and thanks, then its clauses, where it has several."""
+    text = request.text[:LONGEST]
+    every = clauses_of(text)
+    clauses = [
+        clause
+        for clause in every
+        if clause.act not in ("hello", "thanks", "bye", "talk") and not (clause.act == "cancel" and request.running)
+    ] or every
+    rest = without(text, [clause for clause in every if clause not in clauses])
+    whole = Clause(0, len(text), rest, "question" if clauses and all(clause.act == "question" for clause in clauses) else "say")
+    return [whole, *(clauses if len(clauses) > 1 else ())]
+
+
+def _best(scores: Iterable[Mapping[str, float]]) -> list[tuple[str, float]]:
+    best: dict[str, float] = {}
+    for some in scores:
+        for intent_id, score in some.items():
+            best[intent_id] = max(best.get(intent_id, 0.0), score)
+    return sorted(((intent_id, score) for intent_id, score in best.items() if score > 0), key=lambda item: -item[1])
+
+
+def _choices(request: ClassifyRequest, best: Sequence[tuple[str, float]]) -> tuple[str, ...]:
+    """Two intents that are worth asking about; none while another question waits."""
+    if request.waiting_for or len(best) < 2 or best[1][1] < LIKELY or best[0][1] - best[1][1] >= 2 * MARGIN:
+        return ()
+    return best[0][0], best[1][0]
+
+
+def _reaching(others: Sequence[Clause], won: Sequence[tuple[str, Clause]], intent_id: str, end: int) -> list[Clause]:
+    """The parts that belong to other requests: each reaches to where the next one of this request begins."""
+    own = sorted(phrase.start for other, phrase in won if other == intent_id)
+    reaching = []
+    for clause in others:
+        stop = min((start for start in own if start >= clause.end), default=end if not own or clause.start > own[-1] else clause.end)
+        reaching.append(replace(clause, end=stop))
+    return reaching
+
+
+def _form(intent: Intent, clause: Clause) -> float:
+    """A question speaks for an intent that only answers, a wish for one that does something."""
+    answers = not intent.tool
+    if clause.act == "question":
+        return 2 * FORM if answers else 0.0 if any(asks_back_only(example) for example in intent.examples) else -2 * FORM
+    return -FORM if answers and _WISHES.search(clause.text) else 0.0
+
+
+_WISHES: Final = re.compile(
+    r"\b(?:i(?:'?d| would) (?:like|love)|i (?:want|wanna|need)|can (?:i|we|you)|could (?:i|we|you)|please|pls|let me|"
+    r"we (?:want|need)|book|cancel)\b",
+    re.IGNORECASE,
+)
+
+
+def _score(intent: Intent, said: str, likeness: float) -> float:
+    """A pattern makes an intent certain; likeness then tells two of them apart. A whole example is surer than a pattern."""
+    if likeness < 1 and any(re.search(pattern, said, re.IGNORECASE) for pattern in intent.patterns):
+        return PATTERN + (1 - PATTERN) * max(likeness, 0.0)
+    return likeness
+
+
+def find_params(intent: Intent, request: ClassifyRequest) -> dict[str, JsonValue]:
+    """The values of the intent's parameters that the message clearly gives, by name."""
+    params = [request.catalog.params[name] for name in intent.param_names if name in request.catalog.params]
+    return values_of(read_values(params, Reading(request.text, request.now, about=about(intent))))

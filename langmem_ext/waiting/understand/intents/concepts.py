@@ -1,0 +1,188 @@
+"""Words that mean the same to somebody who asks for something: a small English lexicon.
+
+A catalog says "cancel a lesson", a user writes "we have to call tuesday off". Each line, with
+those that go on from it, is one concept; a word may belong to several. Words are compared by their stems, phrases as they stand.
+Only everyday words are here: what a shop calls its goods is the catalog's to say.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from langmem_ext.waiting.extract.english.vocabulary import stem
+
+_GROUPS: Final = """\
+cancel: cancel, cancellation, call off, scrap, drop, withdraw, abandon, can't come, can't make
+    it, cannot make it, cannot come, not coming, won't make it, won't be coming, won't come,
+    unable to attend, don't need it anymore, no longer need, get rid of my, back out, pull out,
+    undo, annul
+book: book, booking, put me down, put us down, sign me up, sign us up, count me in, get me in,
+    reserve, reservation, rent, rental, hire, schedule, appointment, arrange, set up, sign up,
+    enrol, enroll, register, registration, slot, fit me in, squeeze in, squeeze me in, squeeze
+    us in, see somebody, see someone, come in, take out, borrow, try out, trial
+change: change, reschedule, move, postpone, shift, switch, swap, amend, modify, alter, adjust,
+    edit, update, correct, different, another day, another time, another date, other day, bring
+    forward, push back, put off, rebook
+extend: extend, extension, renew, renewal, prolong, keep longer, longer, more time
+price: price, pricing, cost, costs, fee, fees, rate, rates, tariff, charge, charges, how much,
+    expensive, cheap, fare, quote, estimate, what do you charge, what do you take
+hours: opening, open, opens, close, closed, closes, hours, opening hours, opening times, what
+    time do you, when do you, office hours, till when, until when
+status: status, track, tracking, where is, where my, where our, where's, wheres, how far, progress, ready, done yet,
+    finished yet, still waiting, hasn't arrived, hasn't come, not arrived, when will, any news,
+    what happened to, follow up, look up, check on
+broken: broken, break, broke, breakdown, broken down, fault, faulty, defect, defective, damage,
+    damaged, not working, doesn't work, does not work, doesnt work, isn't working, isnt working,
+    stopped working, won't start, wont start, won't turn on, wont turn on, dead, crash, crashed,
+    crashes, cracked, crack, smashed, leak, leaking, leaks, jammed, stuck, weird noise, noise,
+    problem, issue, trouble, acting up, out of order, malfunction, freeze, freezes, frozen
+repair: repair, fix, mend, service, servicing, maintenance, have a look at, take a look at, look
+    at, inspect, inspection, check up, checkup, tune up, overhaul, technician, mechanic,
+    plumber, engineer
+lost: lost, lose, missing, left behind, left my, forgot my, forgotten, misplaced, can't find,
+    cannot find, gone, disappeared, vanished, never arrived, never came, didn't arrive, didnt
+    arrive
+stolen: stolen, theft, stole, robbed
+found: found, find, turned up
+collect: collect, collection, pick up, pickup, pick it up, picked up, fetch, come and get, haul
+    away, take away, taken away, remove, removal, pick my, get rid of, dispose, disposal, empty,
+    emptied
+deliver: deliver, delivery, drop off, dropoff, bring, ship, shipping, shipment, send, sending,
+    dispatch, post, mail, courier
+parcel: parcel, package, packet, box, shipment, letter, envelope, consignment
+return: return, give back, bring back, send back, hand back
+buy: buy, purchase, get, order, shop for, pay for, acquire
+ticket: ticket, tickets, pass, fare
+refund: refund, money back, reimburse, reimbursement, pay back, compensation, compensate
+pay: pay, payment, paid, settle, bill, invoice
+transfer: transfer, wire, send money, remit
+report: report, tell you, let you know, notify, inform, announce, complain, complaint, flag
+absent: absent, absence, away, miss, missing, can't come, can't make it, cannot come, won't be
+    there, not coming, won't be in, won't be coming, skip, sick, ill, off sick, sick note,
+    unwell, out sick, call in sick
+sick: sick, ill, illness, unwell, fever, flu, cold, pain, hurts, hurt, ache, aching, sore,
+    cough, headache, vomiting, dizzy, rash, symptoms, not feeling well, feel bad, feeling bad
+doctor: doctor, doc, gp, physician, dr, nurse, practice, surgery, clinic
+medicine: prescription, medicine, medication, meds, pills, tablets, drug, repeat prescription,
+    refill, inhaler, ointment
+results: result, results, findings, lab, blood test, test results
+leave: leave, holiday, holidays, vacation, time off, day off, days off, pto, annual leave, off
+    work, week off, take off
+work: work, job, office
+room: room, meeting room, conference room, hall, space, venue
+desk: desk, workplace, workspace, workstation, seat
+computer: laptop, computer, notebook, pc, macbook, machine, screen, monitor, keyboard, mouse,
+    device, hardware, printer
+it: it support, tech support, helpdesk, help desk, it department, it problem, technical,
+    software, login, log in, log on, locked out, password, vpn, wifi, internet, network, email
+    account
+phone: phone, mobile, cell, cellphone, smartphone, telephone
+car: car, vehicle, auto, automobile, van, truck, motor, suv
+tyre: tyre, tire, tyres, tires, wheel, wheels
+bike: bike, bicycle, cycle, ebike
+boat: boat, kayak, canoe, dinghy, sailboat, vessel, craft, pedalo, rowing boat
+train: train, rail, railway
+bus: bus, coach
+flight: flight, plane, airplane, fly
+trip: trip, journey, travel, ride, tour, excursion, outing
+seat: seat, seats, place to sit, window seat, aisle
+luggage: luggage, baggage, bag, bags, suitcase, backpack, rucksack
+lesson: lesson, lessons, class, classes, course, courses, tuition, tutoring, teach, teaching,
+    learn, learning, session, workshop, training
+teacher: teacher, tutor, instructor, coach, trainer
+child: child, children, kid, kids, son, daughter, boy, girl, toddler, baby
+instrument: instrument, guitar, piano, violin, drums, flute, cello, trumpet
+waste: waste, trash, garbage, rubbish, litter, refuse, junk, scrap, bin, bins, dustbin,
+    recycling, recyclables, dump, bulky, furniture
+container: bin, bins, container, dustbin, can
+home: home, house, flat, apartment, property, place, studio, unit
+viewing: viewing, view, visit, see, come and see, come round, look around, look at the flat, see the flat, see the apartment,
+    show me around, tour
+tenant: tenant, rent, renter, lease, landlord, rental
+heating: heating, heater, radiator, boiler, hot water, warm water
+water: water, tap, pipe, plumbing, drain, sink, toilet, shower
+power: electricity, power, light, lights, socket, outlet
+key: key, keys, lock, locked out, access card, badge, fob
+address: address, moved, moving, relocate, relocated, new place, somewhere else, elsewhere
+subscription: subscription, membership, contract, plan, member
+account: account, profile
+password: password, passcode, pin, log in, login, log on, sign in
+human: human, person, somebody, someone, agent, representative, operator, colleague, real
+    person, staff, adviser, advisor, manager, supervisor, talk to, speak to, speak with, talk
+    with, call me, callback, call back
+information: information, info, details, tell me about, know about, learn about, explain
+rules: rules, policy, policies, allowed, permitted, am i allowed, may i
+location: where are you, directions, how do i get, how to get there, parking, located, location
+menu: menu, dishes, food, meal, eat, dinner, lunch
+table: table
+people: people, persons, guests, party, group
+weather: weather, rain, wind, windy
+availability: available, availability, free, vacancies, vacancy, in stock, left, any spots, do
+    you have any
+gift: gift, voucher, present, gift card, coupon
+complaint: complaint, complain, unhappy, disappointed, unacceptable, terrible, awful
+document: document, certificate, form, paper, papers, paperwork, letter, note
+expense: expense, expenses, receipt, receipts, claim
+salary: salary, payslip, pay slip, wages, paycheck, payroll
+delay: delay, delayed, late, overdue
+replace: replace, replacement, new one, substitute, exchange
+photo: photo, picture, image
+pet: pet, dog, cat, animal
+birth: birth, birthday, born, dob, date of birth
+party: party, celebration, anniversary, wedding
+test: test, exam, exams, check
+vaccination: vaccination, vaccine, jab, shot, flu shot, booster
+dentist: dentist, tooth, teeth, dental
+insurance: insurance, insured, policy, cover, coverage
+loan: loan, credit, mortgage, borrow
+card: card, credit card, debit card
+block: block, freeze, lock, suspend, deactivate
+"""
+
+
+def _groups() -> Iterator[tuple[str, str]]:
+    for line in re.sub(r"\n +", " ", _GROUPS).splitlines():
+        name, words = line.split(": ", 1)
+        for word in words.split(", "):
+            yield name, word
+
+
+def _by_stem() -> Mapping[str, frozenset[str]]:
+    found: dict[str, set[str]] = {}
+    for name, word in _groups():
+        if " " not in word:
+            found.setdefault(stem(word), set()).add(name)
+    return {word: frozenset(names) for word, names in found.items()}
+
+
+def _by_phrase() -> Mapping[str, frozenset[str]]:
+    found: dict[str, set[str]] = {}
+    for name, words in _groups():
+        if " " in words:
+            found.setdefault(words, set()).add(name)
+    return {words: frozenset(names) for words, names in found.items()}
+
+
+WORDS: Final = _by_stem()
+"""The concepts of a word, by its stem."""
+
+ASPECTS: Final = frozenset({"price", "hours", "status", "rules", "location"})
+"""Concepts that say what is asked about a thing, whatever the thing is."""
+
+PHRASES: Final = _by_phrase()
+"""The concepts of several words together."""
+
+_LONGEST_FIRST: Final = sorted(PHRASES, key=len, reverse=True)
+_PHRASE: Final = re.compile(rf"(?<!\w)(?:{'|'.join(re.escape(words) for words in _LONGEST_FIRST)})(?!\w)".replace("'", "'?"))
+"""Any of the phrases, with or without its apostrophe."""
+
+_UNMARKED: Final = {words.replace("'", ""): names for words, names in PHRASES.items()}
+"""The phrases as people type them, without apostrophes."""
+
+
+def phrases_in(text: str) -> Iterator[tuple[int, int, frozenset[str]]]:
+    """The phrases of the lexicon in a text in lower case: where each begins and ends, and its concepts."""
+    for match in _PHRASE.finditer(text):
+        yield match.start(), match.end(), _UNMARKED[match.group().replace("'", "")]

@@ -1,0 +1,274 @@
+"""Which intent of a catalog a message asks for, from the catalog's own words.
+
+An intent is known by its examples, its description, its id, and the words of the parameters that
+it takes. A word tells the more the fewer intents use it. A word of the message meets one of the
+intent when they are the same, when one is a misspelling of the other, or when both mean the same
+concept (`concepts`). Values that were found in the message speak for the intents that take them.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from rapidfuzz import fuzz
+
+from langmem_ext.names import in_words
+from langmem_ext.waiting.catalog.intent import CatalogFields, Intent
+from langmem_ext.waiting.catalog.param import Param, ParamType
+from langmem_ext.waiting.extract.english.lexicon import FUNCTION_WORDS, word_set
+from langmem_ext.waiting.extract.english.vocabulary import stem
+from langmem_ext.waiting.understand.intents.concepts import ASPECTS, WORDS, phrases_in
+
+EXACT: Final = 1.1
+"""Score of a message that is an example, word for word."""
+
+_SILENT: Final = (FUNCTION_WORDS - {"back", "up", "out", "off", "late", "later"}) | word_set(
+    "want wanted need needs like liked help let get got give going gonna wanna there's i'd "
+    "i'm im id have has had make made do does did know tell ask say said think guess maybe "
+    "look looking hope try trying come came go went one ones thing things stuff bit lot way "
+    "day today tomorrow tonight morning afternoon evening time monday tuesday wednesday "
+    "thursday friday saturday sunday week possible please pls plz kindly wondering wonder "
+    "quick quickly asap urgent urgently dear sir madam"
+)
+"""Words that say nothing of what is asked for."""
+
+_SAME_WORD: Final = 84
+"""From how alike (0 to 100) two longer words are one, wrongly spelt."""
+
+_BY_CONCEPT: Final = 0.8
+_BY_OTHER_WORD: Final = 0.5
+_BY_SPELLING: Final = 0.85
+_DESCRIBED: Final = 0.9
+_NAMED: Final = 0.85
+_BY_PARAM: Final = 0.45
+"""What a word is worth that meets a concept, a concept though another intent has the very word, a
+misspelling, the description, the id, a parameter.
+"""
+
+_OTHER_ASPECT: Final = 0.7
+"""What is left of an intent's score when the message asks about an aspect that the intent is not about."""
+
+_MOST_UNKNOWN: Final = 1.5
+"""How many words that no intent knows count against a message, at most."""
+
+_PROOF: Final[Mapping[ParamType, float]] = {
+    ParamType.IDENTIFIER: 0.22,
+    ParamType.ENUM: 0.14,
+    ParamType.MONEY: 0.12,
+    ParamType.ADDRESS: 0.12,
+    ParamType.EMAIL: 0.12,
+    ParamType.TEXT: 0.0,
+}
+_SLIGHT: Final = 0.06
+_MOST_PROOF: Final = 0.3
+"""How much values that were found speak for an intent that takes them."""
+
+_REFUSAL: Final = re.compile(
+    r"\b(?:do\s?n[o'’]?t|do not|does not|doesn['’]?t|never|not|no longer|rather than|instead of)\b"
+    r"(?:\s+(?:you|really|want|wanna|need|wish|like|plan|intend|trying|going|to|a|an|any|the|my|be|have))*\s+\w+",
+    re.IGNORECASE,
+)
+
+
+def without_refusals(text: str) -> str:
+    """The message without what it says not to do: "don't cancel, just check it" asks for a check."""
+    low = text.lower()
+    kept = [(start, end) for start, end, _ in phrases_in(low)]  # "can't come" is a phrase of its own
+
+    def blank(match: re.Match[str]) -> str:
+        if any(start < match.end() and match.start() < end for start, end in kept):
+            return match.group()
+        return " " * len(match.group())
+
+    return _REFUSAL.sub(blank, text)
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A telling word or phrase of a text.
+
+    Attributes:
+        stem: The stem of the word; the phrase as it stands.
+        concepts: What it may mean.
+    """
+
+    stem: str
+    concepts: frozenset[str] = frozenset()
+
+
+def units_of(text: str) -> list[Unit]:
+    """The telling words and phrases of a text, each once, in order. Words with digits are values."""
+    low = text.lower().replace("’", "'")
+    units: dict[Unit, None] = {}
+    rest = list(low)
+    for start, end, concepts in phrases_in(low):
+        units[Unit(low[start:end], concepts)] = None
+        rest[start:end] = " " * (end - start)
+    for word in re.findall(r"\w+(?:'\w+)?", "".join(rest)):
+        word = re.sub(r"'s$", "", word)
+        if word in _SILENT or any(letter.isdigit() for letter in word) or len(word) < 2:
+            continue
+        root = stem(word)
+        units[Unit(root, WORDS.get(root, frozenset()))] = None
+    return list(units)
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """An intent's words.
+
+    Attributes:
+        sayings: Its examples, its description and its id, each as units, with what it is worth.
+        words: What a stem is worth to it.
+        concepts: What a concept is worth to it.
+        flat: Its examples as plain words.
+        params: The parameters that it takes.
+    """
+
+    sayings: Sequence[tuple[Sequence[Unit], float]]
+    words: Mapping[str, float]
+    concepts: Mapping[str, float]
+    flat: frozenset[str]
+    params: Mapping[str, Param] = field(default_factory=dict)
+
+
+class IntentIndex:
+    """The words of a catalog's intents, weighted. Made once for a catalog."""
+
+    def __init__(self, catalog: CatalogFields) -> None:
+        """Weigh the words of the catalog's intents."""
+        self._known = {intent.id: _known(intent, catalog.params) for intent in catalog.intents}
+        used = Counter(term for known in self._known.values() for term in (*known.words, *(f"#{name}" for name in known.concepts)))
+        count = len(self._known)
+        self._weights = {term: math.log((count + 1) / times) + 0.1 for term, times in used.items()}
+        self._unknown = math.log(count + 1) / 2
+        self._enough = 1.3 * math.log(count + 1)
+
+    def score(self, intent_id: str, text: str, found: Collection[str] = (), *, exclusive: bool = True) -> float:
+        """How well the intent fits a text: 0 to 1, and `EXACT` for an example word for word.
+
+        Args:
+            intent_id: The intent.
+            text: The message, or a part of it, without the values that were found in it.
+            found: The parameters whose values it holds.
+            exclusive: Whether values that the intent does not take speak against it.
+        """
+        known = self._known[intent_id]
+        if flat(text) in known.flat:
+            return EXACT
+        words = self._shared(known, units_of(without_refusals(text)))
+        if not words:
+            return 0.0
+        return min(1.0, words + self._proof(known, found, exclusive))
+
+    def proof(self, intent_id: str, found: Collection[str]) -> float:
+        """How much the values that were found speak for an intent."""
+        return self._proof(self._known[intent_id], found, exclusive=False)
+
+    def _proof(self, known: Known, found: Collection[str], exclusive: bool) -> float:
+        taken = [_PROOF.get(known.params[name].type, _SLIGHT) for name in found if name in known.params]
+        foreign = 0.05 * sum(name not in known.params for name in found) if exclusive else 0.0
+        return min(sum(taken), _MOST_PROOF) - min(foreign, 0.15)
+
+    def _shared(self, known: Known, said: Sequence[Unit]) -> float:
+        """How much of the message the intent's words explain, and how much of one of its sayings it holds."""
+        if not said:
+            return 0.0
+        hits = {unit: _hit(known, unit, _BY_OTHER_WORD if unit.stem in self._weights else _BY_CONCEPT) for unit in said}
+        meant = sum(self._weight(unit) * hit for unit, hit in hits.items())
+        if not meant:
+            return 0.0
+        rest = [unit for unit, hit in hits.items() if not hit]
+        strange = min(sum(self._weight(unit) for unit in rest if not self._is_known(unit)), _MOST_UNKNOWN * self._unknown)
+        rival = sum(self._weight(unit) for unit in rest if self._is_known(unit))
+        partly = sum(self._weight(unit) * (1 - hit) for unit, hit in hits.items() if hit)
+        explained = meant / (meant + 0.6 * strange + rival + 0.5 * partly)
+        saying = max((worth * self._held(units, said) for units, worth in known.sayings), default=0.0)
+        if any(not hit and not ASPECTS.isdisjoint(unit.concepts) for unit, hit in hits.items()) and self._knows_aspect(said):
+            meant *= _OTHER_ASPECT
+            explained *= _OTHER_ASPECT
+        telling = min(1.0, meant / self._enough)  # common words alone are no likeness
+        return telling * (0.5 * explained + 0.5 * saying)
+
+    def _knows_aspect(self, said: Sequence[Unit]) -> bool:
+        """Whether some intent is about the aspect of things that the message asks about."""
+        return any(f"#{name}" in self._weights for unit in said for name in unit.concepts & ASPECTS)
+
+    def _held(self, saying: Sequence[Unit], said: Sequence[Unit]) -> float:
+        """How much of a saying the message holds."""
+        whole = sum(self._weight(unit) for unit in saying)
+        if not whole:
+            return 0.0
+        return sum(self._weight(unit) * max(_alike(unit, other) for other in said) for unit in saying) / whole
+
+    def _is_known(self, unit: Unit) -> bool:
+        return unit.stem in self._weights or any(f"#{name}" in self._weights for name in unit.concepts)
+
+    def _weight(self, unit: Unit) -> float:
+        terms = (unit.stem, *(f"#{name}" for name in unit.concepts))
+        return max((self._weights[term] for term in terms if term in self._weights), default=self._unknown)
+
+
+def _known(intent: Intent, params: Mapping[str, Param]) -> Known:
+    texts = [*((example, 1.0) for example in intent.examples), (intent.description, _DESCRIBED), (in_words(intent.id), _NAMED)]
+    sayings = [(units, worth) for text, worth in texts if (units := units_of(text))]
+    words: dict[str, float] = {}
+    concepts: dict[str, float] = {}
+    for units, worth in sayings:
+        _note(words, concepts, units, worth)
+    own = {name: params[name] for name in intent.param_names if name in params}
+    for param in own.values():
+        _note(words, concepts, units_of(" ".join(_words_of(param))), _BY_PARAM)
+    return Known(sayings, words, concepts, frozenset(flat(example) for example in intent.examples), own)
+
+
+def _words_of(param: Param) -> Iterable[str]:
+    yield in_words(param.name)
+    yield param.description
+    for value, synonyms in param.enum.items():
+        yield in_words(value)
+        yield from synonyms
+
+
+def _note(words: dict[str, float], concepts: dict[str, float], units: Iterable[Unit], worth: float) -> None:
+    for unit in units:
+        words[unit.stem] = max(words.get(unit.stem, 0.0), worth)
+        for name in unit.concepts:
+            concepts[name] = max(concepts.get(name, 0.0), worth)
+
+
+def _hit(known: Known, unit: Unit, by_concept: float) -> float:
+    """What a word of the message is worth to an intent."""
+    same = known.words.get(unit.stem, 0.0)
+    meant = max((known.concepts[name] for name in unit.concepts if name in known.concepts), default=0.0)
+    best = max(same, by_concept * meant)
+    if best or len(unit.stem) < 4:
+        return best
+    return _BY_SPELLING * max((worth for word, worth in known.words.items() if _misspelt(unit.stem, word)), default=0.0)
+
+
+def _alike(unit: Unit, other: Unit) -> float:
+    if unit.stem == other.stem:
+        return 1.0
+    if unit.concepts & other.concepts:
+        return _BY_CONCEPT
+    return _BY_SPELLING if _misspelt(unit.stem, other.stem) else 0.0
+
+
+def _misspelt(word: str, other: str) -> bool:
+    return min(len(word), len(other)) >= 4 and fuzz.ratio(word, other) >= _SAME_WORD
+
+
+def about(intent: Intent) -> str:
+    """What an intent says of itself."""
+    return " ".join([in_words(intent.id), intent.description, *intent.examples])
+
+
+def flat(text: str) -> str:
+    """The words of a text alone."""
+    return " ".join(re.findall(r"\w+", text.lower()))
