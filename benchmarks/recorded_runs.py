@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage, convert_to_messages
 
-from langmem_ext.context.encodings import CL100K, encoding_named
+from langmem_ext.context.counters import CL100K, encoding_named
 
 PER_MESSAGE = 4
 """Tokens that a message costs besides its content and calls."""

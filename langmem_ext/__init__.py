@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from langmem_ext.checkpoint import DeltaSaver
     from langmem_ext.context.budget import Budget
     from langmem_ext.context.counters import TiktokenCounter, counter_for
+    from langmem_ext.context.cut.planning import Governed
     from langmem_ext.context.govern import govern
     from langmem_ext.context.governor import ContextGovernor, ContextState
     from langmem_ext.context.middleware import ContextMiddleware
-    from langmem_ext.context.planning import Governed
     from langmem_ext.context.policy import ContextPolicy
-    from langmem_ext.context.read_tool_output import output_reader
+    from langmem_ext.context.tool_output.reader import output_reader
     from langmem_ext.continuation import ContextSummary, Continuation, ToolResult
     from langmem_ext.continued_tool import continued
     from langmem_ext.conversation import ConversationMemory, InMemoryConversationMemory, SessionHandle
@@ -110,7 +110,7 @@ _HOMES = {
     "FilePlan": "files",
     "FileReference": "messages.annotations",
     "Finding": "storage.findings",
-    "Governed": "context.planning",
+    "Governed": "context.cut.planning",
     "HeadConflict": "errors",
     "ImportProgress": "transfer",
     "ImportReport": "transfer",
@@ -181,7 +181,7 @@ _HOMES = {
     "govern": "context.govern",
     "import_checkpoints": "transfer",
     "mark_sensitive": "waiting.sensitive",
-    "output_reader": "context.read_tool_output",
+    "output_reader": "context.tool_output.reader",
     "read_file": "files",
     "safe_boundaries": "messages.pairing",
     "stats": "statistics",

@@ -17,7 +17,7 @@ from langmem_ext.cli.desk import Desk
 from langmem_ext.cli.outcome import in_a_line
 from langmem_ext.context.governor import ContextGovernor
 from langmem_ext.context.plan import Plan, left_out
-from langmem_ext.context.summary import saves_enough
+from langmem_ext.context.summary.summary import saves_enough
 from langmem_ext.errors import ConversationError, LangmemExtError
 from langmem_ext.messages.tokens import TokenCounter
 from langmem_ext.session_channels import CHANNELS, SessionChannels

@@ -9,13 +9,13 @@ from langchain_core.messages import BaseMessage, SystemMessage
 
 from langmem_ext.context.budget import Budget, request_tokens
 from langmem_ext.context.counters import counter_for
+from langmem_ext.context.cut.planning import Governed, planning
+from langmem_ext.context.cut.stand_in import LeftOut, Standing, marker
+from langmem_ext.context.cut.view import ThreadView
 from langmem_ext.context.decisions import ContextEvent
-from langmem_ext.context.extract import extract
-from langmem_ext.context.planning import Governed, planning
 from langmem_ext.context.policy import ContextPolicy
-from langmem_ext.context.provider import rules_for
-from langmem_ext.context.standing import LeftOut, Standing, marker
-from langmem_ext.context.view import ThreadView
+from langmem_ext.context.repair.provider import rules_for
+from langmem_ext.context.summary.extract import extract
 from langmem_ext.messages.memo import Memo
 from langmem_ext.messages.tokens import TokenCounter
 from langmem_ext.stepping import perform

@@ -18,19 +18,19 @@ from langgraph.pregel import Pregel
 from langgraph.types import StateSnapshot
 from typing_extensions import TypedDict
 
-from langmem_ext.context.asking import LARGE, Sending, aanswered, asking, summing_up
 from langmem_ext.context.budget import Budget, request_tokens
-from langmem_ext.context.calling import aask, ask
 from langmem_ext.context.configuration import model_named, summary_prompt
 from langmem_ext.context.counters import counter_for
+from langmem_ext.context.cut.planning import Governed
+from langmem_ext.context.cut.request_cache import RequestMemory
 from langmem_ext.context.decisions import RESTORE, ContextEvent
 from langmem_ext.context.govern import govern
 from langmem_ext.context.plan import Plan
-from langmem_ext.context.planning import Governed
 from langmem_ext.context.policy import ContextPolicy
-from langmem_ext.context.provider import provider_of
-from langmem_ext.context.remembered import RequestMemory
-from langmem_ext.context.summary import ModelRequest
+from langmem_ext.context.repair.provider import provider_of
+from langmem_ext.context.summary.model_call import aask, ask
+from langmem_ext.context.summary.summary import ModelRequest
+from langmem_ext.context.summary.with_model import LARGE, Sending, aanswered, asking, summing_up
 from langmem_ext.errors import ConversationError, InvalidInput
 from langmem_ext.messages.memo import Memo
 from langmem_ext.messages.tokens import TokenCounter

@@ -12,20 +12,20 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AnyMessage
 from langgraph.types import Command
 
-from langmem_ext.context.asking import LARGE, Asking, Sending, aanswered, asking
 from langmem_ext.context.budget import WINDOW, Budget, request_tokens
-from langmem_ext.context.calling import aask, ask
 from langmem_ext.context.configuration import model_named, summary_prompt
 from langmem_ext.context.counters import Kind, counter_for, name_of_model
+from langmem_ext.context.cut.planning import Governed
+from langmem_ext.context.cut.request_cache import RequestMemory, UnsentDecisions
 from langmem_ext.context.decisions import ContextEvent
 from langmem_ext.context.govern import fixed_costs
 from langmem_ext.context.governor import EVENTS
-from langmem_ext.context.planning import Governed
 from langmem_ext.context.policy import ContextPolicy
-from langmem_ext.context.provider import provider_of
-from langmem_ext.context.read_tool_output import output_reader
 from langmem_ext.context.refusal import Shrinking
-from langmem_ext.context.remembered import RequestMemory, UnsentDecisions
+from langmem_ext.context.repair.provider import provider_of
+from langmem_ext.context.summary.model_call import aask, ask
+from langmem_ext.context.summary.with_model import LARGE, Asking, Sending, aanswered, asking
+from langmem_ext.context.tool_output.reader import output_reader
 from langmem_ext.errors import ContextOverflow, MissingExtra
 from langmem_ext.messages.calibration import calibrated
 from langmem_ext.messages.memo import Memo

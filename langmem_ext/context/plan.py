@@ -8,8 +8,8 @@ from html import escape
 
 from langchain_core.messages import BaseMessage
 
+from langmem_ext.context.cut.view import Request
 from langmem_ext.context.decisions import ContextEvent
-from langmem_ext.context.view import Request
 from langmem_ext.messages.tokens import TokenCounter
 
 _STANDING = {"marker": "a line", "extract": "an extract", "model": "a model's summary", "compact": "a summary"}

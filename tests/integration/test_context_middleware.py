@@ -27,7 +27,7 @@ from scripted_model import Answer, ScriptedModel, scripted
 
 from benchmarks.provider_rules import anthropic_problems, openai_problems
 from langmem_ext import ContextGovernor, ContextMiddleware, ContextOverflow, ContextPolicy, DeltaSaver
-from langmem_ext.context.read_tool_output import READ_TOOL
+from langmem_ext.context.tool_output.reader import READ_TOOL
 from langmem_ext.messages.tokens import ApproximateCounter
 
 COUNTER = ApproximateCounter()

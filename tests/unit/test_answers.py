@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from langmem_ext.context.answers import Unusable, read_missing, read_summary
-from langmem_ext.context.prompts import SUMMARY_PROMPT, SYSTEM_PROMPT, VERIFY_PROMPT, Prompts
+from langmem_ext.context.summary.checks import Unusable, read_missing, read_summary
+from langmem_ext.context.summary.prompts import SUMMARY_PROMPT, SYSTEM_PROMPT, VERIFY_PROMPT, Prompts
 
 SUMMARY = "Ada asked for O-17.\nIt is on its way."
 

@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
-from langmem_ext.context import counters, encodings
-from langmem_ext.context.counters import CallableCounter, TiktokenCounter, counter_for, counter_of
-from langmem_ext.context.encodings import encoding_named, encoding_of_model
+from langmem_ext.context import counters
+from langmem_ext.context import counters as encodings
+from langmem_ext.context.counters import CallableCounter, TiktokenCounter, counter_for, counter_of, encoding_named, encoding_of_model
 from langmem_ext.errors import InvalidInput, MissingExtra
 from langmem_ext.messages.text import text_of
 from langmem_ext.messages.tokens import ApproximateCounter, TokenCounter

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from langmem_ext.context.details import LABEL, find_details, missing_details, with_details
+from langmem_ext.context.summary.key_facts import LABEL, find_details, missing_details, with_details
 
 
 class Letters:

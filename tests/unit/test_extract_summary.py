@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
 
-from langmem_ext.context.extract import LABEL, extract
+from langmem_ext.context.summary.extract import LABEL, extract
 
 
 class Words:

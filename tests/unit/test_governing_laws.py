@@ -16,11 +16,11 @@ from talks import looping, talks
 from benchmarks.provider_rules import anthropic_problems, openai_problems
 from benchmarks.recorded_runs import Prefix, ruled_tokens
 from langmem_ext.context.counters import TiktokenCounter
+from langmem_ext.context.cut.planning import Governed
+from langmem_ext.context.cut.stand_in import MARKER_TOKENS
 from langmem_ext.context.decisions import RESTORE
 from langmem_ext.context.govern import govern
-from langmem_ext.context.planning import Governed
 from langmem_ext.context.policy import ContextPolicy
-from langmem_ext.context.standing import MARKER_TOKENS
 from langmem_ext.errors import ContextOverflow, MissingExtra
 from langmem_ext.messages.memo import Memo
 from langmem_ext.messages.pairing import safe_boundaries

@@ -18,12 +18,12 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.errors import InvalidUpdateError
 from langgraph.graph import START, StateGraph
 
-from langmem_ext.context.asking import Asking, aanswered
 from langmem_ext.context.govern import govern
 from langmem_ext.context.governor import ContextGovernor, ContextState
 from langmem_ext.context.middleware import ContextMiddleware
 from langmem_ext.context.policy import ContextPolicy
-from langmem_ext.context.summary import ModelRequest
+from langmem_ext.context.summary.summary import ModelRequest
+from langmem_ext.context.summary.with_model import Asking, aanswered
 from langmem_ext.errors import ConversationError, InvalidInput, SummaryFailed
 from langmem_ext.messages.tokens import ApproximateCounter
 from langmem_ext.waiting.catalog.catalog import IntentCatalog

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
-from langmem_ext.context.loops import ADVICE, Loop, Nudge, Stop, find_loops, plan_nudge
+from langmem_ext.context.cut.loops import ADVICE, Loop, Nudge, Stop, find_loops, plan_nudge
 from langmem_ext.errors import InvalidInput
 
 

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
 
+from langmem_ext.context.cut.head_tail import first_run_end, plan_zones, tail_size, trim_end
+from langmem_ext.context.cut.stand_in import marker, messages_for
 from langmem_ext.context.decisions import Cut
-from langmem_ext.context.messages_strategy import first_run_end, plan_zones, tail_size, trim_end
-from langmem_ext.context.standing import marker, messages_for
 from langmem_ext.messages.pairing import safe_boundaries
 
 

@@ -21,8 +21,8 @@ from pydantic import BaseModel
 from savers import Mode
 
 from langmem_ext import DeltaSaver
-from langmem_ext.context.read_tool_output import output_reader, page_starts
-from langmem_ext.context.tool_output import previewed
+from langmem_ext.context.tool_output.reader import output_reader, page_starts
+from langmem_ext.context.tool_output.tool_output import previewed
 from langmem_ext.errors import InvalidInput
 
 LOG = "\n".join(f"line {number} of the log" for number in range(2_000))

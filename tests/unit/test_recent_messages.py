@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
+from langmem_ext.context.cut.planning import Governed
 from langmem_ext.context.decisions import ContextEvent
 from langmem_ext.context.govern import govern
-from langmem_ext.context.planning import Governed
 from langmem_ext.context.policy import ContextPolicy
 from langmem_ext.messages.tokens import ApproximateCounter
 

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from talks import outputs, talks, texts
 
-from langmem_ext.context.asking import Sending, asking
+from langmem_ext.context.cut.planning import Governed
+from langmem_ext.context.cut.request_cache import RequestMemory
 from langmem_ext.context.decisions import RESTORE, ContextEvent
-from langmem_ext.context.planning import Governed
 from langmem_ext.context.policy import ContextPolicy
-from langmem_ext.context.remembered import RequestMemory
+from langmem_ext.context.summary.with_model import Sending, asking
 from langmem_ext.errors import ContextOverflow
 from langmem_ext.messages.tokens import ApproximateCounter
 from langmem_ext.stepping import perform

@@ -21,10 +21,10 @@ from langchain_core.messages import (
 )
 
 from benchmarks.provider_rules import anthropic_problems, openai_problems
-from langmem_ext.context.contents import EMPTY, role_of
-from langmem_ext.context.order import OPENING, UNANSWERED
-from langmem_ext.context.provider import ANTHROPIC, BOTH, GOOGLE, LLAMA, MISTRAL, OPENAI, OTHER, ProviderRules, rules_for
-from langmem_ext.context.repair import NO_RESULT, UNREAD, Repaired, repair
+from langmem_ext.context.repair.blocks import EMPTY, role_of
+from langmem_ext.context.repair.provider import ANTHROPIC, BOTH, GOOGLE, LLAMA, MISTRAL, OPENAI, OTHER, ProviderRules, rules_for
+from langmem_ext.context.repair.repair import NO_RESULT, UNREAD, Repaired, repair
+from langmem_ext.context.repair.role_order import OPENING, UNANSWERED
 from langmem_ext.messages.annotations import is_inserted
 from langmem_ext.messages.pairing import call_ids
 from langmem_ext.messages.text import text_of

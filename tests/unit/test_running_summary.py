@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
 
-from langmem_ext.context.extract import LABEL
+from langmem_ext.context.summary.extract import LABEL
 from langmem_ext.waiting.policy.running_summary import LONGEST_TEXT, extracted, is_due, plan_part
 from langmem_ext.waiting.state import Summary
 

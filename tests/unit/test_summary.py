@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
 
-from langmem_ext.context.details import LABEL
-from langmem_ext.context.prompts import SUMMARY_PROMPT, Prompts
-from langmem_ext.context.summary import ModelRequest, saves_enough, summarise
+from langmem_ext.context.summary.key_facts import LABEL
+from langmem_ext.context.summary.prompts import SUMMARY_PROMPT, Prompts
+from langmem_ext.context.summary.summary import ModelRequest, saves_enough, summarise
 from langmem_ext.errors import InvalidInput, SummaryFailed
 
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, ToolMessage
 
 from benchmarks.provider_rules import anthropic_problems, openai_problems
-from langmem_ext.context.provider import ANTHROPIC, BOTH, GOOGLE, OPENAI, THOUGHTS
-from langmem_ext.context.repair import repair
-from langmem_ext.context.thoughts import strippable, without_thoughts
+from langmem_ext.context.repair.provider import ANTHROPIC, BOTH, GOOGLE, OPENAI, THOUGHTS
+from langmem_ext.context.repair.repair import repair
+from langmem_ext.context.repair.thoughts import strippable, without_thoughts
 from langmem_ext.messages.pairing import call_ids, latest_round
 
 EXAMPLES = settings(max_examples=10 * settings().max_examples)

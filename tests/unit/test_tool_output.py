@@ -12,8 +12,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
-from langmem_ext.context.output_text import output_text
-from langmem_ext.context.tool_output import PREVIEW_CHARS, plan_offload, previewed, trimmed
+from langmem_ext.context.tool_output.output_text import output_text
+from langmem_ext.context.tool_output.tool_output import PREVIEW_CHARS, plan_offload, previewed, trimmed
 
 PNG = {"type": "image", "base64": "iVBORw0KGgo" * 4_000, "mime_type": "image/png"}
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
 
-from langmem_ext.context.chunks import cut_at_line, cut_chunks, pack, split_text
-from langmem_ext.context.transcript import list_entries
+from langmem_ext.context.summary.chunks import cut_at_line, cut_chunks, pack, split_text
+from langmem_ext.context.summary.transcript import list_entries
 
 
 class FourLetters:

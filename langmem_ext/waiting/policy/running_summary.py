@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from langchain_core.messages import AnyMessage, HumanMessage
 
-from langmem_ext.context.extract import extract
+from langmem_ext.context.summary.extract import extract
 from langmem_ext.messages.pairing import safe_boundaries
 from langmem_ext.waiting.state import Summary
 

@@ -16,18 +16,18 @@ from typing import Any, TypeAlias, TypeVar
 from langchain_core.messages import BaseMessage, SystemMessage
 
 from langmem_ext.context.budget import Budget, request_tokens
+from langmem_ext.context.cut.planning import Governed, planning
+from langmem_ext.context.cut.request_cache import RequestMemory
+from langmem_ext.context.cut.stand_in import LeftOut, Standing, marker
+from langmem_ext.context.cut.view import ThreadView
 from langmem_ext.context.decisions import ContextEvent
-from langmem_ext.context.extract import extract
 from langmem_ext.context.govern import fixed_costs, written
-from langmem_ext.context.planning import Governed, planning
 from langmem_ext.context.policy import ContextPolicy
-from langmem_ext.context.prompts import SUMMARY_PROMPT
-from langmem_ext.context.provider import rules_for
 from langmem_ext.context.refusal import is_overflow
-from langmem_ext.context.remembered import RequestMemory
-from langmem_ext.context.standing import LeftOut, Standing, marker
-from langmem_ext.context.summary import LEAST_TARGET, ModelRequest, summarise
-from langmem_ext.context.view import ThreadView
+from langmem_ext.context.repair.provider import rules_for
+from langmem_ext.context.summary.extract import extract
+from langmem_ext.context.summary.prompts import SUMMARY_PROMPT
+from langmem_ext.context.summary.summary import LEAST_TARGET, ModelRequest, summarise
 from langmem_ext.errors import SummaryFailed
 from langmem_ext.interruption import pass_on
 from langmem_ext.messages.tokens import TokenCounter

@@ -7,7 +7,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.config import get_stream_writer
 
 from langmem_ext.chat_model import NOSTREAM_TAG
-from langmem_ext.context.summary import ModelRequest
+from langmem_ext.context.summary.summary import ModelRequest
 
 
 def ask(model: BaseChatModel, request: ModelRequest) -> str:

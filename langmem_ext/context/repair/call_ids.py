@@ -15,7 +15,7 @@ from typing import Any, Final
 from langchain_core.messages import AIMessage, ToolCall
 from langchain_core.utils.json import parse_partial_json
 
-from langmem_ext.context.provider import CALL_SIGNATURES
+from langmem_ext.context.repair.provider import CALL_SIGNATURES
 
 PLAIN: Final = re.compile(r"[a-zA-Z0-9_-]+")
 """What OpenAI's names of functions and Anthropic's ids of calls consist of."""

@@ -8,13 +8,13 @@ from typing import Any, Final, TypeAlias
 
 from langchain_core.messages import SystemMessage
 
+from langmem_ext.context.cut.head_tail import plan_old_outputs, plan_zoned_cut
+from langmem_ext.context.cut.stand_in import MARKER_TOKENS, LeftOut, Standing, known, marker
+from langmem_ext.context.cut.view import Request, ThreadView
+from langmem_ext.context.cut.window import Cut, Room, plan_cut, plan_outputs
 from langmem_ext.context.decisions import ContextEvent, Decisions
 from langmem_ext.context.policy import Aim
-from langmem_ext.context.standing import MARKER_TOKENS, LeftOut, Standing, known, marker
-from langmem_ext.context.summary import saves_enough
-from langmem_ext.context.view import Request, ThreadView
-from langmem_ext.context.window import Cut, Room, plan_cut, plan_outputs
-from langmem_ext.context.zones import plan_old_outputs, plan_zoned_cut
+from langmem_ext.context.summary.summary import saves_enough
 from langmem_ext.messages.annotations import notes_of
 
 LEAST_GAIN: Final = 0.1

@@ -12,8 +12,8 @@ from typing import Final
 
 from langchain_core.messages import BaseMessage, ToolMessage
 
-from langmem_ext.context.json_head import json_head
-from langmem_ext.context.output_text import OutputText, output_text
+from langmem_ext.context.tool_output.json_head import json_head
+from langmem_ext.context.tool_output.output_text import OutputText, output_text
 from langmem_ext.messages.pairing import latest_round
 
 READ_TOOL: Final = "read_tool_output"

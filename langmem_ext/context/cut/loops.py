@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
-from langmem_ext.context.output_text import as_json
+from langmem_ext.context.tool_output.output_text import as_json
 from langmem_ext.errors import InvalidInput
 from langmem_ext.messages.turns import is_users
 

@@ -10,14 +10,14 @@ from typing import Final
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
+from langmem_ext.context.cut.request_cache import Remembered, RequestMemory
+from langmem_ext.context.cut.stand_in import messages_for, told
 from langmem_ext.context.decisions import Decisions, key_of
 from langmem_ext.context.policy import ContextPolicy
-from langmem_ext.context.provider import ProviderRules
-from langmem_ext.context.remembered import Remembered, RequestMemory
-from langmem_ext.context.repair import repair
-from langmem_ext.context.standing import messages_for, told
-from langmem_ext.context.thoughts import strippable, without_thoughts
-from langmem_ext.context.tool_output import previewed, trimmed
+from langmem_ext.context.repair.provider import ProviderRules
+from langmem_ext.context.repair.repair import repair
+from langmem_ext.context.repair.thoughts import strippable, without_thoughts
+from langmem_ext.context.tool_output.tool_output import previewed, trimmed
 from langmem_ext.errors import InvalidInput
 from langmem_ext.messages.pairing import call_ids, latest_round
 from langmem_ext.messages.tokens import TokenCounter

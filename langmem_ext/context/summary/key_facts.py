@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from langmem_ext.context.extract import TextCounter
+from langmem_ext.context.summary.extract import TextCounter
 from langmem_ext.messages.spans import squeezed
 
 LABEL: Final = "Also mentioned: "

@@ -7,8 +7,8 @@ from itertools import pairwise
 
 from langchain_core.messages import BaseMessage
 
-from langmem_ext.context.extract import TextCounter
-from langmem_ext.context.transcript import Entry, list_entries
+from langmem_ext.context.summary.extract import TextCounter
+from langmem_ext.context.summary.transcript import Entry, list_entries
 from langmem_ext.messages.pairing import safe_boundaries
 
 

@@ -26,11 +26,11 @@ from typing import Final, Literal, TypeAlias
 
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
-from langmem_ext.context.answers import Unusable, read_missing, read_summary
-from langmem_ext.context.chunks import cut_at_line, cut_chunks, pack, split_text
-from langmem_ext.context.details import LONGEST_READ, missing_details, with_details
-from langmem_ext.context.extract import TextCounter
-from langmem_ext.context.prompts import SUMMARY_PROMPT, Prompts, ask, at_most
+from langmem_ext.context.summary.checks import Unusable, read_missing, read_summary
+from langmem_ext.context.summary.chunks import cut_at_line, cut_chunks, pack, split_text
+from langmem_ext.context.summary.extract import TextCounter
+from langmem_ext.context.summary.key_facts import LONGEST_READ, missing_details, with_details
+from langmem_ext.context.summary.prompts import SUMMARY_PROMPT, Prompts, ask, at_most
 from langmem_ext.errors import InvalidInput, SummaryFailed
 from langmem_ext.interruption import pass_on
 from langmem_ext.messages.annotations import shown_text, without_files

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
-from langmem_ext.context.output_text import as_json, output_text
-from langmem_ext.context.provider import SIGNED, THOUGHTS, ProviderRules
+from langmem_ext.context.repair.provider import SIGNED, THOUGHTS, ProviderRules
+from langmem_ext.context.tool_output.output_text import as_json, output_text
 from langmem_ext.messages.media import data_of, media_type_of, medium_of, name_of, text_in
 
 EMPTY: Final = "(empty message)"

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
-from langmem_ext.context.provider import ProviderRules
+from langmem_ext.context.repair.provider import ProviderRules
 from langmem_ext.messages.annotations import inserted, is_inserted
 
 OPENING: Final = "(The conversation begins.)"

@@ -16,8 +16,8 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from langgraph.prebuilt import ToolRuntime
 
-from langmem_ext.context.output_text import OutputText, output_text
-from langmem_ext.context.tool_output import PAGE, READ_TOOL
+from langmem_ext.context.tool_output.output_text import OutputText, output_text
+from langmem_ext.context.tool_output.tool_output import PAGE, READ_TOOL
 from langmem_ext.errors import InvalidInput
 
 PAGE_CHARS: Final = 8_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from langmem_ext.context.prompts import Prompts
+from langmem_ext.context.summary.prompts import Prompts
 from langmem_ext.messages.spans import squeezed
 from langmem_ext.messages.words import list_words
 

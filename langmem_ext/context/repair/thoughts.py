@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from langchain_core.messages import AIMessage, BaseMessage
 
-from langmem_ext.context.provider import BOTH, CALL_SIGNATURES, THOUGHTS, ProviderRules
+from langmem_ext.context.repair.provider import BOTH, CALL_SIGNATURES, THOUGHTS, ProviderRules
 from langmem_ext.messages.pairing import latest_round
 from langmem_ext.messages.turns import is_users
 

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
-from langmem_ext.context.output_text import as_json, output_text
+from langmem_ext.context.tool_output.output_text import as_json, output_text
 from langmem_ext.messages.annotations import HIDDEN, is_marked, shown_text
 
 _SPEAKERS: Final[Mapping[type[BaseMessage], str]] = {HumanMessage: "user", AIMessage: "agent", SystemMessage: "system"}

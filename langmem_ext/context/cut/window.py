@@ -16,9 +16,9 @@ from typing import Any, Final
 from langchain_core.messages import HumanMessage, ToolMessage
 
 from langmem_ext.context.budget import scaled
+from langmem_ext.context.cut.view import ThreadView
 from langmem_ext.context.decisions import ContextEvent, Decisions
-from langmem_ext.context.tool_output import READ_TOOL, plan_offload, trimmed
-from langmem_ext.context.view import ThreadView
+from langmem_ext.context.tool_output.tool_output import READ_TOOL, plan_offload, trimmed
 from langmem_ext.messages.pairing import safe_boundaries
 from langmem_ext.messages.text import text_of
 

@@ -1,0 +1,1 @@
+"""What is left out of a request so that it fits."""

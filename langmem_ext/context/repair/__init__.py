@@ -1,0 +1,1 @@
+"""Messages as a provider takes them."""

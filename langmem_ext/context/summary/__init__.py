@@ -1,0 +1,1 @@
+"""Summaries of messages that are left out."""
