@@ -33,7 +33,7 @@ from langmem_ext import (
     stats,
 )
 from langmem_ext.cli.app import app
-from langmem_ext.cli.line import line_of
+from langmem_ext.cli.commands.line import line_of
 from langmem_ext.log import is_server
 from langmem_ext.messages.spans import squeezed
 from langmem_ext.storage.postgres.space import SEARCHED

@@ -15,11 +15,11 @@ import typer
 from typer.core import TyperGroup
 
 from langmem_ext import __version__
+from langmem_ext.cli.commands.roles import roles
+from langmem_ext.cli.commands.threads import threads
 from langmem_ext.cli.control_characters import write_all_characters
+from langmem_ext.cli.errors import clear_errors
 from langmem_ext.cli.examples import examples_of
-from langmem_ext.cli.outcome import clear_errors
-from langmem_ext.cli.roles import roles
-from langmem_ext.cli.threads import threads
 
 _NARROW: Final = 52
 _NARROWEST: Final = 20
@@ -127,7 +127,7 @@ def chat(
     """
     with clear_errors():
         # Imported here: LangGraph takes a second, and help must not wait for it.
-        from langmem_ext.cli.chat import chat_with  # noqa: PLC0415 - see above
+        from langmem_ext.cli.chat.chat import chat_with  # noqa: PLC0415 - see above
         from langmem_ext.cli.config import settings_with  # noqa: PLC0415 - see above
         from langmem_ext.log import owner_key  # noqa: PLC0415 - see above
 
@@ -160,8 +160,8 @@ def import_checkpoints(
     it brings in what is new.
     """
     with clear_errors():
+        from langmem_ext.cli.commands.import_checkpoints import import_with  # noqa: PLC0415 - as in `chat`
         from langmem_ext.cli.config import settings_with  # noqa: PLC0415 - as in `chat`
-        from langmem_ext.cli.import_checkpoints import import_with  # noqa: PLC0415 - as in `chat`
 
         settings = settings_with(storage_path=target, compress=compress)
         import_with(
@@ -195,8 +195,8 @@ def doctor(
     Exits with 1 if anything is wrong or damaged and has not been put right.
     """
     with clear_errors():
+        from langmem_ext.cli.commands.inspection import examine_with  # noqa: PLC0415 - as in `chat`
         from langmem_ext.cli.config import database  # noqa: PLC0415 - as in `chat`
-        from langmem_ext.cli.inspection import examine_with  # noqa: PLC0415 - as in `chat`
 
         well = examine_with(database(path, db), fix=fix, as_json=as_json, interactive=sys.stdout.isatty())
     raise typer.Exit(0 if well else 1)
@@ -210,8 +210,8 @@ def stats(
 ) -> None:
     """Show what a database holds, by kind and by thread, and what a SqliteSaver would have needed for it."""
     with clear_errors():
+        from langmem_ext.cli.commands.inspection import count_with  # noqa: PLC0415 - as in `chat`
         from langmem_ext.cli.config import database  # noqa: PLC0415 - as in `chat`
-        from langmem_ext.cli.inspection import count_with  # noqa: PLC0415 - as in `chat`
 
         count_with(database(path, db), as_json=as_json, interactive=sys.stdout.isatty())
 
@@ -240,7 +240,7 @@ def sweep(
 ) -> None:
     """Delete the conversations that have expired; those that wait for an answer never do. It asks nothing, and suits a timer."""
     with clear_errors():
-        from langmem_ext.cli.upkeep import sweep_with  # noqa: PLC0415 - as in `chat`
+        from langmem_ext.cli.commands.upkeep import sweep_with  # noqa: PLC0415 - as in `chat`
 
         sweep_with(db, owner, ttl=ttl, tool_ttl=tool_ttl, dry_run=dry_run, as_json=as_json)
 
@@ -266,7 +266,7 @@ def prune(
 ) -> None:
     """Delete old conversations and old checkpoints; what stays reads and goes on as before."""
     with clear_errors():
-        from langmem_ext.cli.upkeep import prune_with  # noqa: PLC0415 - as in `chat`
+        from langmem_ext.cli.commands.upkeep import prune_with  # noqa: PLC0415 - as in `chat`
 
         there = sys.stdin.isatty() and sys.stderr.isatty()
         prune_with(db, owner, older_than=older_than, keep_last=keep_last, yes=yes, dry_run=dry_run, as_json=as_json, interactive=there)

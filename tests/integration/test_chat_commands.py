@@ -21,7 +21,7 @@ from typer.testing import CliRunner, Result
 
 from langmem_ext import DeltaSaver, Threads, TurnFile, examine
 from langmem_ext.cli.app import app
-from langmem_ext.cli.chat_commands import COMMANDS, TAKES
+from langmem_ext.cli.chat.commands import COMMANDS, TAKES
 from langmem_ext.storage.clear_ops import ASIDE
 
 PROGRAM = [sys.executable, "-m", "langmem_ext.cli"]

@@ -33,13 +33,13 @@ from typer.testing import CliRunner, Result
 
 from langmem_ext import DeltaSaver, InvalidInput, Settings, ThreadChatMessageHistory, Threads, __version__, saver_terms
 from langmem_ext.cli.app import app
-from langmem_ext.cli.chat import talk
-from langmem_ext.cli.chat_commands import COMMANDS
+from langmem_ext.cli.chat.chat import talk
+from langmem_ext.cli.chat.commands import COMMANDS
+from langmem_ext.cli.chat.graph_choice import choose_graph
+from langmem_ext.cli.chat.session import Desk
+from langmem_ext.cli.chat.terminal import Terminal
+from langmem_ext.cli.commands.listing import table_of
 from langmem_ext.cli.control_characters import json_line, printable
-from langmem_ext.cli.desk import Desk
-from langmem_ext.cli.graph_choice import choose_graph
-from langmem_ext.cli.listing import table_of
-from langmem_ext.cli.terminal import Terminal
 from langmem_ext.messages.annotations import HIDDEN
 from langmem_ext.waiting.turn import Turn
 

@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 
 from langmem_ext import DeltaSaver, ThreadChatMessageHistory
 from langmem_ext.cli.app import app
-from langmem_ext.cli.inspection import bytes_in_words
+from langmem_ext.cli.commands.inspection import bytes_in_words
 from langmem_ext.storage.dialect import ROW_THREAD
 
 COMMAND = [sys.executable, "-m", "langmem_ext.cli"]

@@ -25,7 +25,7 @@ from typer.testing import CliRunner, Result
 
 from langmem_ext import DeltaSaver, Threads, stats
 from langmem_ext.cli.app import app
-from langmem_ext.cli.import_checkpoints import place_of
+from langmem_ext.cli.commands.import_checkpoints import place_of
 from langmem_ext.log import is_server
 from langmem_ext.settings.origin import masked
 

@@ -23,7 +23,7 @@ from patience import PATIENCE_S
 from rich.console import Console
 
 from langmem_ext import DeltaSaver, ThreadChatMessageHistory, ThreadInfo, Threads
-from langmem_ext.cli.listing import table_of
+from langmem_ext.cli.commands.listing import table_of
 from langmem_ext.log import is_server
 
 COMMAND = [sys.executable, "-m", "langmem_ext.cli", "threads"]

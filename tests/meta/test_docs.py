@@ -18,7 +18,7 @@ from typer.main import get_command
 
 from graphs.support import graph
 from langmem_ext.cli.app import app
-from langmem_ext.cli.chat_commands import COMMANDS
+from langmem_ext.cli.chat.commands import COMMANDS
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

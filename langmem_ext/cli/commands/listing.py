@@ -23,7 +23,7 @@ from rich.text import Text
 
 from langmem_ext.cli.config import settings_with
 from langmem_ext.cli.control_characters import json_line, printable
-from langmem_ext.cli.outcome import give_space_back, note, require_yes
+from langmem_ext.cli.errors import give_space_back, note, require_yes
 from langmem_ext.errors import InvalidInput, StorageUnavailable, ThreadNotFound
 from langmem_ext.log import MessageLog, existing, is_server, owner_key, sqlite_path
 from langmem_ext.settings.model import Settings

@@ -13,9 +13,9 @@ from typing import Any, Final, TextIO
 
 import typer
 
+from langmem_ext.cli.commands.listing import counted, find, settings_for
+from langmem_ext.cli.commands.reading import opened_whole
 from langmem_ext.cli.control_characters import escaped, json_line, printable
-from langmem_ext.cli.listing import counted, find, settings_for
-from langmem_ext.cli.reading import opened_whole
 from langmem_ext.errors import InvalidInput, LangmemExtError
 from langmem_ext.log import MessageLog, is_server, sqlite_path
 from langmem_ext.places import Place

@@ -17,7 +17,7 @@ from langgraph.pregel import Pregel
 from langmem_ext import example
 from langmem_ext.chat_model import make_model
 from langmem_ext.checkpoint import DeltaSaver
-from langmem_ext.cli.outcome import in_a_line
+from langmem_ext.cli.errors import in_a_line
 from langmem_ext.context.governor import ContextGovernor
 from langmem_ext.errors import InvalidInput, LangmemExtError
 

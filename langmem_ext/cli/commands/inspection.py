@@ -15,8 +15,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 from rich.text import Text
 
+from langmem_ext.cli.commands.listing import counted
 from langmem_ext.cli.control_characters import printable
-from langmem_ext.cli.listing import counted
 from langmem_ext.doctor import examine
 from langmem_ext.statistics import Statistics, stats
 from langmem_ext.storage.examination import Report

@@ -10,7 +10,7 @@ from langchain_core.callbacks import BaseCallbackHandler
 from pydantic import JsonValue
 from rich.console import RenderableType
 
-from langmem_ext.cli.line import Line
+from langmem_ext.cli.commands.line import Line
 from langmem_ext.waiting.turn import Turn
 
 

@@ -11,8 +11,8 @@ from uuid import uuid4
 from langgraph.pregel import Pregel
 
 from langmem_ext.checkpoint import DeltaSaver
-from langmem_ext.cli.listing import NOW, age, counted, find, several, title_of
-from langmem_ext.cli.thread import ChatThread
+from langmem_ext.cli.chat.thread import ChatThread
+from langmem_ext.cli.commands.listing import NOW, age, counted, find, several, title_of
 from langmem_ext.context.governor import ContextGovernor
 from langmem_ext.errors import DamagedRow, ThreadExpired, ThreadNotFound
 from langmem_ext.settings.model import Settings

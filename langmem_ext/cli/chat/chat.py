@@ -6,15 +6,15 @@ from functools import partial
 from uuid import uuid4
 
 from langmem_ext.checkpoint import DeltaSaver
-from langmem_ext.cli.chat_commands import COMMANDS, run_command
-from langmem_ext.cli.desk import Desk
-from langmem_ext.cli.graph_choice import choose_graph
-from langmem_ext.cli.listing import there
-from langmem_ext.cli.outcome import in_a_line
-from langmem_ext.cli.pipe import Pipe
-from langmem_ext.cli.screen import Screen
-from langmem_ext.cli.terminal import Terminal
-from langmem_ext.cli.thread import ChatThread
+from langmem_ext.cli.chat.commands import COMMANDS, run_command
+from langmem_ext.cli.chat.graph_choice import choose_graph
+from langmem_ext.cli.chat.pipe import Pipe
+from langmem_ext.cli.chat.screen import Screen
+from langmem_ext.cli.chat.session import Desk
+from langmem_ext.cli.chat.terminal import Terminal
+from langmem_ext.cli.chat.thread import ChatThread
+from langmem_ext.cli.commands.listing import there
+from langmem_ext.cli.errors import in_a_line
 from langmem_ext.context.governor import ContextGovernor
 from langmem_ext.errors import InvalidInput, LangmemExtError
 from langmem_ext.example import keep_shop_beside

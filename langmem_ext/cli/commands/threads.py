@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from langmem_ext.cli.errors import clear_errors
 from langmem_ext.cli.examples import examples_of
-from langmem_ext.cli.outcome import clear_errors
 
 if TYPE_CHECKING:
     from langmem_ext.thread_rows import ThreadRows
@@ -59,8 +59,8 @@ def list_(
 ) -> None:
     """List conversations, the one used last first."""
     with clear_errors():
-        from langmem_ext.cli.listing import list_with  # noqa: PLC0415 - help must not wait for it
-        from langmem_ext.cli.moments import moment_of  # noqa: PLC0415 - help must not wait for it
+        from langmem_ext.cli.commands.listing import list_with  # noqa: PLC0415 - help must not wait for it
+        from langmem_ext.cli.dates import moment_of  # noqa: PLC0415 - help must not wait for it
 
         status = None if everything else "archived" if archived else "active"
         asked = {
@@ -78,7 +78,7 @@ def list_(
 def show(thread: _Id, db: _Db = None, owner: _Owner = None, as_json: _Json = False) -> None:
     """Show what there is to know of a conversation without reading it."""
     with clear_errors():
-        from langmem_ext.cli.listing import show_with  # noqa: PLC0415 - help must not wait for it
+        from langmem_ext.cli.commands.listing import show_with  # noqa: PLC0415 - help must not wait for it
 
         show_with(db, owner, thread, as_json=as_json)
 
@@ -94,7 +94,7 @@ def history(
 ) -> None:
     """Print what was said, oldest first; sensitive values are hidden."""
     with clear_errors():
-        from langmem_ext.cli.reading import history_with  # noqa: PLC0415 - help must not wait for it
+        from langmem_ext.cli.commands.reading import history_with  # noqa: PLC0415 - help must not wait for it
 
         history_with(db, owner, thread, last=last, times=times, as_json=as_json, interactive=sys.stdout.isatty())
 
@@ -109,7 +109,7 @@ def rename(
 ) -> None:
     """Call a conversation something else."""
     with clear_errors():
-        from langmem_ext.cli.listing import change_with  # noqa: PLC0415 - help must not wait for it
+        from langmem_ext.cli.commands.listing import change_with  # noqa: PLC0415 - help must not wait for it
 
         def told(changed: ThreadInfo) -> str:
             return f"this conversation is called {changed.title!r}" if changed.title else "its next message gives it a title"
@@ -130,7 +130,7 @@ def tag(
 ) -> None:
     """Give a conversation tags, and take others away."""
     with clear_errors():
-        from langmem_ext.cli.listing import change_with  # noqa: PLC0415 - help must not wait for it
+        from langmem_ext.cli.commands.listing import change_with  # noqa: PLC0415 - help must not wait for it
 
         def told(changed: ThreadInfo) -> str:
             return f"its tags are {', '.join(changed.tags)}" if changed.tags else "it has no tags"
@@ -155,7 +155,7 @@ def archive(
 ) -> None:
     """Put conversations away: lists leave them out. They can be continued as before."""
     with clear_errors():
-        from langmem_ext.cli.listing import change_with  # noqa: PLC0415 - help must not wait for it
+        from langmem_ext.cli.commands.listing import change_with  # noqa: PLC0415 - help must not wait for it
 
         def change(threads: ThreadRows, key: str) -> ThreadInfo:
             return threads.unarchive(key) if undo else threads.archive(key)
@@ -167,7 +167,7 @@ def archive(
 def unarchive(conversations: _Ids, db: _Db = None, owner: _Owner = None, as_json: _JsonLines = False) -> None:
     """Take conversations back into the lists."""
     with clear_errors():
-        from langmem_ext.cli.listing import change_with  # noqa: PLC0415 - help must not wait for it
+        from langmem_ext.cli.commands.listing import change_with  # noqa: PLC0415 - help must not wait for it
 
         change_with(db, owner, conversations, lambda threads, key: threads.unarchive(key), as_json=as_json)
 
@@ -189,7 +189,7 @@ def fork(
 ) -> None:
     """Copy a conversation, whole or up to a place in it; the copy's id is printed."""
     with clear_errors():
-        from langmem_ext.cli.reading import change_whole_with  # noqa: PLC0415 - help must not wait for it
+        from langmem_ext.cli.commands.reading import change_whole_with  # noqa: PLC0415 - help must not wait for it
 
         change_whole_with(
             db,
@@ -209,7 +209,7 @@ def rewind(thread: _Id, db: _Db = None, owner: _Owner = None, as_json: _Json = F
     questions asks again from the first one at the next run.
     """
     with clear_errors():
-        from langmem_ext.cli.reading import change_whole_with  # noqa: PLC0415 - help must not wait for it
+        from langmem_ext.cli.commands.reading import change_whole_with  # noqa: PLC0415 - help must not wait for it
 
         def told(changed: ThreadInfo) -> str:
             again = f"`langmem-ext chat --thread {changed.id} --graph …`"
@@ -231,7 +231,7 @@ def delete(
 ) -> None:
     """Delete conversations with everything that they have, for good."""
     with clear_errors():
-        from langmem_ext.cli.listing import delete_with  # noqa: PLC0415 - help must not wait for it
+        from langmem_ext.cli.commands.listing import delete_with  # noqa: PLC0415 - help must not wait for it
 
         delete_with(db, owner, conversations, yes=yes, as_json=as_json, interactive=sys.stdin.isatty() and sys.stderr.isatty())
 
@@ -255,7 +255,7 @@ def search(
 ) -> None:
     """Find messages that have all words of a text, the best first; sensitive values are not found."""
     with clear_errors():
-        from langmem_ext.cli.search import search_with  # noqa: PLC0415 - help must not wait for it
+        from langmem_ext.cli.commands.search import search_with  # noqa: PLC0415 - help must not wait for it
 
         search_with(db, owner, text, thread=thread, role=role, since=since, limit=limit, as_json=as_json, interactive=sys.stdout.isatty())
 
@@ -285,7 +285,7 @@ def export(
 ) -> None:
     """Write conversations to a file that `threads import` takes, or as Markdown."""
     with clear_errors():
-        from langmem_ext.cli.transit import export_with  # noqa: PLC0415 - help must not wait for it
+        from langmem_ext.cli.commands.transfer import export_with  # noqa: PLC0415 - help must not wait for it
 
         names = conversations or []
         export_with(db, owner, names, everything=everything, to=to, form=form, sensitive=sensitive, as_json=as_json)
@@ -307,7 +307,7 @@ def import_(
 ) -> None:
     """Bring in what `threads export` wrote as JSON lines; all of it is looked at before anything is stored."""
     with clear_errors():
-        from langmem_ext.cli.transit import import_with  # noqa: PLC0415 - help must not wait for it
+        from langmem_ext.cli.commands.transfer import import_with  # noqa: PLC0415 - help must not wait for it
 
         import_with(db, owner, source, keep_ids=keep_ids, keep_owners=keep_owners, as_json=as_json)
 
@@ -320,6 +320,6 @@ def stats(
 ) -> None:
     """Count conversations, by status and by tool, and their turns, messages and tokens."""
     with clear_errors():
-        from langmem_ext.cli.listing import count_with  # noqa: PLC0415 - help must not wait for it
+        from langmem_ext.cli.commands.listing import count_with  # noqa: PLC0415 - help must not wait for it
 
         count_with(db, owner, as_json=as_json, interactive=sys.stdout.isatty())

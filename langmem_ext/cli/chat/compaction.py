@@ -12,9 +12,9 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from langmem_ext.cli.chat.session import Desk
 from langmem_ext.cli.control_characters import printable
-from langmem_ext.cli.desk import Desk
-from langmem_ext.cli.outcome import in_a_line
+from langmem_ext.cli.errors import in_a_line
 from langmem_ext.context.governor import ContextGovernor
 from langmem_ext.context.plan import Plan, left_out
 from langmem_ext.context.summary.summary import saves_enough

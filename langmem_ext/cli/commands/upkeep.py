@@ -11,8 +11,8 @@ from datetime import timedelta
 import typer
 
 from langmem_ext.checkpoint import DeltaSaver
-from langmem_ext.cli.listing import counted, settings_for, there
-from langmem_ext.cli.outcome import give_space_back, note, require_yes
+from langmem_ext.cli.commands.listing import counted, settings_for, there
+from langmem_ext.cli.errors import give_space_back, note, require_yes
 from langmem_ext.errors import InvalidInput
 from langmem_ext.log import MessageLog
 from langmem_ext.retention import Retention

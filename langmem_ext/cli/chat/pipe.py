@@ -11,8 +11,8 @@ from langchain_core.callbacks import BaseCallbackHandler
 from pydantic import JsonValue
 from rich.console import RenderableType
 
+from langmem_ext.cli.commands.line import Line
 from langmem_ext.cli.control_characters import json_line, printable
-from langmem_ext.cli.line import Line
 from langmem_ext.waiting.turn import Turn
 
 

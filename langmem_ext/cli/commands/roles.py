@@ -9,8 +9,8 @@ from typing import Annotated
 
 import typer
 
+from langmem_ext.cli.errors import clear_errors
 from langmem_ext.cli.examples import examples_of
-from langmem_ext.cli.outcome import clear_errors
 from langmem_ext.errors import InvalidInput, MissingExtra
 
 roles = typer.Typer(
@@ -40,7 +40,7 @@ def _at_a_server() -> Iterator[None]:
 def list_(db: _Db = None, as_json: Annotated[bool, typer.Option("--json", help="Print JSON, a line for each.")] = False) -> None:
     """List the roles that were granted something."""
     with _at_a_server():
-        from langmem_ext.cli.grants import list_with  # noqa: PLC0415 - help must not wait for it
+        from langmem_ext.cli.commands.grants import list_with  # noqa: PLC0415 - help must not wait for it
 
         list_with(db, as_json=as_json)
 
@@ -59,7 +59,7 @@ def grant(
 ) -> None:
     """Let a role read, or read and write, and take from it what else it had here."""
     with _at_a_server():
-        from langmem_ext.cli.grants import grant_with  # noqa: PLC0415 - help must not wait for it
+        from langmem_ext.cli.commands.grants import grant_with  # noqa: PLC0415 - help must not wait for it
 
         if writer == reader:
             raise InvalidInput("say what the role may do, by one of --writer and --reader")
@@ -71,6 +71,6 @@ def grant(
 def revoke(role: _Role, db: _Db = None, sql: _Sql = False) -> None:
     """Take from a role what it was granted; with the last role of an owner, row-level security is switched off."""
     with _at_a_server():
-        from langmem_ext.cli.grants import revoke_with  # noqa: PLC0415 - help must not wait for it
+        from langmem_ext.cli.commands.grants import revoke_with  # noqa: PLC0415 - help must not wait for it
 
         revoke_with(db, role, sql=sql)

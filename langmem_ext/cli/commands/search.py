@@ -13,10 +13,10 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from langmem_ext.cli.commands.listing import age, find, settings_for
+from langmem_ext.cli.commands.reading import opened_whole
 from langmem_ext.cli.control_characters import json_line, printable
-from langmem_ext.cli.listing import age, find, settings_for
-from langmem_ext.cli.moments import moment_of
-from langmem_ext.cli.reading import opened_whole
+from langmem_ext.cli.dates import moment_of
 from langmem_ext.errors import InvalidInput, StorageUnavailable
 from langmem_ext.types import SearchHit
 

@@ -10,7 +10,7 @@ import typer
 
 from langmem_ext.cli.config import database
 from langmem_ext.cli.control_characters import printable
-from langmem_ext.cli.outcome import note
+from langmem_ext.cli.errors import note
 from langmem_ext.errors import InvalidInput
 from langmem_ext.log import is_server, owner_key
 from langmem_ext.settings.origin import masked

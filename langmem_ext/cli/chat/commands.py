@@ -14,15 +14,15 @@ from uuid import uuid4
 from rich.table import Table
 from rich.text import Text
 
-from langmem_ext.cli.compaction import compacted
+from langmem_ext.cli.chat.compaction import compacted
+from langmem_ext.cli.chat.screen import Screen
+from langmem_ext.cli.chat.session import Desk
+from langmem_ext.cli.commands.line import Line, line_of
+from langmem_ext.cli.commands.listing import as_data, columns_of, counted, table_of
+from langmem_ext.cli.commands.search import hit_columns, hit_data, shown
+from langmem_ext.cli.commands.transfer import format_for
 from langmem_ext.cli.control_characters import printable
-from langmem_ext.cli.desk import Desk
-from langmem_ext.cli.line import Line, line_of
-from langmem_ext.cli.listing import as_data, columns_of, counted, table_of
-from langmem_ext.cli.outcome import give_space_back
-from langmem_ext.cli.screen import Screen
-from langmem_ext.cli.search import hit_columns, hit_data, shown
-from langmem_ext.cli.transit import format_for
+from langmem_ext.cli.errors import give_space_back
 from langmem_ext.errors import InvalidInput, LangmemExtError, ThreadNotFound
 from langmem_ext.files import newest_first
 from langmem_ext.log import thread_key

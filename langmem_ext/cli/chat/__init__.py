@@ -1,0 +1,1 @@
+"""`langmem-ext chat`: a graph at a terminal or in a pipe."""

@@ -1,0 +1,1 @@
+"""The other commands: threads, search, transfer, upkeep, inspection, roles."""
