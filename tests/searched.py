@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
+from patience import PATIENCE_S, until
 
 from langmem_ext import DeltaSaver, Threads
 from langmem_ext.messages.query import has_all, plan_query
@@ -37,6 +38,7 @@ class Overtaken(BaseCheckpointSaver[Any]):
         self._saver, self._look = saver, look
         self._written = threading.Event()
         self._step: int | None = None
+        self._held: str | None = None
 
     def get_tuple(self, config: Any) -> Any:
         return self._saver.get_tuple(config)
@@ -45,12 +47,14 @@ class Overtaken(BaseCheckpointSaver[Any]):
         if metadata["source"] == "input":
             self._step = metadata["step"] + 1
         elif metadata["step"] == self._step:
-            assert self._written.wait(30)
+            self._held = checkpoint["id"]
+            assert self._written.wait(PATIENCE_S)
         return self._saver.put(config, checkpoint, metadata, new_versions)
 
     def put_writes(self, config: Any, writes: Any, task_id: str, task_path: str = "") -> None:
         self._saver.put_writes(config, writes, task_id, task_path)
-        if self._saver.get_tuple(config) is None:
+        # Their checkpoint is there, or comes: the input's own is on its way as well, and is not held.
+        if until(lambda: self._saver.get_tuple(config) or config["configurable"]["checkpoint_id"] == self._held) is True:
             self._look()
             self._written.set()
 

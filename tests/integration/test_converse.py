@@ -20,6 +20,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.message import add_messages
 from langgraph.types import Command, interrupt
+from patience import PATIENCE_S
 from typing_extensions import TypedDict
 
 from langmem_ext.errors import ConversationError, InvalidInput, InvalidThreadId, LangmemExtError, ThreadBusy
@@ -193,17 +194,17 @@ def test_a_busy_thread_is_waited_for(app: Any) -> None:
     def keep() -> None:
         with leases_of(app.checkpointer).lease("t", wait=0):
             held.set()
-            refused.wait(60)
+            refused.wait(PATIENCE_S)
             time.sleep(0.1)
 
     keeper = threading.Thread(target=keep)
     keeper.start()
-    held.wait(60)
+    held.wait(PATIENCE_S)
     try:
         with pytest.raises(ThreadBusy, match="'t'"):
             converse(app, "hi", thread_id="t", wait=0.01)
         refused.set()
-        assert converse(app, "hi", thread_id="t", wait=60).reply
+        assert converse(app, "hi", thread_id="t", wait=PATIENCE_S).reply
     finally:
         refused.set()
         keeper.join()
@@ -211,7 +212,7 @@ def test_a_busy_thread_is_waited_for(app: Any) -> None:
 
 async def test_a_cancelled_caller_leaves_the_thread_free(app: Any) -> None:
     async with leases_of(app.checkpointer).alease("t", wait=0):
-        waiting = asyncio.create_task(aconverse(app, "hi", thread_id="t", wait=5))
+        waiting = asyncio.create_task(aconverse(app, "hi", thread_id="t", wait=PATIENCE_S))
         await asyncio.sleep(0.05)
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):

@@ -14,6 +14,7 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.graph import START, MessagesState, StateGraph
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from patience import PATIENCE_S
 
 import langmem_ext
 from langmem_ext.extras import NEEDED
@@ -54,7 +55,7 @@ def modules_of_extras_alone() -> list[str]:
 
 def run(program: str, *arguments: str, hidden: list[str]) -> subprocess.CompletedProcess[str]:
     hide = f"import sys\nsys.modules |= dict.fromkeys({hidden!r})\n"
-    return subprocess.run([sys.executable, "-c", hide + program, *arguments], capture_output=True, text=True, timeout=100)
+    return subprocess.run([sys.executable, "-c", hide + program, *arguments], capture_output=True, text=True, timeout=PATIENCE_S)
 
 
 @pytest.mark.smoke

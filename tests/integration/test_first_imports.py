@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from patience import PATIENCE_S
 
 from langmem_ext import DeltaSaver, ThreadChatMessageHistory
 
@@ -35,7 +36,9 @@ main()
 
 def imported(*words: str, **environment: str) -> set[str]:
     """The packages that a command has imported when it ends."""
-    done = subprocess.run([sys.executable, "-c", PROGRAM, *words], env=os.environ | environment, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, *words], env=os.environ | environment, capture_output=True, text=True, timeout=PATIENCE_S
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout
     names = done.stderr.splitlines()[-1].removeprefix("imported ").split()

@@ -98,7 +98,10 @@ def test_killed_at_any_moment_it_ends_the_same(talks: Conversations, undisturbed
     for number in range(RANDOM_KILLS):
         seconds = chance.uniform(0, length)
         found = talks.run(after_s=seconds)
-        died += found["died"] == -9
+        if found["died"] == -9:
+            died += 1
+        else:
+            length *= 0.8  # the machine is less busy than it was
         assert set(found["events"]) == set(undisturbed["events"]), f"kill {number}, after {seconds * 1000:.1f} ms"
         assert found["end"] == undisturbed["end"], f"kill {number}, after {seconds * 1000:.1f} ms and {found['answered']} answers"
     assert died > RANDOM_KILLS / 4

@@ -53,7 +53,7 @@ class Bouncer:
     def close(self) -> None:
         """Stop and remove it."""
         self._process.terminate()
-        self._process.wait(20)
+        self._process.wait(PATIENCE_S)
         self._sandbox.close()
 
     def __enter__(self) -> Bouncer:

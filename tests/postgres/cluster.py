@@ -163,7 +163,7 @@ class Cluster:
         """Remove it, whether it runs or not."""
         self._sandbox.close()
         if self._process is not None:
-            self._process.wait(10)
+            self._process.wait(PATIENCE_S)
 
     def __enter__(self) -> Cluster:
         return self

@@ -75,7 +75,7 @@ class Sandbox:
         """End what runs in the folder, and delete it."""
         assert self._guardian.stdin is not None
         self._guardian.stdin.close()
-        if code := self._guardian.wait(60):
+        if code := self._guardian.wait(PATIENCE_S):
             raise RuntimeError(f"{self.folder} could not be cleared: its guardian ended with {code}")
 
     def _options(self) -> Mapping[str, Any]:

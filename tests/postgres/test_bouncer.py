@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 import psycopg
 import pytest
 from langgraph.checkpoint.base import empty_checkpoint
+from patience import PATIENCE_S
 from savers import Calls, Mode, run_without_loop
 
 from langmem_ext import DeltaSaver, InvalidInput, StorageUnavailable, ThreadBusy
@@ -86,7 +87,7 @@ def test_who_listens_hears_nothing(bouncer: Bouncer, database: Database) -> None
         for connection in (through, direct):
             connection.execute("LISTEN news")
         direct.execute("NOTIFY news")
-        assert [news.channel for news in direct.notifies(timeout=5, stop_after=1)] == ["news"]
+        assert [news.channel for news in direct.notifies(timeout=PATIENCE_S, stop_after=1)] == ["news"]
         assert list(through.notifies(timeout=0.3)) == []
 
 
@@ -183,7 +184,7 @@ def test_a_lease_needs_a_session_and_is_refused_where_a_pooler_keeps_none(bounce
 
 
 def ask(connection: psycopg.Connection, sql: str, **params: object) -> Any:
-    return exchange(connection, [Command(sql, params)], deadline=30)[0]
+    return exchange(connection, [Command(sql, params)], deadline=PATIENCE_S)[0]
 
 
 @pytest.fixture
@@ -232,14 +233,14 @@ def test_where_the_name_is_another_statements_the_option_is_told(direct: psycopg
 def test_what_was_prepared_before_a_failure_is_used_again_and_what_was_behind_it_is_prepared_anew(direct: psycopg.Connection) -> None:
     good, late, bad = Command("SELECT 1"), Command("SELECT 2"), Command("SELECT 1 / 0")
     for _ in range(TWICE):
-        exchange(direct, [good], deadline=30)
-    exchange(direct, [late], deadline=30)
+        exchange(direct, [good], deadline=PATIENCE_S)
+    exchange(direct, [late], deadline=PATIENCE_S)
     for _ in range(2 * TWICE):
         with pytest.raises(psycopg.errors.DivisionByZero):
-            exchange(direct, [good, bad, late], deadline=30)
+            exchange(direct, [good, bad, late], deadline=PATIENCE_S)
     assert "SELECT 2" not in prepared(direct).values()
     for _ in range(TWICE):
-        assert exchange(direct, [good, late], deadline=30) == [[(1,)], [(2,)]]
+        assert exchange(direct, [good, late], deadline=PATIENCE_S) == [[(1,)], [(2,)]]
     assert sorted(prepared(direct).values()) == ["SELECT 1", "SELECT 1 / 0", "SELECT 2"]
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import psycopg
 import pytest
 from langchain_core.messages import HumanMessage
+from patience import PATIENCE_S
 from savers import empty_tables
 
 from langmem_ext import DeltaSaver, LangmemExtError, StorageUnavailable, ThreadChatMessageHistory
@@ -21,7 +22,7 @@ from langmem_ext.storage.lineup import Lineup
 
 @pytest.fixture
 def url(tmp_path: Path) -> str:
-    return f"{empty_tables(tmp_path)}&deadline=10"
+    return f"{empty_tables(tmp_path)}&deadline=240"
 
 
 def locked(url: str) -> psycopg.Connection[Any]:
@@ -74,10 +75,10 @@ def test_a_saver_that_another_thread_closes_serves_none_who_comes_later(url: str
 
     crowding = threading.Thread(target=asyncio.run, args=[crowd()])
     crowding.start()
-    begun.wait(30)
+    begun.wait(PATIENCE_S)
     saver.close()
     closed.set()
-    crowding.join(30)
+    crowding.join(PATIENCE_S)
     assert not crowding.is_alive()
     assert served.count("late") == 0
     assert served.count("in time") > 0
@@ -132,6 +133,6 @@ def test_who_is_stopped_while_others_may_join_keeps_nobody_from_writing(url: str
         monkeypatch.setattr(Lineup, "is_complete", property(stop))
         with pytest.raises(KeyboardInterrupt):
             loop.run_until_complete(say(saver))
-        loop.run_until_complete(asyncio.wait_for(say(saver), 5))
+        loop.run_until_complete(asyncio.wait_for(say(saver), PATIENCE_S))
         loop.run_until_complete(saver.aclose())
     loop.close()

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from patience import PATIENCE_S
 
 from postgres.cluster import Cluster
 from postgres.guardian import processes_in
@@ -100,9 +101,9 @@ def test_nothing_is_left_when_the_process_that_made_it_is_killed() -> None:
         place, url = maker.stdout.readline().split()
         folder = Path(place)
         assert folder.exists()
-        psycopg.connect(url, connect_timeout=5).close()
+        psycopg.connect(url).close()
         maker.send_signal(signal.SIGKILL)
-        maker.wait(10)
+        maker.wait(PATIENCE_S)
         # Its guardian has the same output: it ends when the guardian does.
         assert maker.stdout.read() == ""
     assert not folder.exists()

@@ -15,7 +15,7 @@ import psycopg
 import pytest
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import empty_checkpoint
-from patience import PATIENCE_S
+from patience import PATIENCE_S, until
 from savers import Calls, Mode, run_without_loop
 
 from benchmarks.proxy import Proxy
@@ -107,7 +107,7 @@ def test_a_host_that_does_not_answer_is_an_error_after_the_deadline(accepts: boo
 
 async def test_of_operations_that_meet_no_server_together_each_one_is_refused(database: Database, schema: str) -> None:
     with Proxy(database.url) as proxy:
-        saver = await asyncio.to_thread(DeltaSaver.open, f"{proxy.url}?schema={schema}&deadline=0.5")
+        saver = await asyncio.to_thread(DeltaSaver.open, f"{proxy.url}?schema={schema}&deadline=2")
         configs = [
             await saver.aput({"configurable": {"thread_id": f"t{at}", "checkpoint_ns": ""}}, empty_checkpoint(), {}, {}) for at in range(5)
         ]
@@ -115,7 +115,7 @@ async def test_of_operations_that_meet_no_server_together_each_one_is_refused(da
         begun = time.monotonic()
         ends = await asyncio.gather(*(saver.aput_writes(config, [("a", 1)], "task") for config in configs), return_exceptions=True)
         assert [type(end) for end in ends] == [StorageUnavailable] * 5
-        assert "cannot be reached (no connection within 0.5 s" in str(ends[0])
+        assert "cannot be reached (no connection within 2 s" in str(ends[0])
         assert time.monotonic() - begun < AT_ONCE
     await saver.aclose()
 
@@ -143,7 +143,7 @@ async def test_a_pool_that_two_hundred_tasks_exhaust_refuses_in_time_and_serves_
 
 
 def test_threads_that_wait_for_others_are_refused_in_time(database: Database, schema: str) -> None:
-    with DeltaSaver.open(f"{database.url}?schema={schema}&pool_size=1&deadline=0.5") as saver:
+    with DeltaSaver.open(f"{database.url}?schema={schema}&pool_size=1&deadline=2") as saver:
         config, ends = put(saver, "t"), list[str]()
 
         def store(task: str) -> None:
@@ -158,11 +158,10 @@ def test_threads_that_wait_for_others_are_refused_in_time(database: Database, sc
             time.sleep(0.1)  # what comes at the same time would go together with it
             for caller in callers[1:]:
                 caller.start()
-            time.sleep(1)
-            assert len(ends) == 5
+            until(lambda: len(ends) == 5)
             assert all("all 1 connections" in end for end in ends)
         for caller in callers:
-            caller.join(10)
+            caller.join(PATIENCE_S)
         assert len(ends) == 5
         assert len(writes(saver, config)) == 1
 
@@ -176,7 +175,7 @@ def test_a_server_that_falls_silent_is_an_error_and_is_used_again_once_it_speaks
         for name, *arguments in (("get_tuple", config), ("put_writes", config, [("a", 1)], "task")):
             proxy.set_delay(SILENCE)
             begun = time.monotonic()
-            with pytest.raises(StorageUnavailable, match=r"has not answered within 0\.3 s"):
+            with pytest.raises(StorageUnavailable, match=r"has not answered within 2 s"):
                 await calls.call(saver, name, *arguments)
             assert time.monotonic() - begun < AT_ONCE
             proxy.set_delay(0)
@@ -186,7 +185,7 @@ def test_a_server_that_falls_silent_is_an_error_and_is_used_again_once_it_speaks
         assert [value for _, _, value in found.pending_writes] == [2]
 
     with Proxy(database.url) as proxy:
-        run(story, f"{proxy.url}?schema={schema}&answer_deadline=0.3", mode)
+        run(story, f"{proxy.url}?schema={schema}&answer_deadline=2", mode)
 
 
 def test_where_a_connection_breaks_and_the_others_are_silent_nobody_waits_for_these(database: Database, schema: str, mode: Mode) -> None:
@@ -198,7 +197,7 @@ def test_where_a_connection_breaks_and_the_others_are_silent_nobody_waits_for_th
         await asyncio.sleep(0.2) if mode == "async" else time.sleep(0.2)
         proxy.set_delay(SILENCE)
         begun = time.monotonic()
-        with pytest.raises(StorageUnavailable, match=r"cannot be reached \(no connection within 0\.5 s"):
+        with pytest.raises(StorageUnavailable, match=r"cannot be reached \(no connection within 2 s"):
             await calls.call(saver, "get_tuple", config)
         assert time.monotonic() - begun < AT_ONCE
         proxy.set_delay(0)
@@ -209,7 +208,7 @@ def test_where_a_connection_breaks_and_the_others_are_silent_nobody_waits_for_th
         assert found is not None
 
     with Proxy(database.url) as proxy:
-        run(story, f"{proxy.url}?schema={schema}&deadline=0.5", mode)
+        run(story, f"{proxy.url}?schema={schema}&deadline=2", mode)
 
 
 async def several_connections(saver: DeltaSaver, mode: Mode) -> Any:
@@ -268,7 +267,7 @@ def test_what_takes_too_long_is_stopped_and_has_changed_nothing(database: Databa
         assert found.pending_writes == []
         await calls.call(saver, "put_writes", config, [("a", 1)], "task")
 
-    options = {"schema": schema, "answer_deadline": 0.3}
+    options = {"schema": schema, "answer_deadline": 2}
     if not pooled:
         run(story, f"{database.url}?{urlencode(options)}", mode)
         return
@@ -287,7 +286,7 @@ async def test_a_task_that_is_cancelled_leaves_its_connection_usable(database: D
                 await asyncio.sleep(0.1)
                 task.cancel()
                 with pytest.raises(asyncio.CancelledError):
-                    await asyncio.wait_for(task, 5)
+                    await asyncio.wait_for(task, PATIENCE_S)
         await saver.aput_writes(config, [("b", 2)], "another")
         assert await asyncio.to_thread(writes, saver, config) in ([2], [2, 1])  # the one that nobody waited for may be stored
         assert {*backends_of(database)} <= backends

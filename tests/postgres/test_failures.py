@@ -16,6 +16,7 @@ from forgotten import assert_sound
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph import START, MessagesState, StateGraph
+from patience import PATIENCE_S, until
 
 from langmem_ext import DeltaSaver, LangmemExtError
 from postgres.cluster import Cluster
@@ -34,11 +35,11 @@ def talk(saver: Any) -> Any:
     return builder.add_edge(START, "answer").compile(checkpointer=saver)
 
 
-def keep_talking(saver: DeltaSaver, name: str, until: threading.Event, told: list[str]) -> None:
+def keep_talking(saver: DeltaSaver, name: str, over: threading.Event, told: list[str]) -> None:
     """One turn after another on a thread of its own; notes the ids of what was acknowledged. A turn that fails is begun again."""
     graph, config = talk(saver), RunnableConfig(configurable={"thread_id": name})
     number = 0
-    while not until.is_set():
+    while not over.is_set():
         try:
             graph.invoke({"messages": [HumanMessage(f"turn {number}", id=f"{name}-{number}")]}, config)
         except LangmemExtError:
@@ -81,22 +82,27 @@ def test_a_client_that_is_killed_anywhere_has_lost_nothing_that_was_acknowledged
         assert_sound(saver)
 
 
+def until_each_has_told(told: dict[str, list[str]], turns: int) -> None:
+    until(lambda: all(len(ids) >= turns for ids in told.values()), "a worker stores nothing any more")
+
+
 @pytest.mark.parametrize("how", ["fast", "immediate"])
 def test_a_server_that_is_restarted_under_load_has_all_that_was_acknowledged(cluster: Cluster, how: Literal["fast", "immediate"]) -> None:
     url = f"{cluster.url}?schema=restarted_{how}"
-    until, told = threading.Event(), {f"w{at}": list[str]() for at in range(WORKERS)}
+    over, told = threading.Event(), {f"w{at}": list[str]() for at in range(WORKERS)}
     with DeltaSaver.open(url) as saver:
-        workers = [threading.Thread(target=keep_talking, args=(saver, name, until, ids)) for name, ids in told.items()]
+        workers = [threading.Thread(target=keep_talking, args=(saver, name, over, ids)) for name, ids in told.items()]
         for worker in workers:
             worker.start()
-        for _ in range(ROUNDS):
-            time.sleep(1)
-            cluster.restart(how)
-        time.sleep(1)
-        until.set()
+        try:
+            for number in range(ROUNDS):
+                until_each_has_told(told, 3 * (number + 1))
+                cluster.restart(how)
+            until_each_has_told(told, 3 * (ROUNDS + 1))
+        finally:
+            over.set()
         for worker in workers:
-            worker.join(60)
-        assert all(len(ids) > 5 for ids in told.values()), "too little was stored for this test to say anything"
+            worker.join(PATIENCE_S)
         for name, ids in told.items():
             state = talk(saver).get_state({"configurable": {"thread_id": name}})
             said = [message.id for message in state.values["messages"] if isinstance(message, HumanMessage)]

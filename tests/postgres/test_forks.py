@@ -31,7 +31,7 @@ TURNS = 8
 
 @pytest.fixture
 def url(database: Database) -> str:
-    return f"{database.url}?schema={SHARED.tables()}&deadline=20"
+    return f"{database.url}?schema={SHARED.tables()}&deadline=240"
 
 
 class Child:

@@ -11,6 +11,7 @@ import psycopg
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
+from patience import PATIENCE_S
 from savers import Calls, Mode, run_without_loop
 
 from benchmarks.proxy import Proxy
@@ -160,7 +161,7 @@ async def test_a_run_that_is_still_on_its_way_when_the_next_one_begins_is_waited
             proxy.cut()
             await until_waiting(other, 2)
             holder.execute("SELECT pg_advisory_unlock(1)")
-            adding.join(10)
+            adding.join(PATIENCE_S)
         assert [message.text for message in Threads(direct).messages("new")] == ["once"]
         assert len(list(direct.list(None))) == 1
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import psycopg
 import pytest
+from patience import PATIENCE_S
 
 from langmem_ext.storage.commands import Command
 from langmem_ext.storage.effects import Rows
@@ -26,7 +27,7 @@ def connection(database: Database) -> Iterator[psycopg.Connection]:
 
 
 def send(connection: psycopg.Connection, *commands: Command) -> Sequence[Rows]:
-    return exchange(connection, commands, deadline=30)
+    return exchange(connection, commands, deadline=PATIENCE_S)
 
 
 def prepared(connection: psycopg.Connection) -> int:

@@ -11,6 +11,7 @@ import pytest
 from apart import forks
 from forgotten import assert_sound
 from langchain_core.messages import HumanMessage
+from patience import PATIENCE_S
 from savers import Calls, open_saver, run_without_loop
 from turns import Turn, assert_readable, config_of, store, turns
 
@@ -34,7 +35,7 @@ def prepare(barrier: Any) -> None:
 
 def keep_storing(url: str, worker: str, thread: str) -> list[Turn]:
     """A branch of the thread: checkpoints, their pending writes, and each read back; beside it, what is the newest of all branches."""
-    _begin.wait(100)
+    _begin.wait(PATIENCE_S)
     done = []
     with open_saver(url) as saver:
         for turn in turns(worker, thread, TURNS):
@@ -48,7 +49,7 @@ def keep_storing(url: str, worker: str, thread: str) -> list[Turn]:
 
 def keep_talking(url: str, worker: str, thread: str) -> list[str]:
     """Turns of a graph, each on whatever is the newest checkpoint then; the ids of what was said."""
-    _begin.wait(100)
+    _begin.wait(PATIENCE_S)
     said = []
     with open_saver(url) as saver:
         graph = talk(saver)

@@ -18,7 +18,7 @@ from langmem_ext.storage.postgres import exchange
 
 @pytest.fixture
 def url(tmp_path: Path) -> str:
-    return f"{empty_tables(tmp_path)}&deadline=5&pool_size=1"
+    return f"{empty_tables(tmp_path)}&deadline=240&pool_size=1"
 
 
 def say(saver: DeltaSaver, thread: str = "t") -> int:

@@ -17,6 +17,7 @@ import pytest
 from forgotten import assert_sound, everything
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.graph import START, MessagesState, StateGraph
+from patience import PATIENCE_S
 from savers import Calls, Mode
 
 from langmem_ext import DeltaSaver
@@ -132,7 +133,7 @@ def test_a_reader_is_waited_for_by_nobody(tmp_path: Path) -> None:
             done = threading.Event()
             thread = threading.Thread(target=lambda: (saver.compact(), done.set()))
             thread.start()
-            thread.join(60)
+            thread.join(PATIENCE_S)
             assert done.is_set()
             assert reader.execute("SELECT count(*) FROM item").fetchone()[0] > 0
         saver.compact()

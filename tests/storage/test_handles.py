@@ -8,7 +8,6 @@ import os
 import subprocess
 import sys
 import threading
-import time
 import warnings
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from moved import sqlite_saver
-from patience import PATIENCE_S
+from patience import PATIENCE_S, until
 from savers import Backend
 
 from langmem_ext import (
@@ -118,11 +117,7 @@ def test_what_was_used_and_closed_leaves_no_file_no_connection_and_no_thread(dur
         warnings.simplefilter("error")
         for _ in range(3):
             use(path, new, tmp_path)
-    for _ in range(100):  # threads end a moment after they are told to
-        if (after := held()) == before:
-            return
-        time.sleep(0.05)
-    assert after == before
+    until(lambda: held() == before, "something is still open")  # threads end a moment after they are told to
 
 
 FORGOTTEN = """

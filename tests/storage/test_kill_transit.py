@@ -17,6 +17,7 @@ from comparison import assert_same
 from forgotten import assert_sound
 from killed_upkeep import THREADS
 from nursery import Nursery
+from patience import PATIENCE_S
 from restored import Sessions
 from savers import Backend, open_saver
 from test_kill_upkeep import make
@@ -103,7 +104,7 @@ def test_an_export_that_is_killed_leaves_what_was_there(mortal: Nursery, whole: 
 def chat(url: str, begun: Any, turns: int) -> None:
     """A process that chats in two threads by turns."""
     saver = open_saver(url)
-    begun.wait(60)
+    begun.wait(PATIENCE_S)
     for number in range(turns):
         ThreadChatMessageHistory(f"t{number % 2}", saver).add_messages([_said(number)])
     saver.close()

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from patience import PATIENCE_S
 from savers import Backend
 
 from langmem_ext import DeltaSaver, ThreadBusy
@@ -38,7 +39,7 @@ def test_the_second_caller_goes_on_when_the_first_has_ended(saver: DeltaSaver) -
     order: list[str] = []
 
     def second() -> None:
-        with saver.lease("t", wait=10):
+        with saver.lease("t", wait=PATIENCE_S):
             order.append("second")
 
     with saver.lease("t"):
@@ -46,7 +47,7 @@ def test_the_second_caller_goes_on_when_the_first_has_ended(saver: DeltaSaver) -
         waiting.start()
         time.sleep(0.05)
         order.append("first")
-    waiting.join(10)
+    waiting.join(PATIENCE_S)
     assert order == ["first", "second"]
 
 
@@ -64,7 +65,7 @@ async def test_tasks_and_threads_exclude_each_other(saver: DeltaSaver) -> None:
 async def test_a_cancelled_caller_leaves_nothing_taken(saver: DeltaSaver) -> None:
     async def hold() -> None:
         async with saver.alease("t"):
-            await asyncio.sleep(60)
+            await asyncio.sleep(PATIENCE_S)
 
     for pauses in range(4):
         task = asyncio.create_task(hold())
@@ -73,7 +74,7 @@ async def test_a_cancelled_caller_leaves_nothing_taken(saver: DeltaSaver) -> Non
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        async with saver.alease("t", wait=5):
+        async with saver.alease("t", wait=PATIENCE_S):
             pass
 
 
@@ -91,7 +92,7 @@ def test_another_process_is_kept_out_until_it_may_and_a_killed_one_holds_nothing
     if child == 0:
         with DeltaSaver.from_conn_string(url) as held, held.lease("t"):
             os.write(writing, b"x")
-            time.sleep(60)
+            time.sleep(PATIENCE_S)
         os._exit(0)
     try:
         assert os.read(reading, 1) == b"x"
@@ -101,7 +102,7 @@ def test_another_process_is_kept_out_until_it_may_and_a_killed_one_holds_nothing
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
             child = 0
-            with saver.lease("t", wait=5):
+            with saver.lease("t", wait=PATIENCE_S):
                 pass
     finally:
         os.close(reading)
@@ -118,7 +119,7 @@ def test_a_forked_child_does_not_keep_its_parents_lease(url: str) -> None:
         with saver.lease("t"):
             child = os.fork()
             if child == 0:
-                time.sleep(60)
+                time.sleep(PATIENCE_S)
                 os._exit(0)
         try:
             with saver.lease("t", wait=0):

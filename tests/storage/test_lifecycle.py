@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import interrupt
-from patience import until
+from patience import PATIENCE_S, until
 from savers import Backend, Calls, Mode, brief_saver
 
 from langmem_ext import (
@@ -363,13 +363,13 @@ def test_stopping_waits_for_the_running_step_alone(log: MessageLog, clock: Clock
     monkeypatch.setattr(log, "run", slow)
     sweeper = Threads(log).sweeper()
     sweeper.start()
-    assert stepped.wait(10)
+    assert stepped.wait(PATIENCE_S)
     stopping = threading.Thread(target=sweeper.stop)
     stopping.start()
     until(lambda: not sweeper.running)
     assert stopping.is_alive()
     go_on.set()
-    stopping.join(10)
+    stopping.join(PATIENCE_S)
     assert not stopping.is_alive()
     assert len(ids(log)) == 19
     assert sweeper.last is None

@@ -23,6 +23,7 @@ from apart import forks
 from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.graph import START, MessagesState, StateGraph
+from patience import PATIENCE_S
 from savers import Backend, Calls, Mode, empty_tables, new_schema
 
 from langmem_ext import (
@@ -123,7 +124,7 @@ async def _say_async(saver: DeltaSaver) -> list[Any]:
 async def test_a_saver_opens_by_async_with_and_its_setup_may_be_awaited(backend: Backend, tmp_path: Path) -> None:
     async with DeltaSaver.from_conn_string(backend.new_url(tmp_path)) as saver:
         await saver.setup()
-        await asyncio.gather(saver.setup(), asyncio.create_task(saver.setup()), asyncio.wait_for(saver.setup(), 5))
+        await asyncio.gather(saver.setup(), asyncio.create_task(saver.setup()), asyncio.wait_for(saver.setup(), PATIENCE_S))
         assert len(await _say_async(saver)) == 2
     with pytest.raises(StorageUnavailable, match="closed"):
         await _say_async(saver)
@@ -463,7 +464,7 @@ def test_processes_that_open_a_new_file_at_once_all_find_it_ready(tmp_path: Path
     for process in processes:
         process.start()
     for process in processes:
-        process.join(60)
+        process.join(PATIENCE_S)
     assert [process.exitcode for process in processes] == [0, 0, 0, 0]
     with DeltaSaver.from_conn_string(path) as saver:
         assert [len(ThreadChatMessageHistory(f"t{number}", saver).messages) for number in range(4)] == [2, 2, 2, 2]

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from apart import forks
 from forgotten import assert_sound
+from patience import PATIENCE_S
 from savers import Calls, open_saver, run_without_loop
 from turns import Turn, assert_readable, store, turns
 
@@ -61,7 +62,7 @@ WAYS = {"alone": alone, "by threads": by_threads, "by tasks": by_tasks}
 
 def in_another_process(way: str, url: str, worker: str, thread: str, count: int) -> list[Turn]:
     """Store turns through a saver of this process, and begin when the others do."""
-    _begin.wait(100)
+    _begin.wait(PATIENCE_S)
     saver = open_saver(url)
     try:
         return WAYS[way](saver, worker, thread, count)

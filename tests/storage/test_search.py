@@ -19,6 +19,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Send
+from patience import PATIENCE_S
 from savers import BACKENDS, Backend, Calls, Mode, open_saver
 from searched import Overtaken, assert_found, has_index, spoil
 
@@ -345,7 +346,7 @@ with DeltaSaver.open({url!r}) as saver:
             if line.strip() == "30":
                 Threads(saver).enable_search()
         process.stdout.close()
-        assert process.wait(20) == 0
+        assert process.wait(PATIENCE_S) == 0
         threads = Threads(saver)
         assert len(threads.search("word", limit=1000)) == 121
         assert all(len(threads.search(f'"number{number}"')) == 1 for number in range(120))

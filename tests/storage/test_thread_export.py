@@ -25,6 +25,7 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command
 from moved import assert_moved
+from patience import PATIENCE_S
 from programs import Program, programs
 from puts import Branch, Call, call_lists, new_ids
 from savers import BACKENDS, COMPRESSED, Backend, Calls, Mode, Shelf, open_saver
@@ -413,14 +414,14 @@ async def test_an_export_that_is_cancelled_leaves_no_file(saver: DeltaSaver, tmp
 
     def slowly(line: Any) -> str:
         begun.set()
-        go_on.wait(30)
+        go_on.wait(PATIENCE_S)
         return dumps(line)
 
     say(saver, "one")
     (folder := tmp_path / "folder").mkdir()
     monkeypatch.setattr(thread_export, "dumps", slowly)
     task = asyncio.ensure_future(Threads(saver).aexport_to(folder / "out"))
-    await asyncio.to_thread(begun.wait, 30)
+    await asyncio.to_thread(begun.wait, PATIENCE_S)
     assert len(list(folder.iterdir())) == 1
     task.cancel()
     go_on.set()
@@ -438,7 +439,7 @@ def test_a_pipe_and_a_link_stay_what_they_are(saver: DeltaSaver, other: DeltaSav
     reader = threading.Thread(target=lambda: read.append(pipe.read_bytes()), daemon=True)
     reader.start()
     Threads(saver).export_to(pipe)
-    reader.join(10)
+    reader.join(PATIENCE_S)
     assert pipe.is_fifo()
     Threads(saver).export_to(link)
     assert link.is_symlink()

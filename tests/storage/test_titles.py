@@ -11,6 +11,7 @@ import pytest
 from forgotten import assert_sound
 from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
+from patience import PATIENCE_S
 from savers import Backend, Calls, Mode
 
 from langmem_ext import DeltaSaver, InvalidInput, ThreadChatMessageHistory, ThreadNotFound, Threads, TitleWriter
@@ -116,10 +117,10 @@ def test_titles_are_written_in_the_background_and_what_fails_leaves_the_title(sa
     say(saver, "another prompt", thread="u")
     threads = Threads(saver)
     with TitleWriter(threads, model("A title")) as writer:
-        assert (named := writer.submit("t").result(10)) is not None
+        assert (named := writer.submit("t").result(PATIENCE_S)) is not None
         assert named.title == "A title"
     with TitleWriter(threads, FailingModel(messages=iter([]))) as writer, caplog.at_level(logging.WARNING):
-        assert writer.submit("u").result(10) is None
+        assert writer.submit("u").result(PATIENCE_S) is None
     assert threads.get("u").title == "another prompt"
     assert "RuntimeError" in caplog.text
     assert "another prompt" not in caplog.text

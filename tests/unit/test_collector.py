@@ -9,9 +9,9 @@ import threading
 import warnings
 from collections.abc import Iterator
 from random import Random
-from time import monotonic
 
 import pytest
+from patience import PATIENCE_S
 
 from langmem_ext.collector import without_collector
 
@@ -46,10 +46,10 @@ def test_who_has_stopped_it_finds_it_stopped() -> None:
 
 
 def test_it_goes_on_wherever_a_signals_handler_raises() -> None:
-    random, until, raised = Random(0), monotonic() + 0.5, 0
+    random, raised = Random(0), 0
     before = signal.signal(signal.SIGALRM, signal.default_int_handler)
     try:
-        while monotonic() < until:
+        while raised < 500:
             try:
                 signal.setitimer(signal.ITIMER_REAL, 1e-5 + 3e-4 * random.random())
                 while True:
@@ -60,7 +60,6 @@ def test_it_goes_on_wherever_a_signals_handler_raises() -> None:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
-    assert raised > 100
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
@@ -69,11 +68,11 @@ def test_it_runs_in_a_process_that_is_forked_meanwhile() -> None:
 
     def rest() -> None:
         resting.set()
-        enough.wait(30)
+        enough.wait(PATIENCE_S)
 
     other = threading.Thread(target=without_collector, args=[rest])
     other.start()
-    resting.wait(30)
+    resting.wait(PATIENCE_S)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # that there are threads is what this is about
         child = os.fork()

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 
 import pytest
+from patience import PATIENCE_S
 
 from langmem_ext.storage.effects import Op, Statement, operation, operation_followed
 from langmem_ext.storage.group import Job
@@ -77,7 +78,7 @@ def test_who_takes_its_own_alone_leaves_the_others() -> None:
     own, other = job("b"), job("a")
     lineup = line(other, own)
 
-    assert lineup.take_or_wait(own, own, deadline=30) == [own]
+    assert lineup.take_or_wait(own, own, deadline=PATIENCE_S) == [own]
     assert lineup.take_or_call(nothing) == [other]
 
 
@@ -88,13 +89,13 @@ def test_a_caller_waits_until_its_thread_is_given_back() -> None:
     own = job("a")
     lineup.add(own)
     found: list[list[Job[None]]] = []
-    waiting = threading.Thread(target=lambda: found.append(lineup.take_or_wait(own, deadline=30)))
+    waiting = threading.Thread(target=lambda: found.append(lineup.take_or_wait(own, deadline=PATIENCE_S)))
     waiting.start()
     waiting.join(0.05)
     assert not found
 
     busy.give_back(taken)
-    waiting.join(5)
+    waiting.join(PATIENCE_S)
 
     assert found == [[own]]
 
@@ -135,7 +136,7 @@ class Caller(threading.Thread):
         self.start()
 
     def run(self) -> None:
-        self.found = self.lineup.take_or_wait(self.own, deadline=30)
+        self.found = self.lineup.take_or_wait(self.own, deadline=PATIENCE_S)
 
 
 def give_back(busy: Busy, jobs: list[Job[None]]) -> None:
@@ -148,7 +149,7 @@ def give_back(busy: Busy, jobs: list[Job[None]]) -> None:
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """What follows has all the time there is."""
-    monkeypatch.setattr("langmem_ext.storage.lineup.FOLLOWED_S", 30.0)
+    monkeypatch.setattr("langmem_ext.storage.lineup.FOLLOWED_S", PATIENCE_S)
 
 
 @pytest.mark.usefixtures("patient")
@@ -159,11 +160,11 @@ def test_what_another_follows_goes_together_with_it() -> None:
     first.join(0.05)
     assert first.found is None
     second = Caller(lineup, job("a"))
-    second.join(5)
+    second.join(PATIENCE_S)
     assert second.found == [first.own, second.own]
 
     give_back(busy, second.found)
-    first.join(5)
+    first.join(PATIENCE_S)
     assert first.found == []
 
 
@@ -171,7 +172,7 @@ def test_what_nothing_follows_goes_alone_after_a_moment_whatever_happens_meanwhi
     monkeypatch.setattr("langmem_ext.storage.lineup.FOLLOWED_S", 0.1)
     busy = Busy()
     first = Caller(Lineup(busy), leading("a"))
-    until = time.monotonic() + 5
+    until = time.monotonic() + PATIENCE_S
     while first.is_alive() and time.monotonic() < until:
         busy.give_back([])  # which wakes all who wait
         time.sleep(0.005)
@@ -186,7 +187,7 @@ def test_what_waits_for_its_thread_waits_for_what_follows_it_then() -> None:
     taken = lineup.take_or_call(nothing)  # by an event loop, say
     second = Caller(lineup, leading("a"))
     other = Caller(lineup, job("b"))
-    other.join(5)
+    other.join(PATIENCE_S)
     assert taken == [first.own]
     assert other.found == [other.own]
 
@@ -194,10 +195,10 @@ def test_what_waits_for_its_thread_waits_for_what_follows_it_then() -> None:
     second.join(0.05)
     assert second.found is None, "nothing has followed it yet"
     third = Caller(lineup, job("a"))
-    third.join(5)
+    third.join(PATIENCE_S)
     assert third.found == [second.own, third.own]
     give_back(busy, third.found)
-    second.join(5)
+    second.join(PATIENCE_S)
 
 
 @pytest.mark.usefixtures("patient")
@@ -210,7 +211,7 @@ def test_who_takes_its_own_alone_does_not_wait_for_the_patience_of_what_came_bef
     lineup.add(own)
     carrying_out = threading.Timer(0.05, finish_what(first, busy))
     carrying_out.start()
-    assert lineup.take_or_wait(own, own, deadline=30) == []
+    assert lineup.take_or_wait(own, own, deadline=PATIENCE_S) == []
     assert own.done
 
 
@@ -218,7 +219,7 @@ def finish_what(caller: Caller, busy: Busy) -> Callable[[], None]:
     """Carries out what a caller has taken."""
 
     def carry_out() -> None:
-        caller.join(5)
+        caller.join(PATIENCE_S)
         assert caller.found is not None
         give_back(busy, caller.found)
 

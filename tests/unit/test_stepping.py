@@ -7,6 +7,7 @@ import threading
 from collections.abc import Generator
 
 import pytest
+from patience import PATIENCE_S
 
 from langmem_ext.stepping import aeach, afinish, aperform, finish, perform
 
@@ -24,7 +25,7 @@ class Work:
             self.steps.append("first")
             yield 1
             self.begun.set()
-            self.go_on.wait(30)
+            self.go_on.wait(PATIENCE_S)
             self.steps.append("second")
             yield 2
             self.steps.append("third")
@@ -48,7 +49,7 @@ async def test_all_steps_are_carried_out_and_told() -> None:
 async def test_who_is_cancelled_waits_for_the_step_and_the_rest_is_closed() -> None:
     work = Work()
     task = asyncio.ensure_future(afinish(work.run()))
-    await asyncio.to_thread(work.begun.wait, 30)
+    await asyncio.to_thread(work.begun.wait, PATIENCE_S)
     task.cancel()
     await asyncio.sleep(0)
     assert not task.done()
