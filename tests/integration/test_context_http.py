@@ -5,6 +5,7 @@ The server is real, and so is the client (langchain-openai); the answers are scr
 
 from __future__ import annotations
 
+import gc
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -62,6 +63,20 @@ def talk(turns: int) -> dict[str, Any]:
         for message in (question(number)["messages"][0], AIMessage(f"answer to question {number} {WORDS}", id=f"a{number}"))
     ]
     return {"messages": [*before, *question(turns - 1)["messages"]]}
+
+
+@pytest.fixture(autouse=True)
+def collected_by_this_thread() -> Iterator[None]:
+    """Have no other thread collect what openai's client leaves.
+
+    Where an event of a stream cannot be read, the client closes the response, but drops the
+    iterators over it unclosed. If another thread collects them while the event loop closes them,
+    CPython warns that an async generator is already executing.
+    """
+    gc.disable()
+    yield
+    gc.collect()
+    gc.enable()
 
 
 @pytest.fixture(scope="module")
