@@ -89,7 +89,11 @@ def _failed_with_answer(newest: CheckpointTuple) -> bool:
 
 
 class _Heads:
-    """The newest checkpoint, and those of the subgraphs of its step: only they are newer."""
+    """The newest checkpoint, and those of the subgraphs of its step, which name it.
+
+    They are listed next to it: mostly before it, and behind it where they were stored earlier by a
+    machine whose clock is behind.
+    """
 
     def __init__(self, saver: BaseCheckpointSaver[Any]) -> None:
         # InMemorySaver lists one namespace after the other; all others list the newest first.
@@ -103,17 +107,22 @@ class _Heads:
 
     def take(self, found: CheckpointTuple) -> bool:
         """Look at the next checkpoint of the list; whether one that follows may be wanted."""
-        self.found.setdefault(found.config["configurable"].get("checkpoint_ns", ""), found)
-        return not (self._sorted and "" in self.found)
+        name = found.config["configurable"].get("checkpoint_ns", "")
+        root = self.found.get("")
+        if self._sorted and root is not None and not _is_of_step(found, root):
+            return False
+        self.found.setdefault(name, found)
+        return True
 
     def plan(self, *, failed: bool) -> list[Put]:
         """What to store, the root's last: until then, the thread shows that there is more."""
         root = self.found.get("")
         if root is None:
             return []
-        oldest = "" if self._sorted else root.checkpoint["id"]
         heads = [self.found[name] for name in sorted(self.found, reverse=True)]
-        steps = [_Step(head, failed=failed) for head in heads if head.checkpoint["id"] >= oldest]
+        steps = [
+            _Step(head, failed=failed) for head in heads if head is root or _is_of_step(head, root)
+        ]
         if not any(step.taken for step in steps):
             return []
         puts: list[Put] = []
@@ -122,6 +131,12 @@ class _Heads:
             puts += step.puts(anew)
             anew |= bool(step.anew)
         return puts
+
+
+def _is_of_step(head: CheckpointTuple, root: CheckpointTuple) -> bool:
+    """Whether a subgraph has stored a checkpoint in the step of one of the root's."""
+    parents = head.metadata.get("parents")
+    return isinstance(parents, Mapping) and parents.get("") == root.checkpoint["id"]
 
 
 class _Step:

@@ -175,12 +175,11 @@ def _key_for(
     """The key of a checkpoint that is to be stored, and whether it is the newest of its namespace then.
 
     What follows the newest is the newest, whatever its id says: the clock of the machine that made the id may be behind. A subgraph's
-    first follows that of the root. Any other checkpoint with a lower id is a branch, and comes where its id puts it. One that is put
+    first follows the root's that it names (`_is_behind`). Any other checkpoint with a lower id is a branch, and comes where its id puts it. One that is put
     again keeps its key.
     """
     if newest is None:
-        head = None if root is None else (yield from find_newest_id(writer.index, 0))
-        is_behind = head is not None and head.id == root and checkpoint < head.key
+        is_behind = root is not None and (yield from _is_behind(writer, checkpoint, root))
         return ((yield from _key_behind_all(writer)) if is_behind else checkpoint), True
     if newest.key < checkpoint:
         return checkpoint, True
@@ -192,6 +191,19 @@ def _key_for(
     if parent != newest.id:
         return checkpoint, False
     return (yield from _key_behind_all(writer)), True
+
+
+def _is_behind(writer: Writer, checkpoint: bytes, root: bytes) -> Op[bool]:
+    """Whether a subgraph's first checkpoint was made after the root's newest, and has a lower id.
+
+    The root's checkpoint that it names may still be on its way: it follows the newest then.
+    """
+    head = yield from find_newest_id(writer.index, 0)
+    if head is None or checkpoint > head.key:
+        return False
+    if head.id == root:
+        return True
+    return not (yield from fetch(sql.SELECT_KEY, thread=writer.thread.number, namespace=0, id=root))
 
 
 def _key_behind_all(writer: Writer) -> Op[bytes]:

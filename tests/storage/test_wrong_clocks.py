@@ -218,6 +218,29 @@ def test_an_answer_that_a_subgraph_cannot_use_is_taken_back_on_a_clock_that_is_b
             assert converse(graph, "42", thread_id="t").reply == "age 42"
 
 
+@pytest.mark.parametrize("durability", ["async", "exit"])
+@pytest.mark.parametrize("skew", SKEWS)
+def test_a_subgraphs_answer_is_taken_back_though_it_was_stored_before_the_step(url: str, skew: float, durability: Any) -> None:
+    """With "exit", and now and then with "async", a subgraph's checkpoint is stored before the root's that it names."""
+
+    def ask(state: MessagesState) -> Any:
+        return {"messages": [AIMessage(f"age {int(interrupt('How old?'))}")]}
+
+    child = StateGraph(MessagesState).add_node("ask", ask).add_edge(START, "ask").compile()
+    with DeltaSaver.open(url) as saver:
+        say(saver, "q0")
+        graph: Any = StateGraph(MessagesState).add_node("child", child).add_edge(START, "child").compile(checkpointer=saver)
+        with clock_off_by(skew):
+            graph.invoke({"messages": [HumanMessage("q1")]}, THREAD, durability=durability)
+            for _ in range(2):
+                with pytest.raises(ValueError, match="old enough"):
+                    graph.invoke(Command(resume="old enough"), THREAD, durability=durability)
+            Threads(saver).rewind("t")
+            found = graph.invoke(Command(resume="42"), THREAD, durability=durability)
+        assert found["messages"][-1].text == "age 42"
+        assert_clean(saver)
+
+
 @pytest.mark.parametrize("durability", ["sync", "async", "exit"])
 @pytest.mark.parametrize("keeps", [False, True], ids=["asks", "keeps its state"])
 @pytest.mark.parametrize("way", ["sync", "async"])
