@@ -14,11 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool, InjectedToolArg, StructuredTool, tool
-from pydantic import BaseModel, EmailStr, Field, SecretStr, field_validator, model_validator
+from pydantic import BaseModel, EmailStr, Field, HttpUrl, SecretStr, field_validator, model_validator
 
 from langmem_ext.errors import CatalogError, InvalidInput
 from langmem_ext.waiting.catalog.catalog import IntentCatalog, field_error, step_arguments, template_fields, tool_arguments
-from langmem_ext.waiting.catalog.param import ParamType
+from langmem_ext.waiting.catalog.param import Extensions, ParamType
 
 
 class Size(enum.Enum):
@@ -539,3 +539,89 @@ def test_a_label_names_an_allowed_value_and_a_default_is_one() -> None:
     assert "params.size.labels.smal" in told
     assert "params.size.default" in told
     assert "params.count.default" in told
+
+
+# -- types, units and functions of the application ---------------------------------------------------------------------------------------
+
+
+@tool
+def plan(
+    start: datetime.datetime,
+    length: datetime.timedelta,
+    page: HttpUrl,
+    minutes: int,
+    iban: str,
+) -> str:
+    """Plan a meeting."""
+    return "planned"
+
+
+def test_moments_durations_and_addresses_come_from_the_tool() -> None:
+    bound = IntentCatalog.from_dict({"intents": {"plan": {"tool": "plan"}}}).with_tools([plan])
+    kinds = {name: param.type for name, param in bound.params.items() if name in ("start", "length", "page")}
+    assert kinds == {"start": ParamType.DATETIME, "length": ParamType.DURATION, "page": ParamType.URL}
+    for name, value in (("start", "2024-05-30T17:00"), ("length", "PT1H30M"), ("page", "https://example.com/x")):
+        assert field_error(plan, name, value) is None
+
+
+def test_units_open_values_and_names_must_fit() -> None:
+    params = {
+        "start": {"type": "datetime", "units": "hours"},
+        "length": {"type": "duration", "units": "parsecs"},
+        "page": {"type": "url", "open_values": True, "min_confidence": 2},
+        "minutes": {"type": "duration", "timeout": "soon"},
+    }
+    with pytest.raises(CatalogError) as error:
+        IntentCatalog.from_dict({"intents": {"plan": {"tool": "plan"}}, "params": params, "timeout": "-3"})
+    text = str(error.value)
+    assert len(error.value.problems) == 5
+    for hint in (
+        "only numbers and durations have units",
+        "no unit of time; known: seconds, minutes",
+        "params.page.min_confidence",
+        "like '30m', '2h' or '3d'",
+        "timeout: must be a number of seconds, or a length of time",
+    ):
+        assert hint in text
+
+
+def test_a_duration_counts_what_the_tool_counts() -> None:
+    with pytest.raises(CatalogError, match="takes 'minutes' as integer: say in which `units`"):
+        IntentCatalog.from_dict({"intents": {"p": {"tool": "plan"}}, "params": {"minutes": {"type": "duration"}}}).with_tools([plan])
+    params = {"length": {"type": "duration", "units": "hours"}}
+    with pytest.raises(CatalogError, match="takes 'length' as string: leave `units` out"):
+        IntentCatalog.from_dict({"intents": {"p": {"tool": "plan"}}, "params": params}).with_tools([plan])
+
+
+def test_a_timeout_is_a_number_of_seconds() -> None:
+    data = {"intents": {"a": {}}, "timeout": "3d", "params": {"x": {"timeout": "2h"}, "y": {"timeout": 90}, "z": {}}}
+    catalog = IntentCatalog.from_dict(data)
+    assert catalog.timeout == 3 * 86_400
+    assert [param.timeout for param in catalog.params.values()] == [7_200, 90, None]
+
+
+def test_a_decimal_of_a_file_is_a_default_of_a_number(tmp_path: Path) -> None:
+    text = "intents: {a: {required: [x]}}\nparams: {x: {type: number, default: 0.5, min_confidence: 0.7}}"
+    [param] = IntentCatalog.from_yaml(write(tmp_path, text)).params.values()
+    assert (param.default, param.min_confidence) == (0.5, 0.7)
+
+
+def test_every_function_that_is_not_given_is_named_at_once() -> None:
+    data = {
+        "intents": {"plan": {"tool": "plan"}},
+        "params": {
+            "iban": {"type": "iban", "validator": "checksum", "normaliser": "capitals"},
+            "page": {"type": "webpage"},
+        },
+    }
+    catalog = IntentCatalog.from_dict(data)
+    with pytest.raises(CatalogError) as error:
+        catalog.with_tools([plan], Extensions({"ibans": lambda param, reply: []}, {"check_sum": lambda value: None}))
+    assert [problem.partition(": ")[2] for problem in error.value.problems] == [
+        "no type is called 'iban'; did you mean 'ibans'?",
+        "no validator is called 'checksum'; did you mean 'check_sum'?",
+        "no normaliser is called 'capitals'; give one: normalisers={'capitals': …}",
+        "no type is called 'webpage'; give an extractor: extractors={'webpage': …}",
+    ]
+    with pytest.raises(InvalidInput, match=r"extractors\['iban'\], validators\['x'\]: give a function"):
+        Extensions({"iban": None}, {"x": "y"})  # type: ignore[dict-item]

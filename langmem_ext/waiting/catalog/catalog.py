@@ -16,7 +16,7 @@ from langmem_ext.errors import CatalogError, InvalidInput
 from langmem_ext.names import instead_of
 from langmem_ext.waiting.catalog.check import check_parts, check_tools
 from langmem_ext.waiting.catalog.intent import TEMPLATE_FIELD, CatalogFields, Intent, Redaction, Replies, template_fields
-from langmem_ext.waiting.catalog.param import Param
+from langmem_ext.waiting.catalog.param import NONE, Extensions, Param
 from langmem_ext.waiting.catalog.parse import parse_catalog
 from langmem_ext.waiting.catalog.tool_params import params_with_tools, with_tool_params
 from langmem_ext.waiting.catalog.tool_schema import field_error, step_arguments, tool_arguments
@@ -44,6 +44,7 @@ class IntentCatalog(CatalogFields):
         replies: What the graph says by itself.
         escalate_to: Id of the intent that takes over when a question is answered wrongly too often.
         redaction: What is kept out of logs.
+        timeout: Seconds after which an unanswered question has expired.
     """
 
     _source: str = PrivateAttr(default="the catalog")
@@ -84,7 +85,7 @@ class IntentCatalog(CatalogFields):
         catalog._source, catalog._lines, catalog._given = source, lines, parsed.given
         return catalog
 
-    def with_tools(self, tools: Iterable[BaseTool]) -> Self:
+    def with_tools(self, tools: Iterable[BaseTool], extensions: Extensions = NONE) -> Self:
         """This catalog, complete for `tools`: what the file leaves out comes from the tools' own schemas.
 
         An intent that names no parameters takes its tool's arguments; a parameter that is not declared is made from the argument it fills;
@@ -92,17 +93,20 @@ class IntentCatalog(CatalogFields):
 
         Args:
             tools: The tools that the intents name; more may be there.
+            extensions: Functions of the application that the parameters name.
 
         Raises:
-            CatalogError: Catalog and tools do not fit: every mistake at once.
+            CatalogError: Catalog, tools and functions do not fit: every mistake at once.
             InvalidInput: Something in `tools` is no tool.
         """
         by_name = _tools_by_name(tools)
         arguments = {name: tool_arguments(tool) for name, tool in by_name.items()}
         intents = tuple(with_tool_params(intent, arguments) for intent in self.intents)
-        params = params_with_tools(intents, self.params, self._given, arguments)
+        made = params_with_tools(intents, self.params, self._given, arguments)
+        params = {name: param.with_extensions(extensions) for name, param in made.items()}
         catalog = self.model_copy(update={"intents": intents, "params": params})
-        found = check_parts(catalog, [*params], [intent.id for intent in intents], complete=True)
+        ids = [intent.id for intent in intents]
+        found = check_parts(catalog, [*params], ids, complete=True, extensions=extensions)
         _refuse(self._source, self._lines, [*found, *check_tools(catalog, by_name, arguments)])
         return catalog
 

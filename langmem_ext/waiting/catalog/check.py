@@ -11,9 +11,10 @@ from rapidfuzz.distance import DamerauLevenshtein
 
 from langmem_ext.names import instead_of, nearest
 from langmem_ext.waiting.catalog.intent import OWN_FIELDS, CatalogFields, Intent, template_fields
-from langmem_ext.waiting.catalog.param import Param, ParamType
+from langmem_ext.waiting.catalog.param import NONE, Extensions, Param, ParamType
 from langmem_ext.waiting.catalog.tool_params import Arguments
 from langmem_ext.waiting.catalog.tool_schema import ToolArgument, field_error, step_arguments
+from langmem_ext.waiting.extract.numbers.duration import UNITS
 from langmem_ext.waiting.extract.validity import bounds_mistake, is_valid
 from langmem_ext.yaml_file import DataPath, Problem
 
@@ -21,8 +22,20 @@ RESULT = "result"
 """In a reply template, `{result.key}` is what the last tool returned."""
 
 _NUMERIC = frozenset((ParamType.INTEGER, ParamType.NUMBER, ParamType.MONEY))
-_WORDED = frozenset((ParamType.DATE, ParamType.TIME, ParamType.PLACE, ParamType.PERSON, ParamType.NAME, ParamType.ADDRESS, ParamType.EMAIL))
-_REFUSES: Mapping[object, frozenset[ParamType]] = {
+_WORDED = frozenset(
+    (
+        ParamType.DATE,
+        ParamType.TIME,
+        ParamType.DATETIME,
+        ParamType.PLACE,
+        ParamType.PERSON,
+        ParamType.NAME,
+        ParamType.ADDRESS,
+        ParamType.EMAIL,
+        ParamType.URL,
+    )
+)
+_REFUSES: Mapping[object, frozenset[str]] = {
     "string": _NUMERIC | {ParamType.BOOLEAN},
     "integer": _WORDED,
     "number": _WORDED,
@@ -31,19 +44,30 @@ _REFUSES: Mapping[object, frozenset[ParamType]] = {
 """For each JSON type of an argument, the parameters that never give one. Text and identifiers may look like anything."""
 
 
-def check_parts(catalog: CatalogFields, params: Collection[str], intents: Collection[str], *, complete: bool) -> Iterator[Problem]:
+def check_parts(
+    catalog: CatalogFields,
+    params: Collection[str],
+    intents: Collection[str],
+    *,
+    complete: bool,
+    extensions: Extensions = NONE,
+) -> Iterator[Problem]:
     """What is wrong with the catalog by itself.
 
     Args:
         catalog: The declarations.
         params: Every declared parameter.
         intents: Every declared intent.
-        complete: Whether these parameters are all; else the tools may bring more.
+        complete: Whether these parameters are all; else the tools may bring more, and the
+            application its functions.
+        extensions: The application's functions.
     """
     for intent in catalog.intents:
         yield from _check_intent(intent, params)
     for name, param in catalog.params.items():
         yield from _check_param(("params", name), param)
+        if complete:
+            yield from _check_names(("params", name), param, extensions)
     for key, template in catalog.replies.model_dump().items():
         yield from _check_template(("replies", key), template, {*params, *OWN_FIELDS.get(key, ())})
     for index, name in enumerate(catalog.redaction.params):
@@ -101,13 +125,39 @@ def _mapped(intent: Intent) -> set[str]:
     return names
 
 
+def _check_names(place: DataPath, param: Param, extensions: Extensions) -> Iterator[Problem]:
+    """Names of functions that the application does not give."""
+    types = [*(kind.value for kind in ParamType), *extensions.extractors]
+    if param.type not in types:
+        near = nearest(param.type, types)
+        how = f"did you mean {near!r}?" if near else f"give an extractor: extractors={{{param.type!r}: …}}"
+        yield Problem((*place, "type"), f"no type is called {param.type!r}; {how}")
+    for key, known in (("validator", extensions.validators), ("normaliser", extensions.normalisers)):
+        name: str | None = getattr(param, key)
+        if name is not None and name not in known:
+            how = instead_of(name, known) if known else f"give one: {key}s={{{name!r}: …}}"
+            yield Problem((*place, key), f"no {key} is called {name!r}; {how}")
+
+
+def _check_units(place: DataPath, param: Param) -> Iterator[Problem]:
+    if not param.units:
+        return
+    if param.type not in _NUMERIC | {ParamType.DURATION}:
+        yield Problem((*place, "units"), f"only numbers and durations have units, and this is of type {param.type}")
+    elif param.type == ParamType.DURATION and param.units not in UNITS:
+        yield Problem((*place, "units"), f"{param.units!r} is no unit of time; {instead_of(param.units, UNITS)}")
+
+
 def _check_param(place: DataPath, param: Param) -> Iterator[Problem]:
     if param.type is ParamType.ENUM and not param.enum:
         yield Problem((*place, "enum"), "an enum needs its values: `enum: {value: [synonyms]}`")
     if param.type in (ParamType.INTEGER, ParamType.NUMBER, ParamType.MONEY):
         for value in param.enum:
             if not re.fullmatch(r"[+-]?\d+" if param.type is ParamType.INTEGER else r"[+-]?\d+(?:\.\d+)?", value):
-                yield Problem((*place, "enum", value), f"{value!r} is no {param.type.value}")
+                yield Problem((*place, "enum", value), f"{value!r} is no {param.type}")
+    if param.open_values and not param.enum:
+        yield Problem((*place, "open_values"), "there are no values that others could be given besides: declare `enum`")
+    yield from _check_units(place, param)
     yield from _check_bounds(place, param)
     yield from _check_shown_and_default(place, param)
     yield from _check_synonyms(place, param)
@@ -126,14 +176,14 @@ def _check_shown_and_default(place: DataPath, param: Param) -> Iterator[Problem]
         if value not in param.enum:
             yield Problem((*place, "labels", value), f"{value!r} is no allowed value; {instead_of(value, param.enum)}")
     if param.default is not None and not is_valid(param, param.default):
-        yield Problem((*place, "default"), f"{param.default!r} is no value of type {param.type.value} that the parameter may have")
+        yield Problem((*place, "default"), f"{param.default!r} is no value of type {param.type} that the parameter may have")
 
 
 def _check_bounds(place: DataPath, param: Param) -> Iterator[Problem]:
     if mistake := bounds_mistake(param):
         yield Problem((*place, "bounds"), mistake)
-    if param.future and param.type is not ParamType.DATE:
-        yield Problem((*place, "future"), f"only a date lies in the future, and this is of type {param.type.value}")
+    if param.future and param.type not in (ParamType.DATE, ParamType.DATETIME):
+        yield Problem((*place, "future"), f"only a date lies in the future, and this is of type {param.type}")
 
 
 def _check_synonyms(place: DataPath, param: Param) -> Iterator[Problem]:
@@ -193,9 +243,13 @@ def _check_values(intent: Intent, tool: BaseTool, arguments: Mapping[str, ToolAr
         if param is None:
             continue
         kind = arguments[argument].schema.get("type")
-        if kind in _REFUSES and param.type in _REFUSES[kind]:
-            yield Problem(("params", name, "type"), f"{param.type.value} does not fit: tool {tool.name!r} takes {argument!r} as {kind}")
-        for value in param.enum:
+        counted = param.type == ParamType.DURATION and param.units
+        if param.type == ParamType.DURATION and kind in ("integer", "number", "string") and bool(counted) == (kind == "string"):
+            how = "leave `units` out" if counted else "say in which `units`"
+            yield Problem(("params", name, "units"), f"tool {tool.name!r} takes {argument!r} as {kind}: {how}")
+        elif kind in _REFUSES and param.type in _REFUSES[kind]:
+            yield Problem(("params", name, "type"), f"{param.type} does not fit: tool {tool.name!r} takes {argument!r} as {kind}")
+        for value in () if param.open_values else param.enum:
             if reason := field_error(tool, argument, value):
                 yield Problem(("params", name, "enum", value), f"tool {tool.name!r} does not accept it for {argument!r}: {reason}")
 

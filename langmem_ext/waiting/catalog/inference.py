@@ -12,6 +12,8 @@ _TRUTH = frozenset(("true", "false", "yes", "no", "0", "1", "y", "n"))
 _RULES: tuple[tuple[ParamType, str, str], ...] = (
     # type, words of the name, words of the description; the first rule that holds decides, names before descriptions
     (ParamType.EMAIL, r"e ?mail", r"e-?mail address"),
+    (ParamType.URL, r"ur[li]|link|web ?(?:site|page|address)|home ?page", r"\burl\b|web address|link to"),
+    (ParamType.DATETIME, r"date ?time|timestamp|date (?:and )?time", r"date and time|(?:day|date) and hour"),
     (ParamType.PHONE, r"(?:(?:tele)?phone|mobile|fax|tel|cell)(?: number| no| nr)?", r"(?:tele)?phone number"),
     (
         ParamType.IDENTIFIER,
@@ -82,7 +84,6 @@ _TO = re.compile(
     r"\b(?:to location|to|last|latest|destination|end\w*|return\w*|drop ?-?off|dropoff|check ?-?out|inbound|arriv\w+|until|until|going)\b",
     re.I,
 )
-_PAIRED = frozenset((ParamType.DATE, ParamType.TIME, ParamType.PLACE))
 
 
 def infer_type(name: str, description: str = "", values: Sequence[str] = ()) -> ParamType:

@@ -11,7 +11,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from langmem_ext.waiting.catalog.param import Param
+from langmem_ext.waiting.catalog.param import Param, Seconds
 
 TEMPLATE_FIELD = re.compile(r"\{([^\W\d][\w.-]*)\}")
 """A place to fill in a reply template: `{param}` or `{result.key}`. Any other brace is text."""
@@ -159,6 +159,8 @@ class CatalogFields(Declaration):
         replies: What the graph says by itself.
         escalate_to: Id of the intent that takes over when a question is answered wrongly too often.
         redaction: What is kept out of logs.
+        timeout: Seconds, or "30m", "2h", "3d", after which an unanswered question has expired, for
+            parameters without their own, and for confirmations; without one, questions wait for ever.
     """
 
     intents: tuple[Intent, ...] = ()
@@ -166,3 +168,4 @@ class CatalogFields(Declaration):
     replies: Replies = Field(default_factory=Replies)
     escalate_to: str | None = None
     redaction: Redaction = Field(default_factory=Redaction)
+    timeout: Seconds | None = None

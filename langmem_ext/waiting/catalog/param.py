@@ -5,21 +5,45 @@ Pure values, shared by the catalog (which makes them), the extractors (which rea
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import date, time
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import date, datetime, time
+from difflib import get_close_matches
 from enum import StrEnum
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    JsonValue,
+    PrivateAttr,
+    field_validator,
+)
 
+from langmem_ext.errors import InvalidInput
 from langmem_ext.names import in_words
+
+if TYPE_CHECKING:
+    from langmem_ext.waiting.extract.reply import Reply
 
 Role: TypeAlias = Literal["from", "to"]
 """Which of a pair a value is: the origin, start or pick-up (`from`), or the destination, end or return (`to`)."""
 
 Bound: TypeAlias = str | int | float | None
 """One end of what a value may be: a time `HH:MM`, an ISO date or a number; None where that end is open."""
+
+Extractor: TypeAlias = "Callable[[Param, Reply], Iterable[Extraction]]"
+"""Reads the values of one type from a reply: for each, an `Extraction` that is `filled`, with its
+`span` and its `confidence`. It must not do I/O, and must give the same for the same arguments."""
+
+Normaliser: TypeAlias = Callable[[Any], JsonValue]
+"""Makes a value that was read the one that is stored; a ValueError says that it is none."""
+
+Validator: TypeAlias = Callable[[Any], str | None]
+"""What is wrong with a value, as a sentence for the user that does not hold it; None if nothing."""
 
 ExtractionStatus: TypeAlias = Literal["filled", "abstained", "dontcare", "declined", "question"]
 
@@ -34,14 +58,66 @@ class ParamType(StrEnum):
     MONEY = "money"
     DATE = "date"
     TIME = "time"
+    DATETIME = "datetime"
+    DURATION = "duration"
     PLACE = "place"
     PERSON = "person"
     NAME = "name"
     ADDRESS = "address"
     EMAIL = "email"
     PHONE = "phone"
+    URL = "url"
     IDENTIFIER = "identifier"
     TEXT = "text"
+
+
+_SECONDS: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+
+
+def _as_seconds(value: object) -> object:
+    """A length of time in seconds: "30m", "2h", "3d", or a number of seconds."""
+    if not isinstance(value, str):
+        return value
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([smhdw]?)\s*", value)
+    if match is None:
+        raise ValueError("must be a number of seconds, or a length of time like '30m', '2h' or '3d'")
+    return float(match[1]) * _SECONDS[match[2] or "s"]
+
+
+Seconds: TypeAlias = Annotated[float, BeforeValidator(_as_seconds), Field(gt=0, allow_inf_nan=False)]
+
+
+@dataclass(frozen=True, slots=True)
+class Extensions:
+    """Functions of the application, by the names that a catalog calls them by.
+
+    Attributes:
+        extractors: Types of parameters: `type: iban`. The name of a built-in type replaces its own.
+        validators: What parameters name as their `validator`.
+        normalisers: What parameters name as their `normaliser`.
+    """
+
+    extractors: Mapping[str, Extractor] = field(default_factory=dict)
+    validators: Mapping[str, Validator] = field(default_factory=dict)
+    normalisers: Mapping[str, Normaliser] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be called.
+
+        Raises:
+            InvalidInput: Something is no function: every one is named.
+        """
+        wrong = [
+            f"{kind}[{name!r}]"
+            for kind in ("extractors", "validators", "normalisers")
+            for name, function in getattr(self, kind).items()
+            if not callable(function)
+        ]
+        if wrong:
+            raise InvalidInput(f"{', '.join(wrong)}: give a function")
+
+
+NONE: Final = Extensions()
 
 
 class Param(BaseModel):
@@ -49,37 +125,52 @@ class Param(BaseModel):
 
     Attributes:
         name: Key under which its value stands in `params`.
-        type: Kind of value.
+        type: Kind of value, or the name of an extractor that `build_waiting_graph` is given.
         description: What it is, in a few words; prompts and extractors use its nouns.
         prompt: The question that asks for it.
         clarified_prompt: The question after a wrong answer; empty: `prompt` with the examples.
         examples: Values as a user would write them.
         pattern: Regular expression a value must match as a whole (identifiers and text).
         enum: Allowed values, each with the synonyms users say for it.
+        open_values: Whether other values than those of `enum` may be given, too.
+        units: What a number counts ("minutes", "kg", "EUR"). A duration with units is a number of
+            them, else ISO 8601 (`PT1H30M`).
+        validator: Name of a function that `build_waiting_graph` is given; it says what is wrong.
+        normaliser: The same of a function that makes a value the one that is stored.
         role: Which of a pair it is (two dates, two places), for replies that hold both.
-        bounds: The lowest and the highest value: times `HH:MM`, ISO dates or numbers; an end that is None is open.
-        future: Whether a date must be today or later.
+        bounds: The lowest and the highest value: times `HH:MM` (also of a datetime), ISO dates or numbers; an end that is None is open.
+        future: Whether a date must be today or later, a datetime later than now.
         labels: What users are shown for an allowed value; without one its name in words.
         help: What is said to a user who asks what it is, or does not have it; without it the description and examples.
         default: The value that is taken when any will do for the user.
         on_declined: What happens when the user does not have it: ask again and say what it is for, go on without it where the tool can,
             hand over to the catalog's `escalate_to`, or drop the request.
+        min_confidence: Below this confidence (0 to 1) a value is confirmed before it counts: "Did you
+            mean Springfield?". Default: by type, see `doubtful_below`. A sensitive value is never shown
+            for that.
+        timeout: Seconds, or "30m", "2h", "3d", after which an unanswered question has expired: the user
+            who comes back is asked whether to go on. Default: the catalog's.
         max_attempts: Wrong answers accepted before `on_exhausted`.
         on_exhausted: What happens then: hand over to the catalog's `escalate_to`, drop the plan, or go on asking.
         keep: `thread`: the value survives the request that asked for it; `plan`: it is dropped when another begins.
         sensitive: Its value never reaches logs, telemetry, titles or a search index.
+        local_only: Whether it is read by rules alone; no model is told of it, or sees what answers it.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str
-    type: ParamType = ParamType.TEXT
+    type: Annotated[ParamType | str, Field(union_mode="left_to_right")] = ParamType.TEXT
     description: str = ""
     prompt: str = ""
     clarified_prompt: str = ""
     examples: tuple[str, ...] = ()
     pattern: str | None = None
     enum: Mapping[str, tuple[str, ...]] = Field(default_factory=dict)
+    open_values: bool = False
+    units: str = ""
+    validator: str | None = None
+    normaliser: str | None = None
     role: Role | None = None
     bounds: tuple[Bound, Bound] | None = None
     future: bool = False
@@ -87,10 +178,26 @@ class Param(BaseModel):
     help: str = ""
     default: JsonValue = None
     on_declined: Literal["ask", "skip", "escalate", "cancel"] = "ask"
+    min_confidence: float | None = Field(default=None, ge=0, le=1)
+    timeout: Seconds | None = None
     max_attempts: int = Field(default=3, ge=1)
     on_exhausted: Literal["escalate", "cancel", "ask"] = "escalate"
     keep: Literal["plan", "thread"] = "plan"
     sensitive: bool = False
+    local_only: bool = False
+
+    _extractor: Extractor | None = PrivateAttr(default=None)
+    _validate: Validator | None = PrivateAttr(default=None)
+    _normalise: Normaliser | None = PrivateAttr(default=None)
+
+    @field_validator("type")
+    @classmethod
+    def _no_slip(cls, value: ParamType | str) -> ParamType | str:
+        """Other names are types of the application, but not one that is nearly a built-in one."""
+        types = [kind.value for kind in ParamType]
+        if near := get_close_matches(value, types, n=1, cutoff=0.8) if value not in types else ():
+            raise ValueError(f"no type is called {value!r}; did you mean {near[0]!r}?")
+        return value
 
     @field_validator("bounds", mode="before")
     @classmethod
@@ -103,19 +210,79 @@ class Param(BaseModel):
             raise ValueError("must be a list of two, the lowest and the highest value; either may be null")
         return tuple(ends)
 
+    @property
+    def extractor(self) -> Extractor | None:
+        """The application's function that reads its type; None for what is built in."""
+        return self._extractor
+
+    def with_extensions(self, extensions: Extensions) -> Self:
+        """The same, with the application's functions that it names, as far as they are there."""
+        own = self.model_copy()
+        own._extractor = extensions.extractors.get(self.type)
+        own._validate = extensions.validators.get(self.validator or "")
+        own._normalise = extensions.normalisers.get(self.normaliser or "")
+        return own
+
+    def normalised(self, value: JsonValue) -> JsonValue:
+        """The value as it is stored.
+
+        Raises:
+            ValueError: The parameter's normaliser says that it is none.
+        """
+        return value if self._normalise is None else self._normalise(value)
+
+    def problem_with(self, value: JsonValue) -> str | None:
+        """What the parameter's validator finds wrong with a value; None if nothing."""
+        return None if self._validate is None else self._validate(value)
+
+
+_DOUBTFUL: Mapping[str, float] = {
+    ParamType.TEXT: 0.4,
+    ParamType.NAME: 0.5,
+    ParamType.PLACE: 0.5,
+    ParamType.PERSON: 0.55,
+    ParamType.DATETIME: 0.55,
+}
+"""Types of which nearly any words may be a value: where nothing in a reply marks it, it is confirmed."""
+
+
+def doubtful_below(param: Param) -> float:
+    """The confidence below which a value of this parameter is confirmed before it counts."""
+    return _DOUBTFUL.get(param.type, 0.0) if param.min_confidence is None else param.min_confidence
+
 
 def label(param: Param, value: JsonValue) -> JsonValue:
     """A value as users are shown it: an allowed value by its label, or its name in words."""
-    if not param.enum or not isinstance(value, str):
+    if not isinstance(value, str):
         return value
-    return param.labels.get(value) or in_words(value)
+    if param.enum and (value in param.enum or not param.open_values):
+        return param.labels.get(value) or in_words(value)
+    if param.type == ParamType.DATETIME:
+        return value.replace("T", " ")
+    return _length_in_words(value) if param.type == ParamType.DURATION else value
+
+
+def _length_in_words(value: str) -> str:
+    """An ISO duration as users say it: "1 hour 30 minutes"; what is none stays as it is."""
+    match = ISO_DURATION.fullmatch(value)
+    counts = [(name.rstrip("s"), count) for name, count in match.groupdict().items() if count] if match else []
+    return " ".join(f"{count} {unit}{'' if count == '1' else 's'}" for unit, count in counts) or value
+
+
+ISO_DURATION: Final = re.compile(
+    r"P(?=.)(?:(?P<years>\d+)Y)?(?:(?P<months>\d+)M)?(?:(?P<weeks>\d+)W)?(?:(?P<days>\d+)D)?"
+    r"(?:T(?=.)(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?(?:(?P<seconds>\d+)S)?)?"
+)
+"""A duration as ISO 8601 writes it."""
 
 
 def _plain(end: object) -> object:
-    """A date or a time of day as text."""
+    """A date, a moment or a time of day as text."""
     if isinstance(end, time):
         return f"{end:%H:%M}"
-    return end.isoformat() if type(end) is date else end
+    if isinstance(end, datetime):
+        return f"{end:%Y-%m-%dT%H:%M}"
+    return end.isoformat() if isinstance(end, date) else end
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,17 +10,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, JsonValue, TypeAdapter, ValidationError
 
 from langmem_ext.names import in_words, instead_of
 from langmem_ext.waiting.catalog.inference import infer_role, infer_type
 from langmem_ext.waiting.catalog.intent import CatalogFields, Intent, Redaction, Replies
-from langmem_ext.waiting.catalog.param import Param, ParamType
+from langmem_ext.waiting.catalog.param import Param, ParamType, Seconds
 from langmem_ext.yaml_file import DataPath, Problem
 
 M = TypeVar("M", bound=BaseModel)
 
-_PAIRED = (ParamType.DATE, ParamType.TIME, ParamType.PLACE)
+_PAIRED = (ParamType.DATE, ParamType.TIME, ParamType.DATETIME, ParamType.PLACE)
 
 _KINDS = {
     "string_type": "must be text",
@@ -81,7 +81,25 @@ def _parse_parts(parsed: Parsed, data: Mapping[object, object]) -> None:
     if escalate_to is not None and not isinstance(escalate_to, str):
         parsed.problems.append(Problem(("escalate_to",), "must be the id of an intent"))
         escalate_to = None
-    parsed.fields = CatalogFields(intents=intents, params=params, replies=replies, escalate_to=escalate_to, redaction=redaction)
+    parsed.fields = CatalogFields(
+        intents=intents,
+        params=params,
+        replies=replies,
+        escalate_to=escalate_to,
+        redaction=redaction,
+        timeout=_timeout(parsed, data.get("timeout")),
+    )
+
+
+_SECONDS: Final[TypeAdapter[float | None]] = TypeAdapter(Seconds | None)
+
+
+def _timeout(parsed: Parsed, value: object) -> float | None:
+    try:
+        return _SECONDS.validate_python(value)
+    except ValidationError as exc:
+        parsed.problems += _mistakes(exc, CatalogFields, value, ("timeout",))
+        return None
 
 
 _COMES: Final = re.compile(r"\barriv", re.IGNORECASE)
@@ -156,7 +174,17 @@ def complete(param: Param) -> Param:
         added["role"] = infer_role(param.name, param.description)
     if not param.prompt:
         added["prompt"] = default_prompt(param)
+    kind = added.get("type", param.type)
+    if kind in _COUNTED and (counted := _number(param.default)) is not None:
+        added["default"] = counted  # a file has decimals as text
     return param.model_copy(update=added)
+
+
+_COUNTED: Final = frozenset((ParamType.NUMBER, ParamType.MONEY, ParamType.DURATION))
+
+
+def _number(value: JsonValue) -> float | None:
+    return float(value) if isinstance(value, str) and re.fullmatch(r"-?\d{1,15}\.\d{1,15}", value) else None
 
 
 def default_prompt(param: Param) -> str:

@@ -17,7 +17,7 @@ from pydantic import JsonValue
 from langmem_ext.errors import InvalidInput
 from langmem_ext.types import CONFIRMATION
 from langmem_ext.waiting.catalog.catalog import Intent, IntentCatalog, field_error, step_arguments, tool_arguments
-from langmem_ext.waiting.catalog.param import Param, ParamType, label
+from langmem_ext.waiting.catalog.param import NONE, Extensions, Param, ParamType, label
 from langmem_ext.waiting.extract.validity import is_allowed
 from langmem_ext.waiting.sensitive import familiar_words
 from langmem_ext.waiting.state import PlanExecution, Step
@@ -28,18 +28,19 @@ Params = Mapping[str, JsonValue]
 class Playbook:
     """What can be done for a user, and with which values."""
 
-    def __init__(self, catalog: IntentCatalog, tools: Sequence[BaseTool]) -> None:
+    def __init__(self, catalog: IntentCatalog, tools: Sequence[BaseTool], extensions: Extensions = NONE) -> None:
         """Bind a catalog to its tools.
 
         Args:
             catalog: What users can ask for.
             tools: The tools that the catalog names; more may be there.
+            extensions: Functions of the application that the catalog names.
 
         Raises:
-            CatalogError: Catalog and tools do not fit: every mistake at once.
+            CatalogError: Catalog, tools and functions do not fit: every mistake at once.
             InvalidInput: A parameter has the name that confirmations are waited for under.
         """
-        self.catalog = catalog.with_tools(tools)
+        self.catalog = catalog.with_tools(tools, extensions)
         self.tools = {tool.name: tool for tool in tools}
         if CONFIRMATION in self.catalog.params:
             raise InvalidInput(f"no parameter may be called {CONFIRMATION!r}: confirmations are waited for under that name; rename it")
@@ -147,7 +148,7 @@ class Playbook:
             return "must be one of the possible values"
         if param.pattern and isinstance(value, str) and not re.fullmatch(param.pattern, value):
             return "must have the expected form"
-        return None
+        return param.problem_with(value)
 
     def sound(self, plan: PlanExecution, params: Params) -> dict[str, JsonValue]:
         """The values without those that the plan takes and cannot use."""

@@ -24,7 +24,17 @@ from langmem_ext.waiting.catalog.param import Param, ParamType
 Schema: TypeAlias = Mapping[str, Any]
 
 _TYPES = {"integer": ParamType.INTEGER, "number": ParamType.NUMBER, "boolean": ParamType.BOOLEAN}
-_FORMATS = {"date": ParamType.DATE, "time": ParamType.TIME, "email": ParamType.EMAIL, "idn-email": ParamType.EMAIL}
+_FORMATS = {
+    "date": ParamType.DATE,
+    "time": ParamType.TIME,
+    "date-time": ParamType.DATETIME,
+    "duration": ParamType.DURATION,
+    "email": ParamType.EMAIL,
+    "idn-email": ParamType.EMAIL,
+    "uri": ParamType.URL,
+    "iri": ParamType.URL,
+    "url": ParamType.URL,
+}
 _AS_TEXT = {
     ParamType.INTEGER: ParamType.IDENTIFIER,
     ParamType.NUMBER: ParamType.IDENTIFIER,
@@ -138,7 +148,9 @@ def _model_error(model: type[BaseModel], argument: str, value: JsonValue) -> str
 
 def _schema_error(schema: Schema, argument: str, value: JsonValue) -> str | None:
     kind = jsonschema.Draft202012Validator
-    validator = kind(schema, format_checker=kind.FORMAT_CHECKER, registry=Registry())  # an own registry: references are never fetched
+    # A moment is local and has no offset, as JSON schema wants it. An own registry: references are never fetched.
+    formats = jsonschema.FormatChecker(kind.FORMAT_CHECKER.checkers.keys() - {"date-time"})
+    validator = kind(schema, format_checker=formats, registry=Registry())
     try:
         for error in validator.iter_errors({argument: value}):
             if list(error.absolute_path)[:1] == [argument]:

@@ -8,14 +8,16 @@ proposed value can be accepted, and a reply without a value is told apart (no pr
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 
+from langmem_ext.errors import InvalidInput
 from langmem_ext.waiting.catalog.param import Extraction, Param, ParamType
 from langmem_ext.waiting.extract.candidate import Candidate, best
 from langmem_ext.waiting.extract.choices import boolean, enum
-from langmem_ext.waiting.extract.codes import email, identifier, phone
-from langmem_ext.waiting.extract.dates import date, time
+from langmem_ext.waiting.extract.codes import email, identifier, phone, url
+from langmem_ext.waiting.extract.dates import date, moment, time
 from langmem_ext.waiting.extract.english.attitude import (
     asks_back,
     asks_preference,
@@ -29,7 +31,7 @@ from langmem_ext.waiting.extract.english.attitude import (
 from langmem_ext.waiting.extract.english.correction import corrected
 from langmem_ext.waiting.extract.names import address, name, person, place
 from langmem_ext.waiting.extract.names import text as free_text
-from langmem_ext.waiting.extract.numbers import integer, money, number
+from langmem_ext.waiting.extract.numbers import duration, integer, money, number
 from langmem_ext.waiting.extract.reading import settled
 from langmem_ext.waiting.extract.reply import Reply
 from langmem_ext.waiting.extract.validity import is_valid, problem_of
@@ -41,7 +43,7 @@ OUT_OF_BOUNDS = "out of bounds"
 HALF_OPEN = "morning or evening"
 """The reason where the message names an hour and nothing says which half of the day it is in."""
 
-_READERS: Mapping[ParamType, Callable[[Param, Reply], list[Candidate]]] = {
+_READERS: Mapping[str, Callable[[Param, Reply], list[Candidate]]] = {
     ParamType.ENUM: enum.read,
     ParamType.BOOLEAN: boolean.read,
     ParamType.INTEGER: integer.read,
@@ -49,17 +51,22 @@ _READERS: Mapping[ParamType, Callable[[Param, Reply], list[Candidate]]] = {
     ParamType.MONEY: money.read,
     ParamType.DATE: date.read,
     ParamType.TIME: time.read,
+    ParamType.DATETIME: moment.read,
+    ParamType.DURATION: duration.read,
     ParamType.PLACE: place.read,
     ParamType.PERSON: person.read,
     ParamType.NAME: name.read,
     ParamType.ADDRESS: address.read,
     ParamType.EMAIL: email.read,
     ParamType.PHONE: phone.read,
+    ParamType.URL: url.read,
     ParamType.IDENTIFIER: identifier.read,
     ParamType.TEXT: free_text.read,
 }
-_CLAIMS = frozenset(_READERS) - {ParamType.TEXT, ParamType.BOOLEAN}
-"""Types whose values may take a span away from another parameter."""
+_NO_CLAIM = frozenset((ParamType.TEXT, ParamType.BOOLEAN))
+"""Types whose values take no span away from another parameter."""
+_OWN = 0.9
+"""Confidence in what an extractor of the application reads and says nothing about."""
 _LONGEST = 4_000
 """Characters of a message in which a value is looked for; an open text may be longer."""
 
@@ -93,14 +100,51 @@ def extract(param: Param, reply: Reply) -> Extraction:
         return accepted
     if chosen:
         return _taken(param, reply, chosen)
-    return Extraction("abstained", reason="no marked value") if reply.strict else _stance(reply)
+    if reply.strict:
+        return Extraction("abstained", reason="no marked value")
+    return (moment.half_said(param, reply) if param.type == ParamType.DATETIME else None) or _stance(reply)
 
 
 def _read(param: Param, reply: Reply) -> list[Candidate]:
     """What the message may give for the parameter, as far as it was not taken back, in the readings that the parameter may hold."""
-    reader = _READERS[param.type]
-    found = corrected(param.type, reply, lambda half: reader(param, half))
-    return settled(param, reader(param, reply) if found is None else found, reply.now)
+    found = corrected(param.type, reply, lambda half: _spans(param, half))
+    return settled(param, _spans(param, reply) if found is None else found, reply.now)
+
+
+def _spans(param: Param, reply: Reply) -> list[Candidate]:
+    """The spans that may be a value, by the application's extractor or the type's own, with their normal values."""
+    if (own := param.extractor) is not None:
+        found = [_candidate(param, reply, extraction) for extraction in own(param, reply)]
+    else:
+        found = _READERS[param.type](param, reply)
+    if param.open_values and not found and not reply.strict:
+        found = free_text.read(param.model_copy(update={"enum": {}, "type": ParamType.TEXT}), reply)
+    return [normal for candidate in found if (normal := _normal(param, candidate)) is not None]
+
+
+def _candidate(param: Param, reply: Reply, extraction: Extraction) -> Candidate:
+    """What the application's extractor has read, as a candidate.
+
+    Raises:
+        InvalidInput: It is not of the form that is asked for.
+    """
+    start, end = extraction.span or (0, 0)
+    plain = isinstance(extraction.value, str | int | float)
+    if extraction.status != "filled" or not plain or not 0 <= start < end <= len(reply.text):
+        raise InvalidInput(
+            f"the extractor of parameter {param.name!r} gave an Extraction that cannot be used: it must be 'filled', with a"
+            " value (text, a number or a truth value) and the span of the message that it stands in"
+        )
+    return Candidate(start, end, extraction.value, extraction.confidence or _OWN, reason=extraction.reason or f"read as {param.type}")
+
+
+def _normal(param: Param, candidate: Candidate) -> Candidate | None:
+    """The candidate with the values that the parameter's normaliser makes of its own; None where none is one."""
+    values = []
+    for value in (candidate.value, *candidate.alternatives):
+        with suppress(ValueError):
+            values.append(param.normalised(value))
+    return replace(candidate, value=values[0], alternatives=tuple(values[1:])) if values else None
 
 
 def _taken(param: Param, reply: Reply, chosen: Candidate) -> Extraction:
@@ -135,10 +179,10 @@ def find(param: Param, text: str, *, now: datetime, others: Sequence[Param] = ()
 
 def _own(param: Param, reply: Reply, found: list[Candidate]) -> list[Candidate]:
     """The candidates that no other parameter fits better."""
-    others = [other for other in reply.others if other.name != param.name and other.type in _CLAIMS]
+    others = [other for other in reply.others if other.name != param.name and other.type not in _NO_CLAIM]
     if not found or not others or param.type == ParamType.BOOLEAN:
         return found
-    theirs = [claim for other in others for claim in _READERS[other.type](other, _seen_from(other, param, reply))]
+    theirs = [claim for other in others for claim in _spans(other, _seen_from(other, param, reply))]
     return [
         own for own in found if not any(own.overlaps(c.start, c.end) and (c.fit, c.confidence) > (own.fit, own.confidence) for c in theirs)
     ]

@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import date, datetime, time
 
 from pydantic import JsonValue
 
-from langmem_ext.waiting.catalog.param import Bound, Param, ParamType
+from langmem_ext.waiting.catalog.param import ISO_DURATION, Bound, Param, ParamType
 from langmem_ext.waiting.extract.codes.identifier import compiled
+from langmem_ext.waiting.extract.codes.url import address_of
 
 _NUMERIC = frozenset((ParamType.INTEGER, ParamType.NUMBER, ParamType.MONEY))
 
 
 def is_valid(param: Param, value: JsonValue) -> bool:
     """Whether the value has the parameter's type, is among its allowed values and matches its pattern."""
-    return _has_type(param.type, value) and is_allowed(param, value) and _matches(param, value)
+    return _has_type(param.type, value, param.units) and is_allowed(param, value) and _matches(param, value)
 
 
-def _has_type(kind: ParamType, value: JsonValue) -> bool:
+def _has_type(kind: str, value: JsonValue, units: str = "") -> bool:
+    if not isinstance(kind, ParamType):
+        return isinstance(value, str | int | float)
     if kind == ParamType.BOOLEAN:
         return isinstance(value, bool)
-    if kind in _NUMERIC:
+    if kind in _NUMERIC or (kind == ParamType.DURATION and units):
         return isinstance(value, int if kind == ParamType.INTEGER else (int, float)) and not isinstance(value, bool)
     if not isinstance(value, str) or not value.strip():
         return False
@@ -30,7 +33,14 @@ def _has_type(kind: ParamType, value: JsonValue) -> bool:
         return _parses(date.fromisoformat, value)
     if kind == ParamType.TIME:
         return re.fullmatch(r"\d\d:\d\d", value) is not None and _parses(time.fromisoformat, value)
-    return True
+    if kind == ParamType.DATETIME:
+        return _MOMENT.fullmatch(value) is not None and _parses(datetime.fromisoformat, value)
+    if kind == ParamType.DURATION:
+        return ISO_DURATION.fullmatch(value) is not None
+    return kind != ParamType.URL or address_of(value) == value
+
+
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d")
 
 
 def _parses(parse: Callable[[str], object], value: str) -> bool:
@@ -43,7 +53,8 @@ def _parses(parse: Callable[[str], object], value: str) -> bool:
 
 def is_allowed(param: Param, value: JsonValue) -> bool:
     """Whether the value is among the parameter's possible values, where it lists any; a number is one by how it is written."""
-    return not param.enum or param.type == ParamType.BOOLEAN or str(value) in param.enum
+    free = not param.enum or param.open_values or param.type == ParamType.BOOLEAN
+    return free or str(value) in param.enum
 
 
 def problem_of(param: Param, value: JsonValue, *, now: datetime) -> str | None:
@@ -62,13 +73,18 @@ def problem_of(param: Param, value: JsonValue, *, now: datetime) -> str | None:
         return None
     if param.future and param.type == ParamType.DATE and place < _days(now.date()):
         return "it must be today or later"
+    if param.future and param.type == ParamType.DATETIME and place < _minutes(now):
+        return "it must be later than now"
+    if _bounds_hours(param):
+        hours = param.model_copy(update={"type": ParamType.TIME, "future": False})
+        return problem_of(hours, str(value)[-5:], now=now)
     low, high = param.bounds or (None, None)
     least, most = _end(param.type, low), _end(param.type, high)
     if (least is None or place >= least) and (most is None or place <= most):
         return None
     if least is not None and most is not None:
         return f"it must be between {low} and {high}"
-    late = param.type in (ParamType.DATE, ParamType.TIME)
+    late = param.type in (ParamType.DATE, ParamType.TIME, ParamType.DATETIME)
     if least is not None:
         return f"it must be {low} or {'later' if late else 'more'}"
     return f"it must be {high} or {'earlier' if late else 'less'}"
@@ -78,9 +94,13 @@ def bounds_mistake(param: Param) -> str | None:
     """Why the parameter's bounds bound nothing; None where they do, or where it has none."""
     if param.bounds is None:
         return None
+    if _bounds_hours(param):
+        return bounds_mistake(param.model_copy(update={"type": ParamType.TIME}))
+    if param.type == ParamType.DURATION and not param.units:
+        return "a duration has bounds where it has `units`"
     kind = _BOUNDED.get(param.type)
     if kind is None:
-        return f"{param.type.value} has no order, and so no bounds"
+        return f"{param.type} has no order, and so no bounds"
     low, high = (_end(param.type, end) for end in param.bounds)
     for end, place in zip(param.bounds, (low, high), strict=True):
         if end is not None and place is None:
@@ -90,9 +110,11 @@ def bounds_mistake(param: Param) -> str | None:
     return "the lowest value is above the highest" if low is not None and high is not None and low > high else None
 
 
-_BOUNDED = {
+_BOUNDED: Mapping[str, str] = {
     ParamType.TIME: "time like '09:30'",
     ParamType.DATE: "date like '2024-05-31'",
+    ParamType.DATETIME: "moment like '2024-05-31T17:00', nor a time like '09:30'",
+    ParamType.DURATION: "number of the parameter's units",
     ParamType.INTEGER: "whole number",
     ParamType.NUMBER: "number",
     ParamType.MONEY: "number",
@@ -100,23 +122,36 @@ _BOUNDED = {
 """The types whose values have an order, and how a bound of each is written."""
 
 
-def _end(kind: ParamType, bound: Bound) -> float | None:
+def _bounds_hours(param: Param) -> bool:
+    """Whether the bounds of a moment are times of the day."""
+    return param.type == ParamType.DATETIME and any(_end(ParamType.TIME, end) is not None for end in param.bounds or ())
+
+
+def _end(kind: str, bound: Bound) -> float | None:
     """Where a bound lies; a number may be written as text, as a file has it ("0.5")."""
-    if kind in _NUMERIC and isinstance(bound, str):
+    if kind in (*_NUMERIC, ParamType.DURATION) and isinstance(bound, str):
         return float(bound) if re.fullmatch(r"-?\d{1,15}(?:\.\d{1,15})?", bound) else None
     return _place(kind, bound)
 
 
-def _place(kind: ParamType, value: JsonValue) -> float | None:
-    """Where a value lies among those of its type; None where it is none."""
-    if kind not in _BOUNDED or not _has_type(kind, value):
+def _place(kind: str, value: JsonValue) -> float | None:
+    """Where a value lies among those of its type; None where it is none, or has no order."""
+    if kind not in _BOUNDED or not _has_type(kind, value, "any" if isinstance(value, int | float) else ""):
         return None
     if isinstance(value, int | float):
         return float(value)
+    if kind == ParamType.DURATION:
+        return None
+    if kind == ParamType.DATETIME:
+        return _minutes(datetime.fromisoformat(str(value)))
     if kind == ParamType.DATE:
         return _days(date.fromisoformat(str(value)))
     moment = time.fromisoformat(str(value))
     return 60 * moment.hour + moment.minute
+
+
+def _minutes(moment: datetime) -> float:
+    return 24 * 60 * moment.toordinal() + 60 * moment.hour + moment.minute
 
 
 def _days(day: date) -> float:

@@ -6,7 +6,7 @@ Pure: the node that says the question and the node that waits for its answer eac
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -21,14 +21,20 @@ from langmem_ext.waiting.catalog.playbook import Params, Playbook
 from langmem_ext.waiting.policy.wording import fill, in_text
 from langmem_ext.waiting.state import PlanExecution
 
-_SCHEMAS: dict[ParamType, dict[str, Any]] = {
+_SCHEMAS: Mapping[str, dict[str, Any]] = {
     ParamType.BOOLEAN: {"type": "boolean"},
     ParamType.INTEGER: {"type": "integer"},
     ParamType.NUMBER: {"type": "number"},
     ParamType.MONEY: {"type": "number"},
     ParamType.DATE: {"type": "string", "format": "date"},
     ParamType.TIME: {"type": "string", "pattern": r"^([01]\d|2[0-3]):[0-5]\d$"},
+    ParamType.DATETIME: {
+        "type": "string",
+        "pattern": r"^\d{4}-\d\d-\d\dT([01]\d|2[0-3]):[0-5]\d$",
+    },
+    ParamType.DURATION: {"type": "string", "format": "duration"},
     ParamType.EMAIL: {"type": "string", "format": "email"},
+    ParamType.URL: {"type": "string", "format": "uri"},
 }
 
 
@@ -86,9 +92,9 @@ def _which(playbook: Playbook, plan: PlanExecution, name: str) -> str:
 def _time_in_words(value: JsonValue) -> str:
     """A time as a question names it: "7:00 in the evening"."""
     text = in_text(value)
-    if not re.fullmatch(r"\d\d:\d\d", text):
+    if not re.fullmatch(r"(?:\d{4}-\d\d-\d\dT)?\d\d:\d\d", text):
         return text
-    hour, minutes = int(text[:2]), text[3:]
+    hour, minutes = int(text[-5:-3]), text[-2:]
     return f"{hour % 12 or 12}:{minutes} {'in the morning' if hour < 12 else 'in the afternoon' if hour < 18 else 'in the evening'}"
 
 
@@ -133,14 +139,21 @@ def _confirmation(playbook: Playbook, plan: PlanExecution, params: Params) -> st
     return f"{intent.description.rstrip('.') or in_words(intent.id)} ({values}). {asked}"
 
 
-_READ: Final[dict[ParamType, Callable[[str], JsonValue]]] = {ParamType.INTEGER: int, ParamType.NUMBER: float, ParamType.MONEY: float}
+_READ: Final[Mapping[str, Callable[[str], JsonValue]]] = {
+    ParamType.INTEGER: int,
+    ParamType.NUMBER: float,
+    ParamType.MONEY: float,
+}
 """How a possible value, which a catalog has as text, is a value of its type."""
 
 
 def value_schema(param: Param) -> dict[str, Any]:
     """The JSON schema of a parameter's value."""
-    schema: dict[str, JsonValue] = dict(_SCHEMAS.get(param.type, {"type": "string"}))
-    if param.enum and param.type is not ParamType.BOOLEAN:
+    own: dict[str, Any] = {"type": "string"} if isinstance(param.type, ParamType) else {}
+    schema: dict[str, JsonValue] = dict(_SCHEMAS.get(param.type, own))
+    if param.type == ParamType.DURATION and param.units:
+        schema = {"type": "number"}
+    if param.enum and not param.open_values and param.type is not ParamType.BOOLEAN:
         schema["enum"] = [_READ.get(param.type, str)(value) for value in param.enum]
     elif param.pattern:
         schema["pattern"] = f"^(?:{param.pattern})$"

@@ -30,7 +30,7 @@ def likely(choices: Sequence[JsonValue], about: str) -> JsonValue:
         about: What the request and the parameter say of themselves.
     """
     early, late = sorted(str(choice) for choice in choices)
-    hour = int(early[:2])
+    hour = int(early[-5:-3])
     if _EVENING.search(about):
         return late
     if hour == _OPEN_HOUR:
@@ -46,7 +46,7 @@ def chosen(text: str, choices: Sequence[JsonValue]) -> JsonValue:
     """Which of two readings an answer means: "in the evening", "the second", "am"; None if neither."""
     early, late = sorted(str(choice) for choice in choices)
     for value in (early, late):
-        minute = int(value[:2]) * 60 + int(value[3:])
+        minute = int(value[-5:-3]) * 60 + int(value[-2:])
         if any(part.holds(minute) for part in day_parts(f" 0{text}" if re.match(r"\s*[ap]\.?m", text, re.IGNORECASE) else text)):
             return value
     return early if _FIRST.search(text) else late if _LAST.search(text) else None

@@ -34,7 +34,7 @@ def _cuts(text: str) -> Iterator[tuple[int, int]]:
     yield from reversed([mark for mark in marks if text[: mark[0]].strip()])
 
 
-def corrected(kind: ParamType, reply: Reply, read: Read) -> list[Candidate] | None:
+def corrected(kind: str, reply: Reply, read: Read) -> list[Candidate] | None:
     """What was said last, where the message takes a value of this kind back and says another one at once; None where it does not.
 
     Args:
@@ -67,5 +67,5 @@ def _nearest_to(replaced: Candidate, candidate: Candidate) -> Candidate:
 
 
 def _minute(value: object) -> int:
-    hours, minutes = str(value).split(":")
+    hours, minutes = str(value)[-5:].split(":")
     return 60 * int(hours) + int(minutes)

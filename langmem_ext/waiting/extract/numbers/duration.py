@@ -1,13 +1,22 @@
-"""Lengths of time, in the unit that a parameter counts in: "an hour and a half" is 1.5 hours and 90 minutes."""
+"""Lengths of time: "an hour and a half" is 1.5 hours or 90 minutes of a number, `PT1H30M` of a duration.
+
+A parameter of type `duration` with `units` has a number of them; one without has the ISO 8601 form,
+which is what `timedelta` arguments of tools take. Months and years are not so many days: they are
+durations of their own.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import Final
 
-from langmem_ext.waiting.catalog.param import Param
+from langmem_ext.waiting.catalog.param import ISO_DURATION, Param
 from langmem_ext.waiting.extract.candidate import Candidate
+from langmem_ext.waiting.extract.english.tokens import before
 from langmem_ext.waiting.extract.english.vocabulary import split_name
-from langmem_ext.waiting.extract.numbers.numerals import WORDS, words_value
+from langmem_ext.waiting.extract.numbers.numerals import WORDS, numerals, words_value
+from langmem_ext.waiting.extract.reply import Reply
 
 _NUMBER = rf"(?:\d{{1,4}}(?:[.,]\d{{1,2}})?|an?\s+couple\s+of|a\s+few|an?|{WORDS})"
 _HOURS = r"(?:hours?|hrs?|(?:(?<=\d)|(?<=\d\s))h)(?![^\W_])"
@@ -21,11 +30,24 @@ _LENGTH = re.compile(
     rf"|(?P<minutes2>{_NUMBER})[\s-]*{_MINUTES})",
     re.I,
 )
+UNITS: Final[Mapping[str, int]] = {
+    "seconds": 1,
+    "minutes": 60,
+    "hours": 3_600,
+    "days": 86_400,
+    "weeks": 604_800,
+    "months": -1,
+    "years": -12,
+}
+"""The units of durations: their seconds; of months and years, below 0, their months."""
+
 _UNITS = {"hour": 60, "hours": 60, "hrs": 60, "minute": 1, "minutes": 1, "mins": 1}
 
 
 def unit_of(param: Param, prompt: str = "") -> int | None:
     """How many minutes the unit has that the parameter counts in; None where it counts neither hours nor minutes."""
+    if param.units in UNITS and UNITS[param.units] % 60 == 0 and UNITS[param.units] <= 3_600:
+        return UNITS[param.units] // 60
     for words in (split_name(param.name), re.findall(r"[a-z]+", param.description.lower()), re.findall(r"[a-z]+", prompt.lower())):
         found = {_UNITS[word] for word in words if word in _UNITS}
         if found:
@@ -75,4 +97,137 @@ def durations(param: Param, text: str, prompt: str = "") -> list[Candidate]:
             found.append(
                 Candidate(match.start(), match.end(), int(value) if value.is_integer() else value, 0.95, 3, "length of time in its unit")
             )
+    return found
+
+
+# -- of the type duration
+
+_NAMES: Final = (
+    ("seconds", r"seconds?|secs?|s"),
+    ("minutes", r"minutes?|mins?|m"),
+    ("hours", r"hours?|hrs?|h"),
+    ("days", r"days?|nights?|d"),
+    ("weeks", r"weeks?|wks?|w"),
+    ("fortnights", r"fortnights?"),
+    ("months", r"months?"),
+    ("years", r"years?|yrs?"),
+)
+_UNIT = "|".join(rf"(?P<{unit}>{written})" for unit, written in _NAMES)
+_HALF = r"(?:half|(?:a\s+)?quarter|three[\s-]+quarters)"
+_PIECE = re.compile(
+    rf"(?<![\w.,:$€£])(?:(?P<part>{_HALF})(?:\s+of)?\s+an?\s+"
+    rf"|(?P<count>{_NUMBER})(?:\s+and\s+(?:an?\s+)?(?P<more>half|quarter))?[\s-]*)"
+    rf"(?:{_UNIT})(?![^\W\d_])(?:\s+and\s+an?\s+(?P<half>half|quarter)\b)?",
+    re.IGNORECASE,
+)
+_HOURS_AND = re.compile(r"(?<![\w.,:])(?P<hours>\d{1,3})\s?h\s?(?P<minutes>[0-5]?\d)(?:\s?m(?:in)?)?(?!\w)", re.IGNORECASE)
+_ISO = re.compile(rf"(?<!\w){ISO_DURATION.pattern}(?!\w)")
+_BETWEEN = re.compile(r"\s*(?:,\s*and|,|and|&)?\s*", re.IGNORECASE)
+_RANGE = re.compile(rf"(?:\d|\b(?:{WORDS}))\s*(?:-|–|to|or)\s*$", re.IGNORECASE)
+_MOMENT = re.compile(r"\b(?:in|within|after)\s+(?:about\s+|just\s+)?$", re.IGNORECASE)
+_COUNTED = re.compile(r"\s+(?:ago|before|after|later|from|earlier|old)\b", re.IGNORECASE)
+
+
+def lengths(text: str) -> list[tuple[int, int, float, float]]:
+    """Every length of time of `text`: where it stands, its seconds, and its months."""
+    pieces = sorted(_pieces(text), key=lambda piece: (piece[0], -piece[1]))
+    joined: list[tuple[int, int, float, float]] = []
+    for start, end, seconds, months in pieces:
+        if joined and start < joined[-1][1]:
+            continue
+        if joined and _BETWEEN.fullmatch(text, joined[-1][1], start) and _smaller((seconds, months), joined[-1]):
+            first = joined.pop()
+            joined.append((first[0], end, first[2] + seconds, first[3] + months))
+        else:
+            joined.append((start, end, seconds, months))
+    return joined
+
+
+def _smaller(piece: tuple[float, float], whole: tuple[int, int, float, float]) -> bool:
+    return (piece[1], piece[0]) < (whole[3], whole[2])
+
+
+def _pieces(text: str) -> list[tuple[int, int, float, float]]:
+    found = [
+        (match.start(), match.end(), 3_600.0 * int(match["hours"]) + 60 * int(match["minutes"]), 0.0) for match in _HOURS_AND.finditer(text)
+    ]
+    for match in _ISO.finditer(text):
+        counts = {unit: int(count) for unit, count in match.groupdict().items() if count}
+        seconds = sum(count * UNITS[unit] for unit, count in counts.items() if UNITS[unit] > 0)
+        found.append(
+            (
+                match.start(),
+                match.end(),
+                float(seconds),
+                float(sum(-count * UNITS[unit] for unit, count in counts.items() if UNITS[unit] < 0)),
+            )
+        )
+    for match in _PIECE.finditer(text):
+        count = _share(match["part"]) if match["part"] else _number(match["count"])
+        unit = next(unit for unit, _ in _NAMES if match[unit])
+        if count is None or _RANGE.search(before(text, match.start())):
+            continue
+        if len(match[unit]) == 1 and not re.match(r"\d", match["count"] or ""):
+            continue  # "a m" is no minute
+        count += _share(match["more"]) + _share(match["half"])
+        size = 14 * UNITS["days"] if unit == "fortnights" else UNITS[unit]
+        found.append((match.start(), match.end(), count * size if size > 0 else 0.0, -count * size if size < 0 else 0.0))
+    return found
+
+
+def value_of(param: Param, seconds: float, months: float) -> int | float | str | None:
+    """A length of time as the parameter has it; None where its units cannot say it."""
+    if not param.units:
+        return _iso(seconds, months)
+    size = UNITS.get(param.units, 1)
+    if (size < 0 and seconds) or (size > 0 and months):
+        return None
+    count = round((seconds or months) / abs(size), 4)
+    return int(count) if count.is_integer() else count
+
+
+def _iso(seconds: float, months: float) -> str | None:
+    """The shortest ISO form; None where it is not whole."""
+    left, day = round(seconds), ""
+    if left != round(seconds, 6) or months != int(months):
+        return None
+    years, rest = divmod(int(months), 12)
+    days, left = divmod(left, 86_400)
+    day = (f"{years}Y" if years else "") + (f"{rest}M" if rest else "") + (f"{days}D" if days else "")
+    hours, left = divmod(left, 3_600)
+    time = (f"{hours}H" if hours else "") + (f"{left // 60}M" if left >= 60 else "") + (f"{left % 60}S" if left % 60 else "")
+    if not day and not time:
+        return "PT0S"
+    return f"P{day}" + (f"T{time}" if time else "")
+
+
+def _asked_unit(param: Param, prompt: str) -> str | None:
+    """The unit of a number that says none: the parameter's, or the one that the question names."""
+    if param.units:
+        return param.units
+    for words in (split_name(param.name), re.findall(r"[a-z]+", f"{param.description} {prompt}".lower())):
+        named = {unit for unit in UNITS for word in words if word in (unit, unit.rstrip("s"))}
+        if len(named) == 1:
+            return named.pop()
+    return None
+
+
+def read(param: Param, reply: Reply) -> list[Candidate]:
+    """The lengths of time of a reply; a bare number only as the answer to a question that says its unit."""
+    found = []
+    for start, end, seconds, months in lengths(reply.text):
+        value = value_of(param, seconds, months)
+        when = _MOMENT.search(before(reply.text, start)) or _COUNTED.match(reply.text, end)
+        if value is not None and not (when and reply.strict):
+            found.append(Candidate(start, end, value, 0.95 if not when else 0.6, reason="length of time"))
+    unit = _asked_unit(param, reply.prompt)
+    numbers = numerals(reply.text)
+    if found or reply.strict or unit is None or len(numbers) != 1 or _PIECE.search(reply.text):
+        return found
+    for number in numbers:
+        size = UNITS.get(unit, 1)
+        amount = float(number.value) * abs(size)
+        value = value_of(param, amount if size > 0 else 0.0, amount if size < 0 else 0.0)
+        if number.value > 0 and value is not None:
+            found.append(Candidate(number.start, number.end, value, 0.75, reason="number of its units"))
     return found

@@ -56,7 +56,7 @@ _OTHER_ASPECT: Final = 0.7
 _MOST_UNKNOWN: Final = 1.5
 """How many words that no intent knows count against a message, at most."""
 
-_PROOF: Final[Mapping[ParamType, float]] = {
+_PROOF: Final[Mapping[str, float]] = {
     ParamType.IDENTIFIER: 0.22,
     ParamType.ENUM: 0.14,
     ParamType.MONEY: 0.12,

@@ -1,0 +1,133 @@
+"""A day with a time of day, normalised to the local `YYYY-MM-DDTHH:MM`: "tomorrow at 5pm".
+
+Days and times are read by the grammars of `date` and `time`; here each time finds its day. A time
+alone is today's, or tomorrow's where it has passed, and is not sure.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Final
+
+from langmem_ext.waiting.catalog.param import Extraction, Param
+from langmem_ext.waiting.extract.candidate import Candidate, outside
+from langmem_ext.waiting.extract.dates import date, time
+from langmem_ext.waiting.extract.english.tokens import before
+from langmem_ext.waiting.extract.numbers.duration import lengths
+from langmem_ext.waiting.extract.reply import Reply
+
+_ISO: Final = re.compile(r"(?<![\w-])\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?!\d)")
+_NOW: Final = re.compile(r"\b(?:right now|immediately|straight away|asap|as soon as possible|now)\b", re.IGNORECASE)
+_IN: Final = re.compile(r"\bin\s+(?:about\s+|around\s+|just\s+)?$", re.IGNORECASE)
+_FROM_NOW: Final = re.compile(r"\s+from\s+now\b", re.IGNORECASE)
+_NEAR: Final = 40
+"""Characters between a day and its time, at most."""
+_ALONE: Final = 0.5
+"""Confidence in a time of which nothing says the day."""
+
+
+def read(param: Param, reply: Reply) -> list[Candidate]:
+    """The moments of a reply; a time alone only as the answer to a question."""
+    written = [*_written(reply), *_ahead(reply)]
+    spans = [(moment.start, moment.end) for moment in written]
+    days = outside(date.read(param, reply), spans)
+    times = outside(time.read(param, reply), spans)
+    found = [*written, *_joined(reply, days, times)]
+    if found or reply.strict:
+        return found
+    if times:
+        return [_today(reply, hour) for hour in times]
+    return [_at(match.start(), match.end(), reply.now, 0.6, "now") for match in _NOW.finditer(reply.text)]
+
+
+def _at(start: int, end: int, moment: datetime, confidence: float, reason: str) -> Candidate:
+    return Candidate(start, end, f"{moment:%Y-%m-%dT%H:%M}", confidence, reason=reason)
+
+
+def _written(reply: Reply) -> list[Candidate]:
+    """Moments in the form of ISO 8601."""
+    found = []
+    for match in _ISO.finditer(reply.text):
+        try:
+            moment = datetime.fromisoformat(match.group())
+        except ValueError:
+            continue
+        found.append(_at(match.start(), match.end(), moment, 0.98, "date and time"))
+    return found
+
+
+def _ahead(reply: Reply) -> list[Candidate]:
+    """Moments counted from now in hours and minutes: "in an hour and a half"."""
+    found = []
+    for start, end, seconds, months in lengths(reply.text):
+        lead = _IN.search(before(reply.text, start))
+        after = _FROM_NOW.match(reply.text, end)
+        if months or seconds % 86_400 == 0 or not (lead or after) or seconds > 10**9:
+            continue  # days ahead are days without a time
+        begin = start if lead is None else start - len(lead.group())
+        moment = reply.now + timedelta(seconds=seconds)
+        found.append(_at(begin, after.end() if after else end, moment, 0.9, "time from now"))
+    return found
+
+
+def _joined(reply: Reply, days: list[Candidate], times: list[Candidate]) -> list[Candidate]:
+    """Each day with the time that stands next to it."""
+    found = []
+    for day in days:
+        near = [hour for hour in times if _gap(day, hour) <= _NEAR and not _apart(reply.text, day, hour, days)]
+        if not near:
+            continue
+        hour = min(near, key=lambda hour: (_gap(day, hour), -hour.confidence))
+        start, end = min(day.start, hour.start), max(day.end, hour.end)
+        readings = [f"{value}T{clock}" for value in (day.value, *day.alternatives) for clock in (hour.value, *hour.alternatives)]
+        confidence = min(day.confidence, hour.confidence)
+        found.append(Candidate(start, end, readings[0], confidence, day.fit, "day and time", tuple(readings[1:]), hour.undecided))
+    return found
+
+
+def _gap(day: Candidate, hour: Candidate) -> int:
+    return max(hour.start - day.end, day.start - hour.end, 0)
+
+
+def _apart(text: str, day: Candidate, hour: Candidate, days: list[Candidate]) -> bool:
+    """Whether another day, or the end of a sentence, stands between a day and a time."""
+    start, end = min(day.end, hour.end), max(day.start, hour.start)
+    between = text[start:end] if start < end else ""
+    other = any(start <= third.start and third.end <= end for third in days if third is not day)
+    return other or re.search(r"[!?;\n]|\.\s", between) is not None
+
+
+def _today(reply: Reply, hour: Candidate) -> Candidate:
+    """A time alone, on the first day on which it lies ahead."""
+
+    def ahead(clock: object) -> str:
+        moment = datetime.combine(reply.now.date(), datetime.strptime(str(clock), "%H:%M").time())
+        late = moment <= reply.now.replace(tzinfo=None)
+        return f"{moment + timedelta(days=late):%Y-%m-%dT%H:%M}"
+
+    return replace(
+        hour,
+        value=ahead(hour.value),
+        alternatives=tuple(map(ahead, hour.alternatives)),
+        confidence=min(hour.confidence, _ALONE),
+        reason="time without a day",
+    )
+
+
+def half_said(param: Param, reply: Reply) -> Extraction | None:
+    """What a reply lacks that names a day without a time; None for any other."""
+    days = date.read(param, reply)
+    if not days:
+        return None
+    start, end = days[0].start, days[0].end
+    return Extraction(
+        "abstained",
+        None,
+        reply.text[start:end],
+        (start, end),
+        days[0].confidence,
+        "no time of day",
+        problem="it must have a time of day, too",
+    )
