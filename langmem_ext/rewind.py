@@ -120,9 +120,7 @@ class _Heads:
         if root is None:
             return []
         heads = [self.found[name] for name in sorted(self.found, reverse=True)]
-        steps = [
-            _Step(head, failed=failed) for head in heads if head is root or _is_of_step(head, root)
-        ]
+        steps = [_Step(head, failed=failed) for head in heads if head is root or _is_of_step(head, root)]
         if not any(step.taken for step in steps):
             return []
         puts: list[Put] = []
