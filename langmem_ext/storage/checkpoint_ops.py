@@ -174,9 +174,10 @@ def _key_for(
 ) -> Op[tuple[bytes, bool]]:
     """The key of a checkpoint that is to be stored, and whether it is the newest of its namespace then.
 
-    What follows the newest is the newest, whatever its id says: the clock of the machine that made the id may be behind. A subgraph's
-    first follows the root's that it names (`_is_behind`). Any other checkpoint with a lower id is a branch, and comes where its id puts it. One that is put
-    again keeps its key.
+    What follows the newest is the newest, whatever its id says: the clock of the machine that made the
+    id may be behind. A subgraph's first follows the root's that it names (`_is_behind`). Any other
+    checkpoint with a lower id is a branch, and comes where its id puts it. One that is put again
+    keeps its key.
     """
     if newest is None:
         is_behind = root is not None and (yield from _is_behind(writer, checkpoint, root))
