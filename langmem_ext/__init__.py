@@ -74,13 +74,17 @@ if TYPE_CHECKING:
     from langmem_ext.types import ExportedThreads, ImportedThreads, Pruned, SearchHit, ThreadInfo, ThreadStatistics
     from langmem_ext.usage import ThreadUsage, TurnUsage, Usage
     from langmem_ext.waiting.catalog.catalog import IntentCatalog
+    from langmem_ext.waiting.catalog.intent import Intent
+    from langmem_ext.waiting.catalog.param import Extensions, Extraction, Param, ParamType
     from langmem_ext.waiting.converse import aconverse, converse
     from langmem_ext.waiting.events import StreamSink
+    from langmem_ext.waiting.extract import extract
+    from langmem_ext.waiting.extract.reply import Reply
     from langmem_ext.waiting.graph import build_waiting_graph
     from langmem_ext.waiting.sensitive import mark_sensitive
     from langmem_ext.waiting.state import SessionState
     from langmem_ext.waiting.turn import Turn
-    from langmem_ext.waiting.understand.intents.classifier import Classifier, RuleClassifier
+    from langmem_ext.waiting.understand.intents.classifier import Classification, Classifier, ClassifyRequest, RuleClassifier
     from langmem_ext.waiting.understand.intents.model import ModelClassifier
 
 _HOMES = {
@@ -88,7 +92,9 @@ _HOMES = {
     "AsyncSweeper": "sweeper",
     "Budget": "context.budget",
     "CatalogError": "errors",
+    "Classification": "waiting.understand.intents.classifier",
     "Classifier": "waiting.understand.intents.classifier",
+    "ClassifyRequest": "waiting.understand.intents.classifier",
     "ConnectionInUse": "errors",
     "ContextGovernor": "context.governor",
     "ContextMiddleware": "context.middleware",
@@ -107,6 +113,8 @@ _HOMES = {
     "DeltaSaver": "checkpoint",
     "Event": "telemetry",
     "ExportedThreads": "types",
+    "Extensions": "waiting.catalog.param",
+    "Extraction": "waiting.catalog.param",
     "FilePlan": "files",
     "FileReference": "messages.annotations",
     "Finding": "storage.findings",
@@ -116,6 +124,7 @@ _HOMES = {
     "ImportReport": "transfer",
     "ImportedThreads": "types",
     "InMemoryConversationMemory": "conversation",
+    "Intent": "waiting.catalog.intent",
     "IntentCatalog": "waiting.catalog.catalog",
     "InvalidInput": "errors",
     "InvalidThreadId": "errors",
@@ -131,7 +140,10 @@ _HOMES = {
     "NotADatabase": "errors",
     "OpenTelemetrySink": "opentelemetry_sink",
     "Origin": "settings.origin",
+    "Param": "waiting.catalog.param",
+    "ParamType": "waiting.catalog.param",
     "Pruned": "types",
+    "Reply": "waiting.extract.reply",
     "Report": "storage.examination",
     "Retention": "retention",
     "RuleClassifier": "waiting.understand.intents.classifier",
@@ -178,6 +190,7 @@ _HOMES = {
     "copy_saver": "saver_copy",
     "counter_for": "context.counters",
     "examine": "doctor",
+    "extract": "waiting.extract",
     "govern": "context.govern",
     "import_checkpoints": "transfer",
     "mark_sensitive": "waiting.sensitive",
@@ -192,7 +205,9 @@ __all__ = [
     "AsyncSweeper",
     "Budget",
     "CatalogError",
+    "Classification",
     "Classifier",
+    "ClassifyRequest",
     "ConnectionInUse",
     "ContextGovernor",
     "ContextMiddleware",
@@ -211,6 +226,8 @@ __all__ = [
     "DeltaSaver",
     "Event",
     "ExportedThreads",
+    "Extensions",
+    "Extraction",
     "FilePlan",
     "FileReference",
     "Finding",
@@ -220,6 +237,7 @@ __all__ = [
     "ImportReport",
     "ImportedThreads",
     "InMemoryConversationMemory",
+    "Intent",
     "IntentCatalog",
     "InvalidInput",
     "InvalidThreadId",
@@ -235,7 +253,10 @@ __all__ = [
     "NotADatabase",
     "OpenTelemetrySink",
     "Origin",
+    "Param",
+    "ParamType",
     "Pruned",
+    "Reply",
     "Report",
     "Retention",
     "RuleClassifier",
@@ -282,6 +303,7 @@ __all__ = [
     "copy_saver",
     "counter_for",
     "examine",
+    "extract",
     "govern",
     "import_checkpoints",
     "mark_sensitive",

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, get_type_hints
 
-from langchain_core.runnables import RunnableLambda
+from langchain_core.runnables import Runnable, RunnableLambda
 from langchain_core.tools import BaseTool
 from langgraph.graph import END, START, StateGraph
+from typing_extensions import TypedDict, is_typeddict
 
 from langmem_ext.errors import InvalidInput
+from langmem_ext.names import instead_of
 from langmem_ext.telemetry import Emitter, Sink
 from langmem_ext.waiting.catalog.catalog import IntentCatalog
+from langmem_ext.waiting.catalog.param import Extensions, Extractor, Normaliser, Validator
 from langmem_ext.waiting.catalog.playbook import Playbook
 from langmem_ext.waiting.events import Reporter
 from langmem_ext.waiting.nodes import Nodes
@@ -27,6 +30,12 @@ if TYPE_CHECKING:
 SUMMARIZE_ABOVE = 40
 """Messages kept out of the running summary."""
 
+NODES: Final = ("classify", "ask_user", "call_tool", "respond", "summarize")
+
+Node: TypeAlias = Runnable[Any, Any] | Callable[..., Any]
+"""A node as LangGraph takes it: a function of the state, sync or async, or a runnable like a
+compiled graph. It gives back what it changes in the channels."""
+
 
 def build_waiting_graph(
     catalog: IntentCatalog,
@@ -34,10 +43,16 @@ def build_waiting_graph(
     *,
     classifier: Classifier | None = None,
     model: BaseChatModel | str | None = None,
+    extractors: Mapping[str, Extractor] | None = None,
+    validators: Mapping[str, Validator] | None = None,
+    normalisers: Mapping[str, Normaliser] | None = None,
+    state_schema: type[Any] = SessionState,
+    nodes: Mapping[str, Node] | None = None,
+    before: Mapping[str, Node] | None = None,
     summarize_above: int = SUMMARIZE_ABOVE,
     governor: ContextGovernor | None = None,
     telemetry: Sequence[Sink] = (),
-) -> StateGraph[SessionState, None, SessionInput, SessionState]:
+) -> StateGraph[Any, None, Any, Any]:
     """The graph for a catalog and its tools, not compiled: compile it with a checkpointer, or use it inside another graph.
 
     Its nodes are `classify`, `ask_user`, `call_tool`, `respond` and `summarize`; it is invoked with `{"messages": […]}` and driven best
@@ -49,33 +64,113 @@ def build_waiting_graph(
         tools: The tools that the catalog names.
         classifier: Decides what a message asks for. Default: rules.
         model: A chat model, or its name for `init_chat_model`, that classifies what the rules leave open. Not together with `classifier`.
+        extractors: Types of your own, by the names that parameters have as their `type`. Each lists the
+            values of a reply: `read(param, reply)` yields an `Extraction("filled", value, span=…)`.
+        validators: What parameters name as their `validator`: `check(value)` says what is wrong, or None.
+        normalisers: What parameters name as their `normaliser`: it makes a value the one that is
+            stored, or raises ValueError where it is none.
+        state_schema: A TypedDict that extends `SessionState` with channels of your own. These may be
+            given with the input, too.
+        nodes: Nodes of your own in place of the graph's, by their names.
+        before: Nodes of your own that run each time before one of the graph's, by its name; they are
+            called `before_call_tool` and so on.
         summarize_above: Messages kept out of the running summary, which is carried on when there are more.
         governor: Has its model write the running summary; without one, or where the model fails, it is an extract.
         telemetry: Sinks that are told what happens, in names and counts: `LoggingSink`, `StreamSink`, `OpenTelemetrySink` or another.
 
     Raises:
-        CatalogError: Catalog and tools do not fit: every mistake at once.
-        InvalidInput: Both a classifier and a model were given, `summarize_above` is below 2, or something is no sink.
+        CatalogError: Catalog, tools and functions do not fit: every mistake at once.
+        InvalidInput: Both a classifier and a model were given, `summarize_above` is below 2, a node is
+            not known, the state schema does not extend `SessionState`, or something is no sink or no
+            function: every mistake at once.
         MissingExtra: A model was named by a string and the extra `agents` is not installed.
     """
-    if classifier is not None and model is not None:
-        raise InvalidInput("give a classifier or a model, not both: a model is wrapped in a classifier of its own")
-    if summarize_above < 2:
-        raise InvalidInput(f"summarize_above is {summarize_above}: at least 2 messages stay out of the summary")
+    own, earlier = nodes or {}, before or {}
+    mistakes = [
+        *_mistakes(classifier, model, summarize_above),
+        *_unknown("nodes", own),
+        *_unknown("before", earlier),
+        *_schema_mistakes(state_schema),
+    ]
+    if mistakes:
+        raise InvalidInput("; ".join(mistakes))
     chosen = classifier or (RuleClassifier() if model is None else ModelClassifier(model))
-    playbook = Playbook(catalog, tools)
+    playbook = Playbook(catalog, tools, Extensions(extractors or {}, validators or {}, normalisers or {}))
     reporter = Reporter(playbook, Emitter(telemetry))
-    nodes = Nodes(playbook=playbook, classifier=chosen, summarize_above=summarize_above, reporter=reporter, governor=governor)
-    graph = StateGraph(SessionState, input_schema=SessionInput)
-    graph.add_node("classify", RunnableLambda(nodes.classify, nodes.aclassify, name="classify"))
-    graph.add_node("ask_user", nodes.ask_user)
-    graph.add_node("call_tool", RunnableLambda(nodes.call_tool, nodes.acall_tool, name="call_tool"))
-    graph.add_node("respond", nodes.respond)
-    graph.add_node("summarize", RunnableLambda(nodes.summarize, nodes.asummarize, name="summarize"))
-    graph.add_edge(START, "classify")
-    graph.add_conditional_edges("classify", nodes.after_classify, ["ask_user", "call_tool", "respond", "summarize", END])
-    graph.add_edge("ask_user", "classify")
-    graph.add_conditional_edges("call_tool", nodes.after_call, ["call_tool", "respond"])
-    graph.add_conditional_edges("respond", nodes.after_respond, ["classify", "summarize", END])
-    graph.add_edge("summarize", END)
+    built = Nodes(playbook=playbook, classifier=chosen, summarize_above=summarize_above, reporter=reporter, governor=governor)
+    graph = StateGraph(state_schema, input_schema=_input_of(state_schema))
+    for name, node in _nodes(built).items():
+        graph.add_node(name, own.get(name, node))
+    for name, node in earlier.items():
+        graph.add_node(f"before_{name}", node)
+        graph.add_edge(f"before_{name}", name)
+    _connect(graph, built, {name: f"before_{name}" if name in earlier else name for name in NODES})
     return graph
+
+
+def _nodes(built: Nodes) -> dict[str, Node]:
+    """The graph's own nodes, by name."""
+    return {
+        "classify": RunnableLambda(built.classify, built.aclassify, name="classify"),
+        "ask_user": built.ask_user,
+        "call_tool": RunnableLambda(built.call_tool, built.acall_tool, name="call_tool"),
+        "respond": built.respond,
+        "summarize": RunnableLambda(built.summarize, built.asummarize, name="summarize"),
+    }
+
+
+def _connect(graph: StateGraph[Any, None, Any, Any], built: Nodes, to: Mapping[str, str]) -> None:
+    """Draw the edges.
+
+    Args:
+        graph: The graph, with all its nodes.
+        built: What decides where a turn goes.
+        to: Where an edge to a node leads: to the node, or to the one before it.
+    """
+
+    def targets(*names: str) -> dict[Hashable, str]:
+        return {name: to.get(name, name) for name in names}
+
+    graph.add_edge(START, to["classify"])
+    graph.add_conditional_edges("classify", built.after_classify, targets("ask_user", "call_tool", "respond", "summarize", END))
+    graph.add_edge("ask_user", to["classify"])
+    graph.add_conditional_edges("call_tool", built.after_call, targets("call_tool", "respond"))
+    graph.add_conditional_edges("respond", built.after_respond, targets("classify", "summarize", END))
+    graph.add_edge("summarize", END)
+
+
+def _mistakes(classifier: object, model: object, summarize_above: int) -> Iterator[str]:
+    if classifier is not None and model is not None:
+        yield "give a classifier or a model, not both: a model is wrapped in a classifier of its own"
+    if classifier is not None and not isinstance(classifier, Classifier):
+        yield f"{classifier!r} is no classifier: it needs the methods classify and aclassify"
+    if summarize_above < 2:
+        yield f"summarize_above is {summarize_above}: at least 2 messages stay out of the summary"
+
+
+def _unknown(argument: str, own: Mapping[str, object]) -> Iterator[str]:
+    for name, node in own.items():
+        if name not in NODES:
+            yield f"{argument}: no node is called {name!r}; {instead_of(name, NODES)}"
+        elif not callable(node) and not isinstance(node, Runnable):
+            yield f"{argument}: {name!r} must be a function, a runnable or a compiled graph"
+
+
+def _schema_mistakes(state_schema: type[Any]) -> Iterator[str]:
+    if not is_typeddict(state_schema):
+        yield f"state_schema: {getattr(state_schema, '__name__', state_schema)!r} must be a TypedDict that extends SessionState"
+        return
+    channels = get_type_hints(state_schema, include_extras=True)
+    for name, kind in get_type_hints(SessionState, include_extras=True).items():
+        if channels.get(name) != kind:
+            how = "has another type" if name in channels else "is missing"
+            yield f"state_schema: the channel {name!r} {how}; extend SessionState and add channels only"
+
+
+def _input_of(state_schema: type[Any]) -> type[Any]:
+    """What a caller gives: messages, and channels of the application."""
+    known = get_type_hints(SessionState)
+    own = {name: kind for name, kind in get_type_hints(state_schema, include_extras=True).items() if name not in known}
+    if not own:
+        return SessionInput
+    return TypedDict(f"{state_schema.__name__}Input", {**get_type_hints(SessionInput, include_extras=True), **own}, total=False)  # type: ignore[operator,no-any-return]

@@ -211,3 +211,39 @@ JSON: Callable[[], st.SearchStrategy[Any]] = lambda: st.recursive(  # noqa: E731
 def test_no_answer_and_no_message_break_the_classifier(answer: Any, text: str) -> None:
     found, _ = ask(answer, text)
     assert found.intent_id is None or CATALOG.intent(found.intent_id)
+
+
+# -- parameters that are read by rules alone
+
+
+def test_of_a_local_parameter_the_model_sees_nothing() -> None:
+    params = {
+        "email": {"type": "email", "local_only": True, "prompt": "What is your e-mail address?"},
+        "pin": {"type": "text", "local_only": True, "prompt": "Your secret word?"},
+        "topic": {"type": "text"},
+    }
+    intents = {"ask": {"description": "Ask something", "required": ["topic"], "optional": ["email", "pin"]}}
+    catalog = IntentCatalog.from_dict({"intents": intents, "params": params})
+    model = ScriptedModel(answer={"intent": "ask", "values": [{"name": "email", "value": "ann@example.com"}]})
+    history = [
+        AIMessage("Your secret word?"),
+        HumanMessage("swordfish"),
+        AIMessage("Thank you; I write to ann@example.com."),
+        HumanMessage("bob@example.com is better"),
+    ]
+    text = "hmm xyz, ann@example.com and carl@example.com"
+    request = ClassifyRequest(text, catalog, history=history, params={"email": "ann@example.com"}, now=NOW)
+    found = ModelClassifier(model).classify(request)
+    assert (found.intent_id, found.params) == ("ask", {})
+    sent = "\n".join(message.text for message in model.seen[0])
+    assert not any(word in sent for word in ("swordfish", "example.com", "email", "pin"))
+    assert "hmm xyz" in sent
+
+
+def test_while_a_local_parameter_is_asked_for_no_model_is_called() -> None:
+    params = {"pin": {"type": "text", "local_only": True}}
+    catalog = IntentCatalog.from_dict({"intents": {"ask": {"required": ["pin"]}}, "params": params})
+    model = ScriptedModel(answer={"intent": "ask"})
+    request = ClassifyRequest("swordfish", catalog, waiting_for="pin", prompt="Your secret word?", now=NOW)
+    assert ModelClassifier(model).classify(request).intent_id is None
+    assert model.seen == []

@@ -154,7 +154,8 @@ class Param(BaseModel):
         on_exhausted: What happens then: hand over to the catalog's `escalate_to`, drop the plan, or go on asking.
         keep: `thread`: the value survives the request that asked for it; `plan`: it is dropped when another begins.
         sensitive: Its value never reaches logs, telemetry, titles or a search index.
-        local_only: Whether it is read by rules alone; no model is told of it, or sees what answers it.
+        local_only: Whether it is read by rules alone: the model that reads messages is not told of it,
+            and does not see its values or what answers its question.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -18,6 +18,7 @@ from langmem_ext.waiting.catalog.param import Param, ParamType
 from langmem_ext.waiting.extract import Reply, extract
 from langmem_ext.waiting.understand.acts import words_without_values
 from langmem_ext.waiting.understand.intents.classifier import LONGEST_READ, Classification, Classifier, ClassifyRequest, RuleClassifier
+from langmem_ext.waiting.understand.intents.local import history_without_local, is_asked_locally, without_local
 
 CONFIDENCE = 0.8
 """Confidence in an intent that the model chose."""
@@ -110,7 +111,7 @@ class ModelClassifier:
 
 
 def _left_open(ruled: Classification, request: ClassifyRequest) -> bool:
-    return ruled.intent_id is None and bool(request.text.strip())
+    return ruled.intent_id is None and bool(request.text.strip()) and not is_asked_locally(request)
 
 
 def _without_model(ruled: Classification, exc: Exception) -> Classification:
@@ -123,9 +124,10 @@ def _messages(request: ClassifyRequest) -> list[BaseMessage]:
     waiting = ""
     if request.waiting_for:
         waiting = f"\n\nThe user has just been asked: {request.prompt}\nAn answer to that is no intent."
-    history = [message for message in request.history if message.type in ("human", "ai") and message.text][-HISTORY_READ:]
-    before = "\n".join(f"{'User' if message.type == 'human' else 'Agent'}: {message.text[:LONGEST_READ]}" for message in history)
+    history = history_without_local(request)[-HISTORY_READ:]
+    before = "\n".join(f"{'User' if kind == 'human' else 'Agent'}: {text[:LONGEST_READ]}" for kind, text in history)
     text = words_without_values(request.text, request.values)[:LONGEST_READ] if request.values else request.text[:LONGEST_READ]
+    text = without_local(text, request)
     said = f"{before}\nUser: {text}" if before else text
     return [SystemMessage(_INSTRUCTIONS.format(intents=intents, waiting=waiting)), HumanMessage(said)]
 
@@ -135,6 +137,7 @@ def _described(intent: Intent, catalog: IntentCatalog) -> str:
     if intent.examples:
         lines.append("  said as: " + "; ".join(intent.examples[:4]))
     params = [catalog.params[name] for name in intent.param_names if name in catalog.params]
+    params = [param for param in params if not param.local_only]
     return "\n".join([*lines, *(f"  parameter {_parameter(param)}" for param in params)])
 
 
@@ -160,7 +163,7 @@ def _values(said: Sequence[SaidValue], intent: Intent, request: ClassifyRequest)
     values: dict[str, JsonValue] = {}
     for item in said:
         param = request.catalog.params.get(item.name)
-        if param is None or item.name not in intent.param_names or item.name in values:
+        if param is None or param.local_only or item.name not in intent.param_names or item.name in values:
             continue
         if param.type not in _CHOSEN and _plain(item.value) not in _plain(request.text):
             continue  # not the user's words

@@ -1,0 +1,63 @@
+"""What a model is sent of a conversation: nothing of the parameters that are read by rules alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from langchain_core.messages import BaseMessage
+
+from langmem_ext.messages.annotations import HIDDEN
+from langmem_ext.waiting.catalog.param import Param
+from langmem_ext.waiting.extract import find
+from langmem_ext.waiting.understand.intents.classifier import ClassifyRequest
+
+
+def is_asked_locally(request: ClassifyRequest) -> bool:
+    """Whether the message may answer a question whose answer no model sees."""
+    asked = request.catalog.params.get(request.waiting_for or "")
+    return asked is not None and asked.local_only
+
+
+def without_local(text: str, request: ClassifyRequest) -> str:
+    """A text without the values of such parameters: those that are known, and what looks like one."""
+    for param in _local(request):
+        known = request.params.get(param.name)
+        if known is not None and not isinstance(known, bool):
+            text = text.replace(str(known), HIDDEN)
+        text = _masked(param, text, request.now)
+    return text
+
+
+def history_without_local(request: ClassifyRequest) -> list[tuple[str, str]]:
+    """The messages before, as their type and their text, without those values and without answers to those questions."""
+    asked = [question for param in _local(request) for question in (param.prompt, param.clarified_prompt) if question]
+    shown, before = [], ""
+    for message in _talk(request.history):
+        text = str(message.text)
+        answers = message.type == "human" and any(question in before for question in asked)
+        shown.append((message.type, HIDDEN if answers else without_local(text, request)))
+        before = text if message.type == "ai" else ""
+    return shown
+
+
+def _talk(history: Sequence[BaseMessage]) -> list[BaseMessage]:
+    return [message for message in history if message.type in ("human", "ai") and message.text]
+
+
+def _local(request: ClassifyRequest) -> list[Param]:
+    return [param for param in request.catalog.params.values() if param.local_only]
+
+
+def _masked(param: Param, text: str, now: datetime) -> str:
+    """The text without every value that its rules mark in it."""
+    for _ in range(_MOST):
+        found = find(param, text, now=now)
+        if found.span is None:
+            return text
+        text = f"{text[: found.span[0]]}{HIDDEN}{text[found.span[1] :]}"
+    return text
+
+
+_MOST = 8
+"""Values of one parameter in one message, at most."""
