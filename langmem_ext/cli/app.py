@@ -272,6 +272,60 @@ def prune(
         prune_with(db, owner, older_than=older_than, keep_last=keep_last, yes=yes, dry_run=dry_run, as_json=as_json, interactive=there)
 
 
+catalog = typer.Typer(
+    help="Check a catalog of the waiting graph, and try it out.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    epilog=examples_of("catalog"),
+)
+app.add_typer(catalog, name="catalog", short_help="Check a catalog of the waiting graph, and try it out.")
+
+_CATALOG = typer.Argument(help="The catalog: a YAML file.", metavar="FILE")
+_TOOLS = typer.Option(help="The tools that it names: a list of them. No tool is called.", metavar="FILE.py:NAME|MODULE:NAME")
+_EXTENSIONS = typer.Option(
+    help="The extractors, validators and normalisers that it names: an Extensions.",
+    metavar="FILE.py:NAME|MODULE:NAME",
+)
+
+
+@catalog.command("check", short_help="Find the mistakes of a catalog.")
+def catalog_check(
+    path: Annotated[str, _CATALOG],
+    tools: Annotated[str | None, _TOOLS] = None,
+    extensions: Annotated[str | None, _EXTENSIONS] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print what was found as one line of JSON.")] = False,
+) -> None:
+    """Find every mistake of a catalog, each with its line, and every example that is not understood as its intent.
+
+    With its tools, what the catalog leaves to them is filled in and must fit. Exits with 2 where
+    there are mistakes, with 1 where only examples are not understood.
+    """
+    with clear_errors():
+        from langmem_ext.cli.catalog import check_with  # noqa: PLC0415 - as in `chat`
+
+        well = check_with(path, tools=tools, extensions=extensions, as_json=as_json)
+    raise typer.Exit(0 if well else 1)
+
+
+@catalog.command("try", short_help="Talk, and see what is understood and why.")
+def catalog_try(
+    path: Annotated[str, _CATALOG],
+    tools: Annotated[str | None, _TOOLS] = None,
+    extensions: Annotated[str | None, _EXTENSIONS] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print each turn as one line of JSON.")] = False,
+) -> None:
+    """Talk to a catalog, and see what is understood and why: commands, scores of intents, values, and the question that follows.
+
+    Nothing is stored, and no tool is called: what would be called is shown. With a pipe, each line
+    of input is a message. /reset begins anew, /quit ends.
+    """
+    with clear_errors():
+        from langmem_ext.cli.catalog import try_with  # noqa: PLC0415 - as in `chat`
+
+        interactive = sys.stdin.isatty() and sys.stdout.isatty() and not as_json
+        try_with(path, tools=tools, extensions=extensions, as_json=as_json, interactive=interactive)
+
+
 config = typer.Typer(help="Show the settings, and where each comes from.", no_args_is_help=True, rich_markup_mode=None)
 app.add_typer(config, name="config")
 

@@ -47,6 +47,10 @@ _EXAMPLES: Final = {
         ("threads import all.jsonl.gz --db other.db", "under new ids"),
         ("threads import all.jsonl.gz --keep-ids", "what is there already stays as it is"),
     ),
+    "catalog": (
+        ("catalog check intents.yaml --tools app.py:TOOLS", "every mistake, with its line"),
+        ("catalog try intents.yaml", "talk, and see what is understood and why; no tool is called"),
+    ),
     "sweep": (
         ("sweep --dry-run", "what would be deleted by the settings"),
         ("sweep --ttl 720", "what was not used for 30 days"),

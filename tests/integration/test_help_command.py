@@ -26,6 +26,14 @@ OF_A_SERVER = ("roles", "grant")
 GRAPH = """
 from langgraph.graph import START, MessagesState, StateGraph
 
+from langchain_core.tools import tool
+
+@tool
+def greet(name: str) -> str:
+    "Say hello."
+    return name
+
+TOOLS = [greet]
 graph = StateGraph(MessagesState).add_node("answer", lambda state: {"messages": [("ai", "hello")]}).add_edge(START, "answer")
 """
 
@@ -47,6 +55,7 @@ def call(*words: str, given: str = "") -> str:
 
 def test_every_example_of_the_help_works(folder: Path) -> None:
     (folder / "app.py").write_text(GRAPH)
+    (folder / "intents.yaml").write_text("intents: {greet: {examples: [say hello], tool: greet}}")
     call("chat", "--thread", "order-17", given="I want to check my order of a broken lamp\n/title My order\n")
     call("threads", "export", "order-17", "--to", "all.jsonl.gz")
     tried = 0
@@ -59,7 +68,9 @@ def test_every_example_of_the_help_works(folder: Path) -> None:
     assert (folder / "order.md").read_text(encoding="utf-8").startswith("# My order")
 
 
-@pytest.mark.parametrize("words", [[], ["threads"], ["config"], ["chat"], ["threads", "export"], ["threads", "list"]])
+@pytest.mark.parametrize(
+    "words", [[], ["threads"], ["config"], ["catalog"], ["catalog", "try"], ["chat"], ["threads", "export"], ["threads", "list"]]
+)
 def test_help_fits_a_terminal_and_leaves_nothing_out(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", str(WIDTH))
     lines = call(*words, "--help").splitlines()

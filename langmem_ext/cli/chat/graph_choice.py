@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 import inspect
-import sys
 from collections.abc import Callable, Mapping, Sequence
-from importlib import import_module
-from importlib.util import module_from_spec, spec_from_file_location
-from pathlib import Path
-from types import ModuleType
 from typing import Any, TypeAlias
 
 from langgraph.graph import StateGraph
@@ -17,6 +12,7 @@ from langgraph.pregel import Pregel
 from langmem_ext import example
 from langmem_ext.chat_model import make_model
 from langmem_ext.checkpoint import DeltaSaver
+from langmem_ext.cli.attribute import load
 from langmem_ext.cli.errors import in_a_line
 from langmem_ext.context.governor import ContextGovernor
 from langmem_ext.errors import InvalidInput, LangmemExtError
@@ -44,10 +40,8 @@ def choose_graph(
     """
     if name is None:
         example.find()
-    else:
-        sys.path.insert(0, str(Path.cwd()))
     name = name or EXAMPLE
-    found = _attribute(name)
+    found = load(name, "--graph")
     if isinstance(found, Pregel | StateGraph):
         if model is not None:
             raise InvalidInput(f"{name} is a finished graph and takes no model: leave out --model, or name a function that makes the graph")
@@ -60,32 +54,6 @@ def choose_graph(
     if governor is not None and takes_governor:
         further["governor"] = governor()
     return lambda saver: _make(name, found, saver, further)
-
-
-def _attribute(name: str) -> Any:
-    place, _, attribute = name.rpartition(":")
-    if not place or not attribute:
-        raise InvalidInput(f"--graph {name!r} names no graph: write file.py:attribute or module:attribute")
-    try:
-        module = _file_module(Path(place)) if place.endswith(".py") else import_module(place)
-        return getattr(module, attribute)
-    except LangmemExtError:
-        raise
-    except Exception as error:  # whatever a module of the user's does when it is imported
-        raise InvalidInput(f"--graph {name!r} cannot be loaded ({in_a_line(error)})") from error
-
-
-def _file_module(path: Path) -> ModuleType:
-    if not path.is_file():
-        raise InvalidInput(f"there is no file {path}: write --graph file.py:attribute")
-    sys.path.insert(0, str(path.resolve().parent))
-    spec = spec_from_file_location(path.stem, path)
-    if spec is None or spec.loader is None:
-        raise InvalidInput(f"{path} is no Python module")
-    module = module_from_spec(spec)
-    sys.modules.setdefault(path.stem, module)
-    spec.loader.exec_module(module)
-    return module
 
 
 def _check_takes(name: str, function: Callable[..., Any], further: Sequence[str]) -> None:

@@ -88,7 +88,7 @@ def extract(param: Param, reply: Reply) -> Extraction:
         that is not allowed, and `problem` says why; with `HALF_OPEN` it named an hour, and `choices` are its two readings.
 
     Raises:
-        InvalidInput: The parameter's pattern is no regular expression.
+        InvalidInput: The parameter's pattern is no regular expression, or its type has no extractor.
     """
     if not reply.text.strip():
         return Extraction("abstained", reason="empty message")
@@ -115,8 +115,13 @@ def _spans(param: Param, reply: Reply) -> list[Candidate]:
     """The spans that may be a value, by the application's extractor or the type's own, with their normal values."""
     if (own := param.extractor) is not None:
         found = [_candidate(param, reply, extraction) for extraction in own(param, reply)]
+    elif (reader := _READERS.get(param.type)) is not None:
+        found = reader(param, reply)
     else:
-        found = _READERS[param.type](param, reply)
+        raise InvalidInput(
+            f"parameter {param.name!r} is of the type {param.type!r}, which has no extractor: bind the catalog with"
+            f" build_waiting_graph(…, extractors={{{param.type!r}: …}}) or with_tools(…, Extensions(…))"
+        )
     if param.open_values and not found and not reply.strict:
         found = free_text.read(param.model_copy(update={"enum": {}, "type": ParamType.TEXT}), reply)
     return [normal for candidate in found if (normal := _normal(param, candidate)) is not None]

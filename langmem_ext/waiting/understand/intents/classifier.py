@@ -143,8 +143,7 @@ class RuleClassifier:
     def classify(self, request: ClassifyRequest) -> Classification:
         """What the message asks for; without an intent when that is not certain."""
         parts = _parts(request)
-        whole, *clauses = [self._scores(request, clause) for clause in parts]
-        best = _best([whole, *({intent_id: PART * score for intent_id, score in scores.items()} for scores in clauses)])
+        best = self.scores(request)
         if not best:
             return Classification(reason="no intent fits")
         (intent_id, score), runner_up = best[0], best[1] if len(best) > 1 else ("", 0.0)
@@ -160,6 +159,11 @@ class RuleClassifier:
                 return Classification(confidence=score, reason="two intents fit as well", choices=(intent_id, runner_up[0]))
             intent_id = answering
         return Classification(intent_id, find_params(request.catalog.intent(intent_id), request), min(score, 1.0), reason="it fits best")
+
+    def scores(self, request: ClassifyRequest) -> list[tuple[str, float]]:
+        """How likely each intent is, the likeliest first: the best of the whole message and of its clauses."""
+        whole, *clauses = [self._scores(request, clause) for clause in _parts(request)]
+        return _best([whole, *({intent_id: PART * score for intent_id, score in scores.items()} for scores in clauses)])
 
     @staticmethod
     def _answering(request: ClassifyRequest, whole: Clause, choices: Sequence[str]) -> str | None:

@@ -1,0 +1,138 @@
+"""A catalog is checked and tried out at the command line: every mistake, and what is understood and why."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from commands import call as carry_out
+
+TOOLS = '''
+from langchain_core.tools import tool
+from langmem_ext import Extensions, Extraction
+
+@tool
+def transfer(iban: str, amount: float) -> str:
+    """Send money."""
+    raise RuntimeError("a trial calls no tool")
+
+def read_iban(param, reply):
+    for word in reply.text.replace(",", " ").split():
+        if word.startswith("DE"):
+            start = reply.text.index(word)
+            yield Extraction("filled", word, span=(start, start + len(word)), confidence=0.9, reason="begins with DE")
+
+def check(value):
+    return None if len(value) == 6 else "it must have six signs"
+
+TOOLS = [transfer]
+OWN = Extensions({"iban": read_iban}, {"six": check})
+WRONG = 3
+'''
+
+CATALOG = """
+intents:
+  transfer:
+    description: Send money
+    examples: [send money, make a transfer]
+    required: [iban, amount]
+    tool: transfer
+    confirm: 'Send {amount} to {iban}?'
+  balance:
+    examples: [what is my balance]
+    required: [pin]
+    reply: You have enough.
+params:
+  iban: {type: iban, validator: six, prompt: 'Which account?'}
+  amount: {type: money, prompt: 'How much?'}
+  pin: {type: text, pattern: '[0-9]{4}', sensitive: true, prompt: 'Your PIN?'}
+"""
+GIVEN = ("--tools", "app.py:TOOLS", "--extensions", "app.py:OWN")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "app.py").write_text(TOOLS)
+    (tmp_path / "intents.yaml").write_text(CATALOG)
+    return tmp_path
+
+
+def call(folder: Path, *words: str, said: str | None = None) -> subprocess.CompletedProcess[str]:
+    return carry_out(["catalog", *words], environment=os.environ, folder=folder, given=said)
+
+
+def test_a_sound_catalog_is_shown_with_what_was_inferred(folder: Path) -> None:
+    done = call(folder, "check", "intents.yaml", *GIVEN)
+    assert (done.returncode, done.stderr) == (0, "")
+    *params, summary = done.stdout.splitlines()
+    assert summary == "intents.yaml: 2 intents, 3 parameters; no mistakes"
+    assert "iban\tiban\tWhich account?" in params
+    report = json.loads(call(folder, "check", "intents.yaml", *GIVEN, "--json").stdout)
+    assert report["params"]["amount"] == {"type": "money", "prompt": "How much?"}
+    assert report["not_understood"] == []
+
+
+def test_every_mistake_is_printed_with_its_line(folder: Path) -> None:
+    (folder / "intents.yaml").write_text(CATALOG.replace("tool: transfer", "tool: transferr").replace("six", "seven"))
+    done = call(folder, "check", "intents.yaml", *GIVEN)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "intents.yaml has 2 mistakes" in done.stderr
+    assert "line 7: intents.transfer.tool: no tool is called 'transferr'; did you mean 'transfer'?" in done.stderr
+    assert "line 14: params.iban.validator: no validator is called 'seven'" in done.stderr
+    alone = call(folder, "check", "intents.yaml")
+    assert "params.iban.type: no type is called 'iban'; give an extractor" in alone.stderr
+
+
+def test_an_example_that_two_intents_have_is_named(folder: Path) -> None:
+    (folder / "intents.yaml").write_text(CATALOG.replace("what is my balance", "send money"))
+    done = call(folder, "check", "intents.yaml", *GIVEN)
+    assert done.returncode == 1
+    assert "intents.balance.examples: 'send money' is read as no intent" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (("--tools", "app.py:NONE"), "--tools 'app.py:NONE' cannot be loaded"),
+        (("--tools", "app.py:WRONG"), "--tools 'app.py:WRONG' is no list of tools but int"),
+        (("--tools", "nothing"), "--tools 'nothing' names nothing"),
+        (("--extensions", "app.py:TOOLS"), "--extensions 'app.py:TOOLS' is no Extensions but list"),
+        (("--tools", "gone.py:X"), "there is no file gone.py"),
+    ],
+)
+def test_what_an_option_names_must_be_there(folder: Path, words: tuple[str, ...], problem: str) -> None:
+    for command in ("check", "try"):
+        done = call(folder, command, "intents.yaml", *words, said="hello\n")
+        assert (done.returncode, done.stdout) == (2, "")
+        assert problem in done.stderr
+
+
+def test_a_trial_shows_what_is_understood_and_why(folder: Path) -> None:
+    said = "please send money\nDE12345\nDE1234, and it's $20\nyes\n"
+    done = call(folder, "try", "intents.yaml", *GIVEN, said=said)
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("start transfer (")
+    assert any(line.startswith("  intents: transfer ") for line in lines)
+    assert "agent: Which account? [waits for iban]" in lines
+    assert any(line.startswith("refuse iban (") for line in lines)
+    assert 'fill iban = "DE1234" (0.9, rules, begins with DE)' in lines
+    assert "  amount = 20 (0.97, sum with its currency)" in lines
+    assert "agent: Send 20 to DE1234? [waits for confirmation]" in lines
+    assert lines[-1] == "agent: Would call transfer(iban='DE1234', amount=20)"
+
+
+def test_a_trial_in_json_needs_no_tools_and_hides_what_is_sensitive(folder: Path) -> None:
+    (folder / "intents.yaml").write_text(CATALOG.replace("type: iban, validator: six", "type: text"))
+    said = "what is my balance\n\n1234\n/reset\nsend money\n/quit\nnever read\n"
+    done = call(folder, "try", "intents.yaml", "--json", said=said)
+    turns = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [turn["waiting_for"] for turn in turns] == ["pin", None, None, "iban"]
+    assert turns[0]["understood"][0]["intent"] == "balance"
+    assert turns[0]["intents"]["balance"] > 0.9
+    assert turns[1]["values"]["pin"]["value"] == "•••"
+    assert "1234" not in done.stdout
+    assert turns[1]["reply"] == "You have enough."
