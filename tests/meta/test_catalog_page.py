@@ -6,6 +6,7 @@ import typing
 from pathlib import Path
 
 from langmem_ext.waiting.catalog.page import TABLES, with_tables
+from langmem_ext.waiting.catalog.param import ParamType
 from langmem_ext.waiting.understand.commands import Command
 
 PAGE = (Path(__file__).parents[2] / "docs" / "waiting.md").read_text(encoding="utf-8")
@@ -13,6 +14,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "waiting.md").read_text(encoding="u
 
 def test_the_tables_are_up_to_date() -> None:
     assert with_tables(PAGE) == PAGE, "make fix writes them anew"
+    assert [kind for kind in ParamType if f"\n| `{kind}` |" not in PAGE] == []
     for model in TABLES.values():
         assert [name for name in model.model_fields if f"\n| `{name}` |" not in PAGE] == []
 

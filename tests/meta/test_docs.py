@@ -85,7 +85,7 @@ def test_the_code_of_the_readme_prints_what_it_says(played: Path) -> None:
     assert (played / "memory.db").is_file()
 
 
-@pytest.mark.parametrize("page", ["context.md", "export.md", "search.md", "sessions.md", "threads.md"])
+@pytest.mark.parametrize("page", ["context.md", "export.md", "search.md", "sessions.md", "threads.md", "waiting.md"])
 def test_the_code_of_a_page_prints_what_it_says(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     printed: list[str] = []

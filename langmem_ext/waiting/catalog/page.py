@@ -12,7 +12,7 @@ from typing import Final
 from pydantic import BaseModel
 
 from langmem_ext.waiting.catalog.intent import CatalogFields, Intent, Replies
-from langmem_ext.waiting.catalog.param import Param
+from langmem_ext.waiting.catalog.param import Param, ParamType, doubtful_below
 
 TABLES: Final[dict[str, type[BaseModel]]] = {"catalog": CatalogFields, "intents": Intent, "params": Param, "replies": Replies}
 """The sections of a catalog to the declarations that they hold."""
@@ -23,13 +23,21 @@ def table(model: type[BaseModel]) -> str:
     return "\n".join(["| key | default | meaning |", "|---|---|---|", *_rows(model)])
 
 
+def types_table() -> str:
+    """The types of parameters as a table of Markdown."""
+    meanings = _meanings(ParamType)
+    rows = [f"| `{kind}` | {meanings[kind.name]} | {doubtful_below(Param(name='x', type=kind)) or ''} |" for kind in ParamType]
+    return "\n".join(["| type | its values | doubtful below |", "|---|---|---|", *rows])
+
+
 def with_tables(page: str) -> str:
     """The page with the tables as they are now."""
-    for name, model in TABLES.items():
+    tables = {name: table(model) for name, model in TABLES.items()} | {"types": types_table()}
+    for name, shown in tables.items():
         begin, end = f"<!-- {name}: made by `make fix` -->", f"<!-- end of {name} -->"
         before, _, rest = page.partition(begin)
         _, _, after = rest.partition(end)
-        page = f"{before}{begin}\n\n{table(model)}\n\n{end}{after}"
+        page = f"{before}{begin}\n\n{shown}\n\n{end}{after}"
     return page
 
 
@@ -41,7 +49,7 @@ def _rows(model: type[BaseModel]) -> Iterator[str]:
         yield f"| `{name}` | {shown.replace('|', ' ')} | {meanings[name].replace('|', ' or ')} |"
 
 
-def _meanings(model: type[BaseModel]) -> dict[str, str]:
+def _meanings(model: type[object]) -> dict[str, str]:
     """What the docstring says of each attribute."""
     _, _, attributes = inspect.cleandoc(model.__doc__ or "").partition("Attributes:\n")
     found = re.findall(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", attributes, re.MULTILINE)

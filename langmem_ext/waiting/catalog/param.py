@@ -49,7 +49,28 @@ ExtractionStatus: TypeAlias = Literal["filled", "abstained", "dontcare", "declin
 
 
 class ParamType(StrEnum):
-    """What kind of value a parameter holds; each has an extractor of its own."""
+    """What kind of value a parameter holds; each has an extractor of its own, and a normal form.
+
+    Attributes:
+        ENUM: One of `enum`, as it is listed there; with `open_values` also other words.
+        BOOLEAN: A truth value.
+        INTEGER: A whole number.
+        NUMBER: A number.
+        MONEY: A number; the currency is the parameter's.
+        DATE: `YYYY-MM-DD`.
+        TIME: `HH:MM`, on a clock of 24 hours.
+        DATETIME: `YYYY-MM-DDTHH:MM`, on the user's clock, without a time zone.
+        DURATION: A number of the parameter's `units`; without these an ISO 8601 duration (`PT1H30M`).
+        PLACE: The name of a place.
+        PERSON: A person's name.
+        NAME: The name of something else.
+        ADDRESS: A postal address.
+        EMAIL: An e-mail address.
+        PHONE: A telephone number.
+        URL: A web address with its scheme: `https://www.example.com/x`.
+        IDENTIFIER: A code that matches `pattern`, or looks like no word.
+        TEXT: Whatever is said.
+    """
 
     ENUM = "enum"
     BOOLEAN = "boolean"
