@@ -22,7 +22,7 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import merge_configs
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.pregel import Pregel
-from langgraph.types import Command, StateSnapshot
+from langgraph.types import Command, Interrupt, StateSnapshot
 
 from langmem_ext.errors import ConversationError, InvalidInput
 from langmem_ext.log import thread_key
@@ -88,7 +88,8 @@ def converse(
         InvalidInput: Another argument cannot be used, or the text is no answer to what waits. The
             message was not delivered.
         ThreadBusy: Another caller was still driving the thread after `wait` seconds.
-        ConversationError: The thread stands where no message can be delivered: several questions wait, or it stopped at a breakpoint.
+        ConversationError: The thread stands where no message can be delivered: several questions
+            wait, one came after the message, or it stopped at a breakpoint.
     """
     job = _Job.of(graph, text, thread_id=thread_id, message_id=message_id, config=config, now=now)
     with leases_of(job.saver).lease(job.thread_id, wait=wait):
@@ -204,7 +205,7 @@ class _Job:
         """The calls that deliver the message and bring the thread to rest or to a question; ends with the state it is in then."""
         snapshot: StateSnapshot = yield Look()
         delivered, failed, tried = self._holds_message(snapshot), False, False
-        seen = {interrupt.id for interrupt in pending_interrupts(snapshot)}
+        seen = pending_interrupts(snapshot)
         for _ in range(RUNS):
             answered = not tried and self._holds_failed_answer(snapshot)
             if snapshot.tasks and (answered or not pending_interrupts(snapshot)) and not failed:
@@ -240,11 +241,11 @@ class _Job:
     def _holds_message(self, snapshot: StateSnapshot) -> bool:
         return self.message is None or any(message.id == self.message.id for message in messages_of(snapshot))
 
-    def _delivery(self, snapshot: StateSnapshot, message: HumanMessage, seen: Container[str]) -> tuple[Any, bool]:
+    def _delivery(self, snapshot: StateSnapshot, message: HumanMessage, seen: Container[Interrupt]) -> tuple[Any, bool]:
         """The input that delivers the message, and whether the thread shows afterwards that it did.
 
         A question that is not among those `seen` was asked by this very call, after the message
-        was written.
+        was written: a "yes" was not said to it.
         """
         interrupts = pending_interrupts(snapshot)
         if not interrupts:
@@ -252,9 +253,14 @@ class _Job:
                 raise ConversationError("the graph has no channel 'messages' to deliver a message to: invoke it with an input of its own")
             return {"messages": [_noted(message, messages_of(snapshot))]}, self._records
         if self._records and len(interrupts) == 1 and asked_by(interrupts[0]):
-            unseen = {} if interrupts[0].id in seen else {"unseen": True}
+            unseen = {} if interrupts[0] in seen else {"unseen": True}
             at = {"at": moment.isoformat()} if (moment := moment_of(message)) else {}
             return Command(resume={interrupts[0].id: {"text": message.text, "id": message.id, **at, **unseen}}), True
+        if any(interrupt not in seen for interrupt in interrupts):
+            raise ConversationError(
+                "the turn before was finished first, and it asks something that came after the message: "
+                "the message was not delivered; an empty message shows what waits, then answer it"
+            )
         waiting = {one.id: asked_of(one) for one in interrupts}
         return Command(resume=plan_answers(waiting, message.text)), False
 

@@ -203,6 +203,24 @@ def test_a_node_that_fails_before_its_question_is_run_again_first() -> None:
     assert graph.get_state(CONFIG).values["answer"] == "Eve"
 
 
+async def test_a_question_is_not_answered_by_a_message_from_before_it(mode: Mode) -> None:
+    away = [True]
+
+    def node(state: Asking) -> dict[str, Any]:
+        if away and away.pop():
+            raise RuntimeError("no connection")
+        return {"answer": interrupt("Delete everything?")}
+
+    graph = asking(InMemorySaver(), node)
+    with pytest.raises(RuntimeError, match="no connection"):
+        await say(mode, graph, "hello")
+    with pytest.raises(ConversationError, match="came after the message"):
+        await say(mode, graph, "yes")
+    assert (await say(mode, graph, "")).reply == "Delete everything?"
+    await say(mode, graph, "yes")
+    assert graph.get_state(CONFIG).values["answer"] == "yes"
+
+
 def test_a_good_answer_whose_node_failed_is_finished_before_the_next_message() -> None:
     tries: list[int] = []
 
