@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import Any
@@ -13,7 +12,7 @@ import psycopg
 import pytest
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import empty_checkpoint
-from patience import PATIENCE_S, auntil
+from patience import PATIENCE_S, auntil, until
 
 from benchmarks.proxy import Proxy
 from langmem_ext import DeltaSaver, StorageUnavailable
@@ -168,7 +167,7 @@ def test_an_event_loop_that_goes_on_after_the_saver_was_closed_makes_no_connecti
         assert connections(database, name) == 1
         saver.close()
         runner.run(asyncio.sleep(2 * MOMENT_S))
-        assert connections(database, name) == 0
+        until(lambda: connections(database, name) == 0)
 
 
 def test_an_event_loop_that_ends_with_a_connection_at_hand_leaves_nothing_open(database: Database) -> None:
@@ -181,16 +180,13 @@ def test_an_event_loop_that_ends_with_a_connection_at_hand_leaves_nothing_open(d
     with DeltaSaver.open(f"{database.url}?schema={name}&application_name={name}") as saver:
         for _ in range(2):
             assert asyncio.run(read(saver)) == 1
-            until = time.monotonic() + 5
-            while connections(database, name) and time.monotonic() < until:  # a server's process takes a moment to end
-                time.sleep(0.01)
-            assert connections(database, name) == 0
+            until(lambda: connections(database, name) == 0)  # a server's process takes a moment to end
 
 
 async def test_who_is_cancelled_as_a_connection_comes_is_cancelled(saver: DeltaSaver, monkeypatch: pytest.MonkeyPatch) -> None:
     """psycopg's pool may keep that to itself, as `asyncio.wait_for` does before Python 3.12. What it was told tells whose it is."""
     await saver.aput(config("t"), empty_checkpoint(), {}, {})
-    await asyncio.sleep(2 * MOMENT_S)  # the pool has it back
+    await until_returned(pool_of(saver))
     pool = pool_of(saver)._pool
     getconn = pool.getconn
 
