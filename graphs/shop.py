@@ -24,7 +24,7 @@ from langmem_ext.log import is_server, sqlite_path
 DATABASE_VARIABLE = "LANGMEM_EXT_SHOP_DB"
 """Environment variable that names the shop's database file."""
 
-BUSY_SECONDS = 10.0
+BUSY_SECONDS = 60.0
 """How long a call waits for another process that is writing."""
 
 Row: TypeAlias = dict[str, str]

@@ -12,6 +12,7 @@ from typing import Any
 import desk
 import pytest
 from conversation import Conversation, Server
+from patience import PATIENCE_S
 
 from langmem_ext.errors import ThreadBusy
 from langmem_ext.waiting.converse import converse
@@ -207,7 +208,7 @@ def test_two_answers_at_once_are_two_turns_one_after_the_other(waiting: Any) -> 
     with waiting.graph() as graph:
 
         def answer(text: str) -> None:
-            turns.append(converse(graph, text, thread_id=waiting.thread))
+            turns.append(converse(graph, text, thread_id=waiting.thread, wait=PATIENCE_S))
 
         threads = [threading.Thread(target=answer, args=(text,)) for text in ("O-1", "O-2")]
         for thread in threads:

@@ -47,7 +47,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(3600)
 def test_an_import_that_is_killed_has_stored_whole_threads_and_goes_on(
     mortal: Nursery, whole: Path, durable: Backend, tmp_path: Path
 ) -> None:
@@ -79,7 +79,7 @@ def test_an_import_that_is_killed_has_stored_whole_threads_and_goes_on(
     assert len(seen) > 1
 
 
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(3600)
 def test_an_export_that_is_killed_leaves_what_was_there(mortal: Nursery, whole: Path, url: str, tmp_path: Path) -> None:
     with DeltaSaver.open(str(whole)) as source, DeltaSaver.open(url) as saver:
         Threads(saver).import_from(io.StringIO(exported(source)), keep_ids=True)

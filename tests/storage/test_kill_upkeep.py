@@ -139,7 +139,7 @@ def assert_what_stays_is_whole(what: str, url: str, before: dict[Place, Form | N
         assert after == staying, note
 
 
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize(("durable", "what", "searched"), CASES, indirect=["durable"])
 def test_killed_in_the_middle_of_upkeep_a_database_is_whole_and_can_go_on(
     what: str, searched: bool, durable: Backend, mortal: Nursery, whole: Original, indexed: Original, tmp_path: Path
