@@ -35,7 +35,7 @@ Role: TypeAlias = Literal["from", "to"]
 Bound: TypeAlias = str | int | float | None
 """One end of what a value may be: a time `HH:MM`, an ISO date or a number; None where that end is open."""
 
-Extractor: TypeAlias = "Callable[[Param, Reply], Iterable[Extraction]]"
+Extractor: TypeAlias = Callable[["Param", "Reply"], Iterable["Extraction"]]
 """Reads the values of one type from a reply: for each, an `Extraction` that is `filled`, with its
 `span` and its `confidence`. It must not do I/O, and must give the same for the same arguments."""
 
