@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -14,6 +14,7 @@ from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.types import interrupt
+from pydantic import HttpUrl
 
 from langmem_ext import (
     CatalogError,
@@ -280,3 +281,48 @@ def test_other_values_than_the_listed_ones_may_be_given_where_they_are_open() ->
     read = [extract(param, Reply(text, prompt=param.prompt, now=datetime(2024, 5, 1))) for text in ("olives", "pineapple please")]
     assert [found.value for found in read] == ["olives", "pineapple"]
     assert read[1].confidence < 0.5 < read[0].confidence
+
+
+# -- moments, lengths of time and addresses
+
+
+@tool
+def plan(start: datetime, length: timedelta, page: HttpUrl) -> str:
+    """Plan a meeting."""
+    return f"{start:%A %H:%M} for {length} at {page.host}"
+
+
+MEETINGS = IntentCatalog.from_dict(
+    {
+        "intents": {
+            "plan": {
+                "description": "Plan a meeting",
+                "examples": ["plan a meeting", "set up a call"],
+                "tool": "plan",
+                "confirm": "Meet at {start} for {length} on {page}?",
+                "reply": "{result}",
+            }
+        }
+    }
+)
+NOW = datetime(2024, 5, 29, 14, 30)  # a Wednesday
+
+
+def played(*messages: str) -> list[str]:
+    graph = build_waiting_graph(MEETINGS, [plan]).compile(InMemorySaver())
+    return [converse(graph, message, thread_id="t", now=NOW).reply for message in messages]
+
+
+def test_a_tool_gets_a_moment_a_length_and_an_address() -> None:
+    said = "plan a meeting tomorrow at 5pm for 90 minutes at https://meet.example.com/abc"
+    asked, done = played(said, "yes")
+    assert asked == "Meet at 2024-05-30 17:00 for 1 hour 30 minutes on https://meet.example.com/abc?"
+    assert done == "Thursday 17:00 for 1:30:00 at meet.example.com"
+
+
+def test_each_is_asked_for_and_may_be_corrected() -> None:
+    replies = played("set up a call", "friday at 7", "evening", "half an hour", "www.example.com", "no, make it 3pm", "yes")
+    assert replies[1] == "Do you mean: 7:00 in the morning or 7:00 in the evening?"
+    assert replies[4] == "Meet at 2024-05-31 19:00 for 30 minutes on https://www.example.com?"
+    assert replies[5] == "Meet at 2024-05-31 15:00 for 30 minutes on https://www.example.com?"
+    assert replies[6] == "Friday 15:00 for 0:30:00 at www.example.com"

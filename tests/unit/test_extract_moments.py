@@ -168,3 +168,17 @@ def test_any_text_gives_a_valid_value_or_none(text: str, param: Param, asked: bo
         assert is_valid(param, found.value)
         assert found.span is not None
         assert text[slice(*found.span)] == found.raw
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("3pm", "2024-06-01T15:00"),
+        ("at 6", "2024-06-01T18:00"),
+        ("friday", "2024-05-31T17:00"),
+        ("sunday at noon", "2024-06-02T12:00"),
+    ],
+)
+def test_a_day_or_a_time_alone_changes_that_part_of_a_known_moment(text: str, value: str) -> None:
+    known = {"start": "2024-06-01T17:00"}
+    assert extract(WHEN, Reply(text, prompt=WHEN.prompt, now=NOW, filled=known)).value == value

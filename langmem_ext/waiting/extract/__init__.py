@@ -11,6 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
+from types import MappingProxyType
+
+from pydantic import JsonValue
 
 from langmem_ext.errors import InvalidInput
 from langmem_ext.waiting.catalog.param import Extraction, Param, ParamType
@@ -65,6 +68,7 @@ _READERS: Mapping[str, Callable[[Param, Reply], list[Candidate]]] = {
 }
 _NO_CLAIM = frozenset((ParamType.TEXT, ParamType.BOOLEAN))
 """Types whose values take no span away from another parameter."""
+_NOTHING: Mapping[str, JsonValue] = MappingProxyType({})
 _OWN = 0.9
 """Confidence in what an extractor of the application reads and says nothing about."""
 _LONGEST = 4_000
@@ -124,6 +128,8 @@ def _spans(param: Param, reply: Reply) -> list[Candidate]:
         )
     if param.open_values and not found and not reply.strict:
         found = free_text.read(param.model_copy(update={"enum": {}, "type": ParamType.TEXT}), reply)
+    if param.normaliser is None:
+        return found
     return [normal for candidate in found if (normal := _normal(param, candidate)) is not None]
 
 
@@ -164,7 +170,14 @@ def _taken(param: Param, reply: Reply, chosen: Candidate) -> Extraction:
     return Extraction("filled", chosen.value, raw, span, confidence, chosen.reason)
 
 
-def find(param: Param, text: str, *, now: datetime, others: Sequence[Param] = ()) -> Extraction:
+def find(
+    param: Param,
+    text: str,
+    *,
+    now: datetime,
+    others: Sequence[Param] = (),
+    filled: Mapping[str, JsonValue] = _NOTHING,
+) -> Extraction:
     """Read the parameter's value from a message that answers no question: only what the message clearly marks.
 
     Args:
@@ -172,6 +185,7 @@ def find(param: Param, text: str, *, now: datetime, others: Sequence[Param] = ()
         text: The message.
         now: When it was written: what "tomorrow" counts from.
         others: Parameters whose values the message may hold as well.
+        filled: Values known already, by parameter name.
 
     Returns:
         `filled` or `abstained`.
@@ -179,7 +193,7 @@ def find(param: Param, text: str, *, now: datetime, others: Sequence[Param] = ()
     Raises:
         InvalidInput: The parameter's pattern is no regular expression.
     """
-    return extract(param, Reply(text, now=now, others=others))
+    return extract(param, Reply(text, now=now, others=others, filled=filled))
 
 
 def _own(param: Param, reply: Reply, found: list[Candidate]) -> list[Candidate]:

@@ -125,7 +125,7 @@ def _marked(
     marked: list[tuple[Param, Extraction]] = []
     for param in pool:
         rest = _without_value(text, params.get(param.name))
-        found = find(param, rest, now=now, others=[other for other in pool if other is not param])
+        found = find(param, rest, now=now, others=[other for other in pool if other is not param], filled=params)
         if found.status != "filled" or found.value == params.get(param.name):
             continue
         if found.span and _DISOWNED.match(text[found.span[1] :]):

@@ -1,7 +1,8 @@
 """A day with a time of day, normalised to the local `YYYY-MM-DDTHH:MM`: "tomorrow at 5pm".
 
-Days and times are read by the grammars of `date` and `time`; here each time finds its day. A time
-alone is today's, or tomorrow's where it has passed, and is not sure.
+Days and times are read by the grammars of `date` and `time`; here each time finds its day. Where a
+moment is known already, a day or a time alone changes that part of it. Else a time alone is today's,
+or tomorrow's where it has passed, and is not sure.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
     days = outside(date.read(param, reply), spans)
     times = outside(time.read(param, reply), spans)
     found = [*written, *_joined(reply, days, times)]
+    if not found and (known := _known(param, reply)):
+        found = _changed(known, days, times)
     if found or reply.strict:
         return found
     if times:
@@ -84,6 +87,25 @@ def _joined(reply: Reply, days: list[Candidate], times: list[Candidate]) -> list
         readings = [f"{value}T{clock}" for value in (day.value, *day.alternatives) for clock in (hour.value, *hour.alternatives)]
         confidence = min(day.confidence, hour.confidence)
         found.append(Candidate(start, end, readings[0], confidence, day.fit, "day and time", tuple(readings[1:]), hour.undecided))
+    return found
+
+
+def _known(param: Param, reply: Reply) -> datetime | None:
+    """The moment that is known already."""
+    try:
+        return datetime.fromisoformat(str(reply.filled.get(param.name)))
+    except ValueError:
+        return None
+
+
+def _changed(known: datetime, days: list[Candidate], times: list[Candidate]) -> list[Candidate]:
+    """The known moment on another day, or at another time: in the same half of the day where nothing says which."""
+    found = [replace(day, value=f"{day.value}T{known:%H:%M}", alternatives=(), reason="another day") for day in days]
+    for hour in times:
+        clocks = sorted(map(str, (hour.value, *hour.alternatives)), key=lambda clock: abs(int(clock[:2]) - known.hour))
+        clock = clocks[0] if hour.undecided else hour.value
+        value = f"{known:%Y-%m-%d}T{clock}"
+        found.append(replace(hour, value=value, alternatives=(), undecided=False, reason="another time"))
     return found
 
 
