@@ -1,0 +1,83 @@
+"""Promise: one turn runs few functions of this package, and no more than when this was last looked at."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage
+from langgraph.graph import END, START, MessagesState, StateGraph
+
+import langmem_ext
+from langmem_ext import DeltaSaver
+
+PACKAGE = str(Path(langmem_ext.__file__).parent)
+CONFIG: Any = {"configurable": {"thread_id": "t"}}
+
+MOST = {"turn": (266, 37, 1250), "put": (178, 34, 280), "get_tuple": (106, 23, 132)}
+"""Functions, modules and calls, at most: lower them when they become fewer. Comprehensions count before Python 3.12."""
+
+
+def graph(saver: DeltaSaver) -> Any:
+    def answer(state: MessagesState) -> dict[str, Any]:
+        return {"messages": [AIMessage("x" * 280, id=f"a{len(state['messages'])}")]}
+
+    builder = StateGraph(MessagesState)
+    builder.add_node("answer", answer)
+    builder.add_edge(START, "answer")
+    builder.add_edge("answer", END)
+    return builder.compile(checkpointer=saver)
+
+
+def counted(work: Callable[[], object]) -> tuple[int, int, int]:
+    """The package's functions and modules that some work runs, in every thread, and how many calls of them it makes."""
+    seen: set[tuple[str, int]] = set()
+    calls = 0
+
+    def look(frame: FrameType, event: str, _: object) -> None:
+        nonlocal calls
+        if event == "call" and frame.f_code.co_filename.startswith(PACKAGE):
+            seen.add((frame.f_code.co_filename, frame.f_code.co_firstlineno))
+            calls += 1
+
+    before = sys.getprofile()
+    threading.setprofile(look)
+    sys.setprofile(look)
+    try:
+        work()
+    finally:
+        sys.setprofile(before)
+        threading.setprofile(None)
+    return len(seen), len({file for file, _ in seen}), calls
+
+
+@pytest.fixture
+def measured(tmp_path: Path) -> dict[str, tuple[int, int, int]]:
+    with DeltaSaver.open(tmp_path / "t.db") as saver:
+        app = graph(saver)
+        for number in range(10):
+            app.invoke({"messages": [HumanMessage("y" * 280, id=f"h{number}")]}, CONFIG)
+        # LangGraph saves in the background: where two calls come at once, one waits in a queue. Of several turns, one has none of that.
+        turns = [counted(partial(app.invoke, {"messages": [HumanMessage("y" * 280, id=f"h{at}")]}, CONFIG)) for at in range(10, 20)]
+        found = {"turn": min(turns)}
+        found["get_tuple"] = counted(lambda: saver.get_tuple(CONFIG))
+        state = saver.get_tuple(CONFIG)
+        assert state is not None
+        checkpoint: Any = dict(state.checkpoint, id="f" + state.checkpoint["id"][1:])
+        messages = [*checkpoint["channel_values"]["messages"], AIMessage("z", id="new")]
+        version = saver.get_next_version(checkpoint["channel_versions"]["messages"], None)
+        checkpoint["channel_values"] = {**checkpoint["channel_values"], "messages": messages}
+        checkpoint["channel_versions"] = {**checkpoint["channel_versions"], "messages": version}
+        metadata: Any = {"source": "loop", "step": 30, "parents": {}}
+        found["put"] = counted(lambda: saver.put(state.config, checkpoint, metadata, {"messages": version}))
+        return found
+
+
+def test_a_turn_runs_no_more_of_the_package_than_it_did(measured: dict[str, tuple[int, int, int]]) -> None:
+    assert {name: (found, MOST[name]) for name, found in measured.items() if any(map(int.__gt__, found, MOST[name]))} == {}
