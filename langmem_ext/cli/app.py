@@ -317,13 +317,14 @@ def catalog_try(
     """Talk to a catalog, and see what is understood and why: commands, scores of intents, values, and the question that follows.
 
     Nothing is stored, and no tool is called: what would be called is shown. With a pipe, each line
-    of input is a message. /reset begins anew, /quit ends.
+    of input is a message. /reset begins anew, /quit ends. Exits with 1 if a message failed.
     """
     with clear_errors():
         from langmem_ext.cli.catalog import try_with  # noqa: PLC0415 - as in `chat`
 
         interactive = sys.stdin.isatty() and sys.stdout.isatty() and not as_json
-        try_with(path, tools=tools, extensions=extensions, as_json=as_json, interactive=interactive)
+        well = try_with(path, tools=tools, extensions=extensions, as_json=as_json, interactive=interactive)
+    raise typer.Exit(0 if well else 1)
 
 
 config = typer.Typer(help="Show the settings, and where each comes from.", no_args_is_help=True, rich_markup_mode=None)

@@ -24,6 +24,7 @@ from langmem_ext.cli.chat.pipe import Pipe
 from langmem_ext.cli.chat.screen import Screen
 from langmem_ext.cli.chat.terminal import Terminal
 from langmem_ext.cli.control_characters import json_line, printable
+from langmem_ext.cli.errors import in_a_line
 from langmem_ext.errors import InvalidInput, LangmemExtError
 from langmem_ext.messages.annotations import HIDDEN
 from langmem_ext.waiting.catalog.catalog import IntentCatalog
@@ -92,8 +93,8 @@ def _not_understood(catalog: IntentCatalog) -> Iterator[tuple[str, str, str | No
 # -- try
 
 
-def try_with(path: str, *, tools: str | None, extensions: str | None, as_json: bool, interactive: bool) -> None:
-    """Read messages until the input ends, and show what is understood of each.
+def try_with(path: str, *, tools: str | None, extensions: str | None, as_json: bool, interactive: bool) -> bool:
+    """Read messages until the input ends, and show what is understood of each; whether none failed.
 
     Raises:
         CatalogError: The catalog has mistakes: all of them, each with its line.
@@ -101,6 +102,7 @@ def try_with(path: str, *, tools: str | None, extensions: str | None, as_json: b
     """
     catalog = IntentCatalog.from_yaml(path)
     trial = Trial.of(catalog, _tools(catalog, tools), _extensions(extensions))
+    well = True
     screen: Screen = Terminal(_COMMANDS, (), tuple) if interactive else Pipe(as_json=as_json)
     while (line := screen.read("")) is not None and line.strip() != "/quit":
         if not line.strip():
@@ -109,9 +111,15 @@ def try_with(path: str, *, tools: str | None, extensions: str | None, as_json: b
             heard = trial.say(line)
         except LangmemExtError as error:
             screen.note(str(error))
+            well = False
+            continue
+        except Exception as error:  # whatever an extension of the user's raises
+            screen.note(f"the catalog's functions failed with {in_a_line(error)}")
+            well = False
             continue
         lines = [*heard.lines()]
         screen.rows((Text(printable(text), style="" if text.startswith("agent") else "dim") for text in lines), lines, [heard.data()])
+    return well
 
 
 @dataclass(slots=True)
@@ -179,7 +187,7 @@ class Heard:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Trial:
     """A catalog that is talked to.
 
@@ -187,11 +195,15 @@ class Trial:
         playbook: The catalog, bound to its tools.
         graph: The waiting graph, which shows tool calls instead of making them.
         recorder: Its classifier.
+        said: What was said so far, without what failed.
+        threads: How many threads it has taken.
     """
 
     playbook: Playbook
     graph: CompiledStateGraph[Any, Any, Any, Any]
     recorder: Recorder
+    said: list[str] = field(default_factory=list)
+    threads: int = 1
 
     @classmethod
     def of(cls, catalog: IntentCatalog, tools: Sequence[BaseTool], extensions: Extensions) -> Trial:
@@ -229,11 +241,18 @@ class Trial:
         return cls(playbook, graph.compile(InMemorySaver()), recorder)
 
     def say(self, text: str) -> Heard:
-        """Say something."""
-        here: Any = {"configurable": {"thread_id": "try"}}
+        """Say something. What fails is as if it had not been said."""
+        here: Any = {"configurable": {"thread_id": str(self.threads)}}
         before = read_session(self.graph.get_state(here).values, self.playbook)
         self.recorder.request = None
-        turn = converse(self.graph, text, thread_id="try")
+        try:
+            turn = converse(self.graph, text, thread_id=str(self.threads))
+        except Exception:
+            self.threads += 1  # a message that failed is answered first on its thread
+            for earlier in self.said:
+                converse(self.graph, earlier, thread_id=str(self.threads))
+            raise
+        self.said.append(text)
         commands = self.graph.get_state(here).values.get("understood") or []
         scores = [(intent, round(min(score, 1.0), 2)) for intent, score in self.recorder.scores()[:_SHOWN] if score > 0]
         plan = before.plan

@@ -125,6 +125,14 @@ def test_a_trial_shows_what_is_understood_and_why(folder: Path) -> None:
     assert lines[-1] == "agent: Would call transfer(iban='DE1234', amount=20)"
 
 
+def test_a_function_that_fails_is_named_and_the_trial_goes_on(folder: Path) -> None:
+    (folder / "app.py").write_text(TOOLS.replace("    for word in", "    assert 'boom' not in reply.text\n    for word in"))
+    done = call(folder, "try", "intents.yaml", *GIVEN, said="send money\nboom\nDE1234\n")
+    assert done.returncode == 1
+    assert "the catalog's functions failed with AssertionError" in done.stderr
+    assert done.stdout.splitlines()[-1] == "agent: How much? [waits for amount]"
+
+
 def test_a_trial_in_json_needs_no_tools_and_hides_what_is_sensitive(folder: Path) -> None:
     (folder / "intents.yaml").write_text(CATALOG.replace("type: iban, validator: six", "type: text"))
     said = "what is my balance\n\n1234\n/reset\nsend money\n/quit\nnever read\n"
