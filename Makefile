@@ -54,8 +54,7 @@ check: $(DEVELOPED) ## Check format, style, types and layers.
 fix: $(DEVELOPED) ## Format, and mend what can be mended by machine.
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
-	$(BIN)/python -m langmem_ext.settings.page docs/settings.md
-	$(BIN)/python -m langmem_ext.waiting.catalog.page docs/waiting.md
+	$(BIN)/python -m docs.pages
 
 bench: $(DEVELOPED) ## Compare bytes, CPU and time with other checkpointers (ARGS=--all for all shapes).
 	$(BIN)/python -m benchmarks $(ARGS)

@@ -20,10 +20,6 @@ if TYPE_CHECKING:
     from langmem_ext.context.middleware import ContextMiddleware
     from langmem_ext.context.policy import ContextPolicy
     from langmem_ext.context.tool_output.reader import output_reader
-    from langmem_ext.continuation import ContextSummary, Continuation, ToolResult
-    from langmem_ext.continued_tool import continued
-    from langmem_ext.conversation import ConversationMemory, InMemoryConversationMemory, SessionHandle
-    from langmem_ext.doctor import aexamine, examine
     from langmem_ext.errors import (
         CatalogError,
         ConnectionInUse,
@@ -49,30 +45,34 @@ if TYPE_CHECKING:
         ThreadNotFound,
         TurnLimitReached,
     )
-    from langmem_ext.files import FilePlan, TurnFile, read_file
-    from langmem_ext.history import ThreadChatMessageHistory
     from langmem_ext.log import MessageLog
+    from langmem_ext.maintenance.copy import CopyProgress, CopyReport, acopy_saver, copy_saver
+    from langmem_ext.maintenance.doctor import aexamine, examine
+    from langmem_ext.maintenance.import_sqlite import ImportProgress, ImportReport, aimport_checkpoints, import_checkpoints
+    from langmem_ext.maintenance.statistics import Statistics, astats, stats
     from langmem_ext.messages.annotations import FileReference
     from langmem_ext.messages.pairing import safe_boundaries
     from langmem_ext.messages.tokens import ApproximateCounter, TokenCounter
     from langmem_ext.messages.turns import ConversationTurn
     from langmem_ext.opentelemetry_sink import OpenTelemetrySink
     from langmem_ext.retention import Retention
-    from langmem_ext.saver_copy import CopyProgress, CopyReport, acopy_saver, copy_saver
     from langmem_ext.serde import DataSerializer
-    from langmem_ext.session_message import Message
     from langmem_ext.settings.model import Settings
     from langmem_ext.settings.origin import Origin
-    from langmem_ext.statistics import Statistics, astats, stats
     from langmem_ext.storage.examination import Report
     from langmem_ext.storage.findings import Finding
     from langmem_ext.sweeper import AsyncSweeper, Sweeper
     from langmem_ext.telemetry import Event, JsonFormatter, LoggingSink, MemoryFigures, Sink
-    from langmem_ext.threads import Threads
-    from langmem_ext.titles import TitleWriter
-    from langmem_ext.transfer import ImportProgress, ImportReport, aimport_checkpoints, import_checkpoints
+    from langmem_ext.threads.continuation.continuation import ContextSummary, Continuation, ToolResult
+    from langmem_ext.threads.continuation.files import FilePlan, TurnFile, read_file
+    from langmem_ext.threads.continuation.tool import continued
+    from langmem_ext.threads.continuation.usage import ThreadUsage, TurnUsage, Usage
+    from langmem_ext.threads.history import ThreadChatMessageHistory
+    from langmem_ext.threads.session.memory import ConversationMemory, InMemoryConversationMemory, SessionHandle
+    from langmem_ext.threads.session.message import Message
+    from langmem_ext.threads.threads import Threads
+    from langmem_ext.threads.titles import TitleWriter
     from langmem_ext.types import ExportedThreads, ImportedThreads, Pruned, SearchHit, ThreadInfo, ThreadStatistics
-    from langmem_ext.usage import ThreadUsage, TurnUsage, Usage
     from langmem_ext.waiting.catalog.catalog import IntentCatalog
     from langmem_ext.waiting.catalog.intent import Intent
     from langmem_ext.waiting.catalog.param import Extensions, Extraction, Param, ParamType
@@ -101,13 +101,13 @@ _HOMES = {
     "ContextOverflow": "errors",
     "ContextPolicy": "context.policy",
     "ContextState": "context.governor",
-    "ContextSummary": "continuation",
-    "Continuation": "continuation",
+    "ContextSummary": "threads.continuation.continuation",
+    "Continuation": "threads.continuation.continuation",
     "ConversationError": "errors",
-    "ConversationMemory": "conversation",
+    "ConversationMemory": "threads.session.memory",
     "ConversationTurn": "messages.turns",
-    "CopyProgress": "saver_copy",
-    "CopyReport": "saver_copy",
+    "CopyProgress": "maintenance.copy",
+    "CopyReport": "maintenance.copy",
     "DamagedRow": "errors",
     "DataSerializer": "serde",
     "DeltaSaver": "checkpoint",
@@ -115,15 +115,15 @@ _HOMES = {
     "ExportedThreads": "types",
     "Extensions": "waiting.catalog.param",
     "Extraction": "waiting.catalog.param",
-    "FilePlan": "files",
+    "FilePlan": "threads.continuation.files",
     "FileReference": "messages.annotations",
     "Finding": "storage.findings",
     "Governed": "context.cut.planning",
     "HeadConflict": "errors",
-    "ImportProgress": "transfer",
-    "ImportReport": "transfer",
+    "ImportProgress": "maintenance.import_sqlite",
+    "ImportReport": "maintenance.import_sqlite",
     "ImportedThreads": "types",
-    "InMemoryConversationMemory": "conversation",
+    "InMemoryConversationMemory": "threads.session.memory",
     "Intent": "waiting.catalog.intent",
     "IntentCatalog": "waiting.catalog.catalog",
     "InvalidInput": "errors",
@@ -133,7 +133,7 @@ _HOMES = {
     "LoggingSink": "telemetry",
     "MalformedExport": "errors",
     "MemoryFigures": "telemetry",
-    "Message": "session_message",
+    "Message": "threads.session.message",
     "MessageLog": "log",
     "MissingExtra": "errors",
     "ModelClassifier": "waiting.understand.intents.model",
@@ -150,54 +150,54 @@ _HOMES = {
     "SchemaTooNew": "errors",
     "SearchHit": "types",
     "SearchUnavailable": "errors",
-    "SessionHandle": "conversation",
+    "SessionHandle": "threads.session.memory",
     "SessionState": "waiting.state",
     "Settings": "settings.model",
     "SettingsError": "errors",
     "Sink": "telemetry",
-    "Statistics": "statistics",
+    "Statistics": "maintenance.statistics",
     "StorageError": "errors",
     "StorageUnavailable": "errors",
     "StreamSink": "waiting.events",
     "SummaryFailed": "errors",
     "Sweeper": "sweeper",
     "ThreadBusy": "errors",
-    "ThreadChatMessageHistory": "history",
+    "ThreadChatMessageHistory": "threads.history",
     "ThreadDeleted": "errors",
     "ThreadExpired": "errors",
     "ThreadInfo": "types",
     "ThreadNotFound": "errors",
     "ThreadStatistics": "types",
-    "ThreadUsage": "usage",
-    "Threads": "threads",
+    "ThreadUsage": "threads.continuation.usage",
+    "Threads": "threads.threads",
     "TiktokenCounter": "context.counters",
-    "TitleWriter": "titles",
+    "TitleWriter": "threads.titles",
     "TokenCounter": "messages.tokens",
-    "ToolResult": "continuation",
+    "ToolResult": "threads.continuation.continuation",
     "Turn": "waiting.turn",
-    "TurnFile": "files",
+    "TurnFile": "threads.continuation.files",
     "TurnLimitReached": "errors",
-    "TurnUsage": "usage",
-    "Usage": "usage",
+    "TurnUsage": "threads.continuation.usage",
+    "Usage": "threads.continuation.usage",
     "aconverse": "waiting.converse",
-    "acopy_saver": "saver_copy",
-    "aexamine": "doctor",
-    "aimport_checkpoints": "transfer",
-    "astats": "statistics",
+    "acopy_saver": "maintenance.copy",
+    "aexamine": "maintenance.doctor",
+    "aimport_checkpoints": "maintenance.import_sqlite",
+    "astats": "maintenance.statistics",
     "build_waiting_graph": "waiting.graph",
-    "continued": "continued_tool",
+    "continued": "threads.continuation.tool",
     "converse": "waiting.converse",
-    "copy_saver": "saver_copy",
+    "copy_saver": "maintenance.copy",
     "counter_for": "context.counters",
-    "examine": "doctor",
+    "examine": "maintenance.doctor",
     "extract": "waiting.extract",
     "govern": "context.govern",
-    "import_checkpoints": "transfer",
+    "import_checkpoints": "maintenance.import_sqlite",
     "mark_sensitive": "waiting.sensitive",
     "output_reader": "context.tool_output.reader",
-    "read_file": "files",
+    "read_file": "threads.continuation.files",
     "safe_boundaries": "messages.pairing",
-    "stats": "statistics",
+    "stats": "maintenance.statistics",
 }
 
 __all__ = [

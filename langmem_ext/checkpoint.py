@@ -70,7 +70,7 @@ class DeltaSaver(Showing, BulkSaver):
         owner: Bind the saver to an owner: threads of others are not there for it, and its threads are marked with the owner.
         retention: What the database is to keep. The saver applies it in small steps as it stores checkpoints; none fails for it.
         metadata_keys: The names in `configurable` whose values become metadata, which anyone who may list checkpoints reads. Default: all
-            scalars, like LangGraph, but for names that are taken for a secret's (`langmem_ext.secret_names`).
+            scalars, like LangGraph, but for names that are taken for a secret's (`langmem_ext._internal.secret_names`).
         telemetry: Sinks that are told how many threads the retention has deleted (`expired`).
 
     A config with `configurable["expected_head"]` (the id of the newest checkpoint as the caller knows it; empty for a new thread) writes

@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import EXCLUDED_METADATA_KEYS, CheckpointMetadata
 
-from langmem_ext.secret_names import is_secret_name
+from langmem_ext._internal.secret_names import is_secret_name
 
 EXPECTED_HEAD: Final = "expected_head"
 """Name in `configurable`: the id of the checkpoint that must be the thread's newest, or empty for a thread that has none."""

@@ -15,9 +15,9 @@ from uuid import UUID
 
 from typing_extensions import TypeIs
 
+from langmem_ext._internal.secret_names import masked_parameters
 from langmem_ext.errors import InvalidInput, InvalidThreadId, MissingExtra, StorageUnavailable
 from langmem_ext.forking import renew_in_child
-from langmem_ext.secret_names import masked_parameters
 from langmem_ext.shown import Showing, Shown
 from langmem_ext.storage import compression
 from langmem_ext.storage.address import Address, parts_of, require_path, text_of

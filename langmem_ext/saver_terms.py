@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from itertools import chain
 from typing import Any, Final
 
+from langmem_ext._internal.json import plain_text
 from langmem_ext.errors import InvalidInput
-from langmem_ext.json_value import plain_text
 from langmem_ext.log import require_storable
 
 _TEXT: Final = frozenset([str])

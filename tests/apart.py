@@ -14,7 +14,7 @@ from patience import PATIENCE_S
 
 from langmem_ext import DeltaSaver, ThreadChatMessageHistory, Threads
 
-PRELOADED = ["apart", "turns", "langmem_ext.checkpoint", "langmem_ext.conversation", "langmem_ext.storage.postgres.driver"]
+PRELOADED = ["apart", "turns", "langmem_ext.checkpoint", "langmem_ext.threads.session.memory", "langmem_ext.storage.postgres.driver"]
 
 _begin: Any = None
 

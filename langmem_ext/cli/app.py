@@ -26,7 +26,7 @@ _NARROWEST: Final = 20
 _DEFAULT_DB = "Default: the setting storage_path (LANGMEM_EXT_DB), memory.db if nothing sets it."
 _COMPRESS = typer.Option(
     "--compress/--no-compress",
-    help="Compress what is written, where that saves a tenth; reading asks for no option. Needs zstd (the extra zstd). "
+    help="Compress what is written, where that saves a tenth; compressed databases are read automatically. Needs zstd (the extra zstd). "
     "Default: the setting compress.",
     show_default=False,
 )
@@ -115,9 +115,7 @@ def chat(
             metavar="FILE.py:NAME|MODULE:NAME",
         ),
     ] = None,
-    owner: Annotated[
-        str | None, typer.Option(help="Whose conversations; those of others are not there. Default: the setting owner.", metavar="NAME")
-    ] = None,
+    owner: Annotated[str | None, typer.Option(help="Only this owner's conversations. Default: the setting owner.", metavar="NAME")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print every reply as one line of JSON.")] = False,
 ) -> None:
     """Talk to a graph in the terminal; the conversation is stored and goes on where it stopped.
@@ -183,7 +181,7 @@ _DB = typer.Argument(help=f"The database: a path or a URL; it must be there. {_D
 _SAME_DB = typer.Option(help="The same, as the other commands have it.", metavar="URL")
 
 
-@app.command(short_help="Examine a database, and put it right.")
+@app.command(short_help="Check a database and repair it.")
 def doctor(
     path: Annotated[str | None, _DB] = None,
     fix: Annotated[bool, typer.Option("--fix", help="Put right what follows from other rows; never a word of a conversation.")] = False,

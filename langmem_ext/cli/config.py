@@ -12,8 +12,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from langmem_ext._internal.names import closest
 from langmem_ext.errors import InvalidInput
-from langmem_ext.names import closest
 from langmem_ext.settings.field import about, allowed, written
 from langmem_ext.settings.model import Settings
 from langmem_ext.settings.origin import masked

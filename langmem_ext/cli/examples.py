@@ -79,6 +79,11 @@ _EXAMPLES: Final = {
 COMMANDS: Final = tuple(_EXAMPLES)
 
 
+def examples(command: str) -> list[str]:
+    """The examples of a command, each a line of shell with its purpose as a comment."""
+    return [f"langmem-ext {typed}  # {purpose}" for typed, purpose in _EXAMPLES[command]]
+
+
 def examples_of(command: str) -> str:
     """The examples of a command as the end of its help; of the program, if no command is named."""
     lines = [(f"langmem-ext {typed}", purpose) for typed, purpose in _EXAMPLES[command]]

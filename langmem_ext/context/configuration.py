@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from langchain_core.language_models import BaseChatModel
 
-from langmem_ext.chat_model import make_model
+from langmem_ext._internal.models import make_model
 from langmem_ext.errors import SettingsError
 
 if TYPE_CHECKING:

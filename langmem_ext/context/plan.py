@@ -17,7 +17,7 @@ _NAMES = {
     "trim": "tool outputs cut down",
     "offload": "tool outputs offloaded",
     "thoughts": "reasoning left out",
-    "nudge": "told of a loop",
+    "nudge": "loop warning sent",
     "failed": "summaries that failed",
 }
 
@@ -88,7 +88,7 @@ class Plan:
 def left_out(count: int, by: str, what: str = "left out") -> tuple[str, str]:
     """A row about messages that are left out, and what stands for them, if anything does."""
     counted = f"{count:,} {'message' if count == 1 else 'messages'}"
-    return what, f"{counted}, for which {_STANDING[by]} stands" if by else counted
+    return what, f"{counted} replaced by {_STANDING[by]}" if by else counted
 
 
 def contributors(request: Request, counter: TokenCounter, fixed: Mapping[str, int]) -> Sequence[tuple[str, int]]:

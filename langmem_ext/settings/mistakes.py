@@ -8,7 +8,7 @@ from typing import Final, get_args
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
-from langmem_ext.names import closest
+from langmem_ext._internal.names import closest
 from langmem_ext.settings.field import allowed
 from langmem_ext.settings.origin import Found, Layer, masked
 from langmem_ext.settings.sources import PREFIX, variables

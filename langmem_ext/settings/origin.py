@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from langmem_ext.secret_names import masked_parameters
+from langmem_ext._internal.secret_names import masked_parameters
 
 Layer: TypeAlias = Literal["argument", "environment", "project file", "user file", "default"]
 

@@ -14,10 +14,10 @@ from platformdirs import user_config_path
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource
 
+from langmem_ext._internal.yaml import DataPath, Document, line_of, read_document, render
 from langmem_ext.errors import SettingsError
 from langmem_ext.settings.field import about
 from langmem_ext.settings.origin import Found, Origin
-from langmem_ext.yaml_file import DataPath, Document, line_of, read_document, render
 
 PREFIX: Final = "LANGMEM_EXT_"
 FILE: Final = "langmem.yaml"

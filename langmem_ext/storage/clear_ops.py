@@ -47,7 +47,7 @@ def clear_view(
         InvalidInput: The channel holds no list of messages.
     """
     if (yield from find_thread(key, indexes)) is None:
-        raise ThreadNotFound(f"there is no thread {key.id!r}: list those that there are")
+        raise ThreadNotFound(f"thread {key.id!r} not found; `langmem-ext threads list` shows those that there are")
     writer = yield from open_writer(key, now=edit.now, indexes=indexes, codec=codec)
     head = yield from find_head(writer.index)
     ref = (yield from list_of(writer.index, codec, head.header, channel)) if head is not None else ValueRef()

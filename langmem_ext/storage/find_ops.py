@@ -144,7 +144,7 @@ def _field(search: Search, asked: Sequence[Rows]) -> _Field:
     if search.thread is not None:
         [threads] = asked
         if not threads:
-            raise ThreadNotFound(f"there is no thread {search.thread!r}: list those that there are")
+            raise ThreadNotFound(f"thread {search.thread!r} not found; `langmem-ext threads list` shows those that there are")
         [(number, items)] = threads
         return _Field(LATEST_OF_THREAD, items <= READ, {"thread": number})
     [[(bound,)], threads] = asked

@@ -49,7 +49,7 @@ def fork_thread(
     """
     thread = yield from find_thread(source, indexes, lock=True)
     if thread is None:
-        raise ThreadNotFound(f"there is no thread {source.id!r}: list those that there are")
+        raise ThreadNotFound(f"thread {source.id!r} not found; `langmem-ext threads list` shows those that there are")
     end = None
     if message is not None:
         end = yield from _step_of(source.id, thread.number, message, meaning)

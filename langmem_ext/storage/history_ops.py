@@ -168,7 +168,7 @@ def list_of_conversation(key: ThreadKey, *, indexes: Indexes, codec: Codec) -> O
     """
     thread = yield from find_thread(key, indexes)
     if thread is None:
-        raise ThreadNotFound(f"there is no thread {key.id!r}: list those that there are")
+        raise ThreadNotFound(f"thread {key.id!r} not found; `langmem-ext threads list` shows those that there are")
     index = indexes.of(thread.number, thread.generation, codec)
     head = yield from find_head(index)
     lists = [] if head is None else [ref for ref in head.header.values.values() if ref.body is None and ref.row is None]

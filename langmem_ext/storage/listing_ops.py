@@ -142,7 +142,7 @@ def read_info(key: ThreadKey, *, lock: bool = False) -> Op[ThreadInfo]:
     """
     row = yield from fetch_one(sql.LOCK_LISTED if lock else sql.SELECT_LISTED, id=key.id, owner=key.owner)
     if row is None:
-        raise ThreadNotFound(f"there is no thread {key.id!r}: list those that there are")
+        raise ThreadNotFound(f"thread {key.id!r} not found; `langmem-ext threads list` shows those that there are")
     try:
         return _info(row)
     except (TypeError, ValueError, OverflowError) as error:

@@ -84,7 +84,7 @@ def read_answers(key: ThreadKey, pick: Callable[[Snapshot], T | None], *, indexe
     """
     thread = yield from find_thread(key, indexes)
     if thread is None:
-        raise ThreadNotFound(f"there is no thread {key.id!r}: list those that there are")
+        raise ThreadNotFound(f"thread {key.id!r} not found; `langmem-ext threads list` shows those that there are")
     index = indexes.of(thread.number, thread.generation, codec)
     after = -1
     found: list[T] = []

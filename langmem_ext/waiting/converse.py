@@ -27,8 +27,8 @@ from langgraph.types import Command, Interrupt, StateSnapshot
 from langmem_ext.errors import ConversationError, InvalidInput
 from langmem_ext.log import thread_key
 from langmem_ext.messages.annotations import asked_in
-from langmem_ext.rewind import arewind, rewind
 from langmem_ext.storage.lease import Leases
+from langmem_ext.threads.rewind import arewind, rewind
 from langmem_ext.waiting.interrupts.approvals import plan_answers
 from langmem_ext.waiting.sensitive import marked, moment_of, written_at
 from langmem_ext.waiting.turn import (

@@ -10,8 +10,8 @@ from langchain_core.tools import BaseTool
 from langgraph.graph import END, START, StateGraph
 from typing_extensions import TypedDict, is_typeddict
 
+from langmem_ext._internal.names import instead_of
 from langmem_ext.errors import InvalidInput
-from langmem_ext.names import instead_of
 from langmem_ext.telemetry import Emitter, Sink
 from langmem_ext.waiting.catalog.catalog import IntentCatalog
 from langmem_ext.waiting.catalog.param import Extensions, Extractor, Normaliser, Validator

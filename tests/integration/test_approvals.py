@@ -423,7 +423,7 @@ def test_a_stuck_conversation_is_led_back_from_the_command_line(folder: Path, pl
     done = run(folder, place, "threads", "rewind", "t")
     assert (done.stdout, "the answers were taken back" in done.stderr) == ("t\n", True)
     assert "nothing to rewind" in run(folder, place, "threads", "rewind", "t", code=2).stderr
-    assert "no thread 'u'" in run(folder, place, "threads", "rewind", "u", code=1).stderr
+    assert "thread 'u' not found" in run(folder, place, "threads", "rewind", "u", code=1).stderr
     run(folder, place, "doctor")
     done = run(
         folder,

@@ -68,7 +68,7 @@ def test_a_chat_goes_on_with_the_latest_or_with_one_that_is_named() -> None:
     assert "thread order-1 in" in chat("-c", lines=[]).stderr
     assert "thread order-2 in" in chat("-r", "hello", lines=[]).stderr
     assert "several threads" in chat("--resume", "order", lines=[], code=2).stderr
-    assert "no thread 'zzz'" in chat("--resume", "zzz", lines=[], code=1).stderr
+    assert "thread 'zzz' not found" in chat("--resume", "zzz", lines=[], code=1).stderr
     assert "give one of them" in chat("--resume", "x", "--thread", "y", lines=[], code=2).stderr
 
 
@@ -100,7 +100,7 @@ def test_conversations_are_listed_loaded_copied_named_and_searched() -> None:
 @pytest.mark.parametrize(
     ("line", "code", "message"),
     [
-        ("/load nowhere", 1, "no thread 'nowhere'"),
+        ("/load nowhere", 1, "thread 'nowhere' not found"),
         ("/load", 2, "say which conversation"),
         ("/search", 2, "say what to look for"),
         ("/nothing", 2, "there is no /nothing"),
@@ -141,7 +141,7 @@ def test_of_a_conversation_without_a_word_there_is_nothing_to_keep(folder: Path,
 
 def test_the_owner_of_a_chat_is_named_as_with_the_other_commands() -> None:
     chat("--thread", "t", "--owner", "ann", lines=["hello"])
-    assert "no thread 't'" in chat("--resume", "t", "--owner", "bob", lines=["hello"], code=1).stderr
+    assert "thread 't' not found" in chat("--resume", "t", "--owner", "bob", lines=["hello"], code=1).stderr
     chat("--thread", "t", "--owner", "bob", lines=["hello"], code=1)
     assert "an owner" in chat("--owner", "", lines=[], code=2).stderr
     with closing(DeltaSaver.open("memory.db", owner="ann")) as saver:
@@ -248,7 +248,7 @@ def test_all_but_the_newest_turn_is_summed_up_on_demand() -> None:
     table = dict(line.split("\t") for line in done.stdout.splitlines() if "\t" in line)
     values = state_of("default")
     assert table["messages of the conversation"] == str(len(values["messages"]))
-    assert table["left out"] == f"{len(values['messages']) - 2} messages, for which an extract stands"
+    assert table["left out"] == f"{len(values['messages']) - 2} messages replaced by an extract"
     before, after = (int(number.replace(",", "")) for number in table["tokens"].split(" → "))
     assert after < before * 0.8
     assert values["summary"]["through"] == values["messages"][-3].id
@@ -369,7 +369,7 @@ def test_a_graph_without_a_context_says_what_it_lacks(folder: Path) -> None:
 def test_a_piece_of_a_title_opens_the_only_conversation_that_has_it_and_deletes_none(folder: Path) -> None:
     chat("--thread", "other", lines=["a broken lamp"])
     assert "thread other in" in chat("--resume", "broken", lines=[]).stderr
-    assert "no thread 'broken'" in chat(lines=["/forget broken --yes"], code=1).stderr
+    assert "thread 'broken' not found" in chat(lines=["/forget broken --yes"], code=1).stderr
     assert "type /forget a broken lamp --yes" in chat(lines=["/forget a broken lamp"], code=2).stderr
     chat("--thread", "another", lines=["the broken chair"])
     assert "several threads have in their titles 'broken'" in chat("--resume", "broken", lines=["hello"], code=2).stderr
@@ -383,7 +383,7 @@ def test_deleting_is_for_those_who_mean_it(folder: Path) -> None:
     done = chat(lines=["a green chair", "/history", "/forget --yes", "/history", "/delete oth --yes", "/delete zzz --yes"], code=1)
     assert "nothing has been said yet" in done.stderr
     assert [line for line in done.stdout.splitlines() if line.startswith("you: ")] == ["you: a green chair"]
-    assert "no thread 'zzz'" in done.stderr
+    assert "thread 'zzz' not found" in done.stderr
     assert threads() == []
     held = b"".join(path.read_bytes() for path in folder.glob("memory.db*"))
     assert b"green chair" not in held

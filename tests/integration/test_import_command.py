@@ -228,7 +228,7 @@ def test_at_a_terminal_there_is_a_bar(source: Path, target: Path) -> None:
 SLOWLY = """
 import time
 
-from langmem_ext import moving
+from langmem_ext.maintenance import moving
 
 store = moving.Moving._store
 

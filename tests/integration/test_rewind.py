@@ -17,7 +17,7 @@ from savers import Backend, Calls, Mode
 
 import langmem_ext
 from langmem_ext import DeltaSaver, InvalidInput, ThreadBusy, ThreadNotFound, Threads, examine
-from langmem_ext.rewind import rewind
+from langmem_ext.threads.rewind import rewind
 
 APPROVE = {"decisions": [{"type": "approve"}]}
 HELLO = {"messages": [("user", "pay")]}

@@ -17,7 +17,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from savers import Calls, Mode
 
 from langmem_ext import ConversationMemory, DeltaSaver, Message, ThreadChatMessageHistory, Turn, aconverse, converse
-from langmem_ext.doctor import examine
+from langmem_ext.maintenance.doctor import examine
 
 ORDER_ID = "What's your order ID?"
 ADDRESS = "What's the new address?"

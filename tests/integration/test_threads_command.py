@@ -79,7 +79,7 @@ def test_a_thread_is_named_by_the_beginning_of_its_id_if_no_other_begins_so(db: 
     assert (shown["id"], shown["messages"], shown["status"]) == ("bbb-joke", 4, "active")
     assert "title            Where is my order?" in run(db, "show", "aaa").stdout
     assert "several threads begin with 'aa'" in run(db, "show", "aa", code=2).stderr
-    assert "no thread 'zzz'" in run(db, "show", "zzz", code=1).stderr
+    assert "thread 'zzz' not found" in run(db, "show", "zzz", code=1).stderr
 
 
 def test_a_thread_is_named_by_its_title_if_no_other_is_called_so(db: str) -> None:
@@ -88,7 +88,7 @@ def test_a_thread_is_named_by_its_title_if_no_other_is_called_so(db: str) -> Non
     assert (
         "several threads are called 'Where is my order?': bbb-joke, aaa-order: type" in run(db, "show", "Where is my order?", code=2).stderr
     )
-    assert "no thread 'is my order'" in run(db, "delete", "is my order", "--yes", code=1).stderr
+    assert "thread 'is my order' not found" in run(db, "delete", "is my order", "--yes", code=1).stderr
 
 
 def test_yesterdays_conversations_are_found(db: str) -> None:
@@ -281,7 +281,7 @@ def test_threads_of_others_are_not_there_for_an_owner(db: str) -> None:
     with closing(DeltaSaver.open(db)) as saver:
         ThreadChatMessageHistory("ccc", saver, owner="alice").add_messages([HumanMessage("mine")])
     assert [thread["id"] for thread in data(db, "list", "--owner", "alice")] == ["ccc"]
-    assert "no thread" in run(db, "show", "aaa", "--owner", "alice", code=1).stderr
+    assert "not found" in run(db, "show", "aaa", "--owner", "alice", code=1).stderr
 
 
 def test_a_thread_that_has_expired_is_shown_until_it_is_deleted(db: str) -> None:

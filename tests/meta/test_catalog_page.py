@@ -5,7 +5,7 @@ from __future__ import annotations
 import typing
 from pathlib import Path
 
-from langmem_ext.waiting.catalog.page import TABLES, with_tables
+from docs.pages import DECLARATIONS, with_catalog
 from langmem_ext.waiting.catalog.param import ParamType
 from langmem_ext.waiting.understand.commands import Command
 
@@ -13,9 +13,9 @@ PAGE = (Path(__file__).parents[2] / "docs" / "waiting.md").read_text(encoding="u
 
 
 def test_the_tables_are_up_to_date() -> None:
-    assert with_tables(PAGE) == PAGE, "make fix writes them anew"
+    assert with_catalog(PAGE) == PAGE, "make fix writes them anew"
     assert [kind for kind in ParamType if f"\n| `{kind}` |" not in PAGE] == []
-    for model in TABLES.values():
+    for model in DECLARATIONS.values():
         assert [name for name in model.model_fields if f"\n| `{name}` |" not in PAGE] == []
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from docs.pages import with_settings
 from langmem_ext import Settings
-from langmem_ext.settings.page import with_table
 from langmem_ext.settings.sources import NOT_SETTINGS, PREFIX, variables
 
 ROOT = Path(__file__).parents[2]
@@ -27,7 +27,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_table_is_up_to_date() -> None:
-    assert with_table(PAGE) == PAGE, "make fix writes it anew"
+    assert with_settings(PAGE) == PAGE, "make fix writes it anew"
     assert [name for name in Settings.model_fields if f"\n| `{name}` |" not in PAGE] == []
 
 

@@ -21,7 +21,7 @@ from patience import PATIENCE_S
 
 from langmem_ext import DeltaSaver, Retention, StorageUnavailable, ThreadBusy, ThreadChatMessageHistory
 from langmem_ext.collector import without_collector
-from langmem_ext.doctor import examine
+from langmem_ext.maintenance.doctor import examine
 from postgres.server import SHARED, Database
 
 pytestmark = pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # of a fork with threads about, since 3.12

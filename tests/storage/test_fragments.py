@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langgraph.checkpoint.base import empty_checkpoint
 
 from langmem_ext import DeltaSaver
-from langmem_ext.doctor import examine
+from langmem_ext.maintenance.doctor import examine
 from langmem_ext.messages.manifest import length_of, runs_of
 from langmem_ext.storage.effects import Op, Rows, Statement, operation
 from langmem_ext.storage.header import Header

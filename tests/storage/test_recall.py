@@ -13,11 +13,11 @@ from langgraph.checkpoint.base import empty_checkpoint
 from savers import Backend
 
 from langmem_ext import DeltaSaver, InvalidInput, ThreadChatMessageHistory, Threads
-from langmem_ext.history import adding
 from langmem_ext.storage.copy_ops import Copy, copy_thread
 from langmem_ext.storage.effects import Operation
 from langmem_ext.storage.forget_ops import drop_thread
 from langmem_ext.storage.recall import recalled
+from langmem_ext.threads.history import adding
 from langmem_ext.types import ThreadKey
 
 AHEAD = "ffffffff-ffff-6fff-bfff-000000000000"

@@ -427,7 +427,7 @@ def test_noise_is_refused(target: DeltaSaver, noise: list[bytes]) -> None:
 def test_an_import_that_fails_while_it_stores_has_stored_whole_threads(
     url: str, export: str, monkeypatch: pytest.MonkeyPatch, together: int, whole: set[int]
 ) -> None:
-    monkeypatch.setattr("langmem_ext.moving.TOGETHER", together)
+    monkeypatch.setattr("langmem_ext.maintenance.moving.TOGETHER", together)
     faults, stored = Faults(), set()
     with DeltaSaver(failing_log(url, faults, monkeypatch)) as target:
         for k in range(1000):

@@ -16,9 +16,9 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from savers import Backend, brief_saver
 
 from langmem_ext import DeltaSaver, MessageLog, ThreadChatMessageHistory, Threads, TurnFile, TurnLimitReached
-from langmem_ext.files import complete, given_in, told
 from langmem_ext.messages.turns import cut_turns
 from langmem_ext.storage import turn_ops
+from langmem_ext.threads.continuation.files import complete, given_in, told
 
 LONG = 400
 

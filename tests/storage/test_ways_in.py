@@ -33,8 +33,8 @@ from langmem_ext import (
     import_checkpoints,
     stats,
 )
-from langmem_ext.lifecycle import LimitedThreads, ThreadsOptions
 from langmem_ext.opening import Closing
+from langmem_ext.threads.lifetime import LimitedThreads, ThreadsOptions
 
 # -- paths -------------------------------------------------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.jsonplus import EXT_NUMPY_ARRAY
 
 from langmem_ext import DeltaSaver, examine
-from langmem_ext.contents import Contents
+from langmem_ext.maintenance.row_reader import Contents
 from langmem_ext.messages.packed import pack
 from langmem_ext.serde import DataSerializer, RestorePolicy
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from langchain_core.messages import BaseMessage, HumanMessage
 
 from langmem_ext import FileReference, InvalidInput, TurnFile, read_file
-from langmem_ext.files import complete, given_in, newest_first, plan_files, told
 from langmem_ext.messages.annotations import files_of, title_of
+from langmem_ext.threads.continuation.files import complete, given_in, newest_first, plan_files, told
 
 PATHS = st.sampled_from(["a.py", "b.py", "lib/c.py"])
 CONTENTS = st.sampled_from(["one", "two", "```\nthree\n```", "````", "", "File a.py (0):\n"])

@@ -477,7 +477,7 @@ def printed(plan: Plan) -> list[str]:
 
 def test_a_plan_prints_as_a_table() -> None:
     plan = run(chat(30), 1_000).plan
-    assert "messages, for which an extract stands" in str(plan)
+    assert "messages replaced by an extract" in str(plan)
     assert "<table>" in plan._repr_html_()
     assert printed(plan) == [" ".join(row) for row in plan.rows]
     assert plan.after < plan.before

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from samples import json_values
 
+from langmem_ext._internal.json import DEEPEST, json_object, json_value
 from langmem_ext.errors import InvalidInput
-from langmem_ext.json_value import DEEPEST, json_object, json_value
 
 
 class Colour(StrEnum):

@@ -21,7 +21,7 @@ from langgraph.constants import TAG_NOSTREAM
 from pydantic import Field
 
 from graphs.shop import TOOLS
-from langmem_ext.chat_model import NOSTREAM_TAG, make_model
+from langmem_ext._internal.models import NOSTREAM_TAG, make_model
 from langmem_ext.errors import InvalidInput, MissingExtra
 from langmem_ext.waiting.catalog.catalog import IntentCatalog
 from langmem_ext.waiting.understand.intents.classifier import Classification, Classifier, ClassifyRequest, RuleClassifier

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from langmem_ext.escapes import legible
+from langmem_ext._internal.escapes import legible
 from langmem_ext.messages.annotations import HIDDEN
-from langmem_ext.thread_markdown import heading, hidden, message
+from langmem_ext.threads.export.markdown import heading, hidden, message
 
 NOON = 1772366400
 THREAD: dict[str, Any] = {

@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 
 from langmem_ext import InvalidInput
 from langmem_ext.messages.turns import cut_turns
-from langmem_ext.usage import UNNAMED, Spent, Usage, checked_prices, checked_usage, spent_by, thread_usage
+from langmem_ext.threads.continuation.usage import UNNAMED, Spent, Usage, checked_prices, checked_usage, spent_by, thread_usage
 
 PRICES = checked_prices({"small": ("0.1", 0.3), "large": (Decimal(3), 15)})
 

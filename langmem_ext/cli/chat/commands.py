@@ -24,10 +24,10 @@ from langmem_ext.cli.commands.transfer import format_for
 from langmem_ext.cli.control_characters import printable
 from langmem_ext.cli.errors import give_space_back
 from langmem_ext.errors import InvalidInput, LangmemExtError, ThreadNotFound
-from langmem_ext.files import newest_first
 from langmem_ext.log import thread_key
 from langmem_ext.messages.turns import cut_turns
 from langmem_ext.settings.origin import masked
+from langmem_ext.threads.continuation.files import newest_first
 from langmem_ext.types import ThreadInfo
 
 COMMANDS: Final[Mapping[str, str]] = {
@@ -35,7 +35,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "/sessions": "the conversations: title, messages, age",
     "/new": "begin a new conversation",
     "/load": "go on with another one: the beginning of its id, or words of its title",
-    "/save": "nothing is left to save; with a path, write a copy there",
+    "/save": "already saved; with a path, export a copy there",
     "/history": "the conversation so far",
     "/files": "the files that the conversation has named, the last ones first",
     "/search": "find messages in all conversations",
@@ -49,7 +49,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "/forget": "delete the conversation, or the one that is named, for good",
     "/delete": "the same as /forget",
     "/compact": "shorten what a model is shown of the conversation; what was said stays stored",
-    "/shrink": "give the space of what was deleted back",
+    "/shrink": "free the disk space of deleted conversations",
     "/quit": "end; the conversation stays",
 }
 """What can be typed besides messages, and what it is for."""
@@ -121,7 +121,7 @@ def _sessions(desk: Desk, screen: Screen, rest: str) -> bool:
     table = [table_of(found, datetime.now(UTC), length)] if found else []
     screen.rows(table, (columns_of(thread, length) for thread in found), map(as_data, found))
     if not found:
-        screen.note("no conversations yet: one is made by its first message")
+        screen.note("no conversations yet; send a message to start one")
     return False
 
 
@@ -237,7 +237,7 @@ def _compact(desk: Desk, screen: Screen, rest: str) -> bool:
         screen.note("stopped: nothing was compacted")
         return False
     if done is None:
-        screen.note("there is nothing to compact: what a model is shown would hardly be shorter")
+        screen.note("there is nothing to compact: nothing worth compacting yet")
         return False
     screen.rows([done.table()], map("\t".join, done.rows), [done.data])
     return desk.thread.in_progress()

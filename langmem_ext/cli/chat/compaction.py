@@ -20,8 +20,8 @@ from langmem_ext.context.plan import Plan, left_out
 from langmem_ext.context.summary.summary import saves_enough
 from langmem_ext.errors import ConversationError, LangmemExtError
 from langmem_ext.messages.tokens import TokenCounter
-from langmem_ext.session_channels import CHANNELS, SessionChannels
 from langmem_ext.source import Source
+from langmem_ext.threads.session.channels import CHANNELS, SessionChannels
 from langmem_ext.waiting.policy.running_summary import Part, extracted, plan_part
 from langmem_ext.waiting.policy.session import read_summary
 from langmem_ext.waiting.state import Summary

@@ -10,7 +10,7 @@ from langgraph.graph import StateGraph
 from langgraph.pregel import Pregel
 
 from langmem_ext import example
-from langmem_ext.chat_model import make_model
+from langmem_ext._internal.models import make_model
 from langmem_ext.checkpoint import DeltaSaver
 from langmem_ext.cli.attribute import load
 from langmem_ext.cli.errors import in_a_line

@@ -16,7 +16,7 @@ from langmem_ext.cli.commands.listing import NOW, age, counted, find, several, t
 from langmem_ext.context.governor import ContextGovernor
 from langmem_ext.errors import DamagedRow, ThreadExpired, ThreadNotFound
 from langmem_ext.settings.model import Settings
-from langmem_ext.threads import Threads
+from langmem_ext.threads.threads import Threads
 from langmem_ext.types import ThreadInfo
 
 _LONGEST_PAUSE = timedelta(days=30)

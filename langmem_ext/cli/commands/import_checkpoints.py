@@ -15,8 +15,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from langmem_ext.cli.control_characters import printable
+from langmem_ext.maintenance.import_sqlite import ImportProgress, ImportReport, import_checkpoints
 from langmem_ext.settings.origin import DEFAULT, Origin, masked
-from langmem_ext.transfer import ImportProgress, ImportReport, import_checkpoints
 
 TENTHS: Final = 10
 """How many lines say how far an import in a pipe has come."""

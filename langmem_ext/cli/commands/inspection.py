@@ -17,8 +17,8 @@ from rich.text import Text
 
 from langmem_ext.cli.commands.listing import counted
 from langmem_ext.cli.control_characters import printable
-from langmem_ext.doctor import examine
-from langmem_ext.statistics import Statistics, stats
+from langmem_ext.maintenance.doctor import examine
+from langmem_ext.maintenance.statistics import Statistics, stats
 from langmem_ext.storage.examination import Report
 from langmem_ext.storage.findings import Finding
 

@@ -27,7 +27,7 @@ from langmem_ext.cli.errors import give_space_back, note, require_yes
 from langmem_ext.errors import InvalidInput, StorageUnavailable, ThreadNotFound
 from langmem_ext.log import MessageLog, existing, is_server, owner_key, sqlite_path
 from langmem_ext.settings.model import Settings
-from langmem_ext.thread_rows import ThreadRows
+from langmem_ext.threads.rows import ThreadRows
 from langmem_ext.types import ThreadInfo
 
 T = TypeVar("T", bound=ThreadRows)
@@ -102,7 +102,7 @@ def find(threads: ThreadRows, name: str) -> ThreadInfo:
     if len(found) > 1:
         raise several(how, name, found)
     if not found:
-        raise ThreadNotFound(f"there is no thread {name!r}: `langmem-ext threads list` shows those that there are")
+        raise ThreadNotFound(f"thread {name!r} not found; `langmem-ext threads list` shows those that there are")
     return found[0]
 
 

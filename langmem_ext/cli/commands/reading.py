@@ -13,7 +13,7 @@ from langmem_ext.cli.commands.line import COLOURS, line_of
 from langmem_ext.cli.commands.listing import change_each, find, opened_log, settings_for
 from langmem_ext.cli.control_characters import json_line, printable
 from langmem_ext.settings.model import Settings
-from langmem_ext.threads import Threads
+from langmem_ext.threads.threads import Threads
 from langmem_ext.types import ThreadInfo
 
 

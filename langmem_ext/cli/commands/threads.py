@@ -11,8 +11,8 @@ from langmem_ext.cli.errors import clear_errors
 from langmem_ext.cli.examples import examples_of
 
 if TYPE_CHECKING:
-    from langmem_ext.thread_rows import ThreadRows
-    from langmem_ext.threads import Threads
+    from langmem_ext.threads.rows import ThreadRows
+    from langmem_ext.threads.threads import Threads
     from langmem_ext.types import ThreadInfo
 
 threads = typer.Typer(
@@ -29,10 +29,8 @@ _Db = Annotated[
         metavar="URL",
     ),
 ]
-_Owner = Annotated[
-    str | None, typer.Option(help="Whose threads; those of others are not there. Default: the setting owner.", metavar="NAME")
-]
-_Id = Annotated[str, typer.Argument(help="The thread: its id, or so much of its beginning that no other has, or its title.", metavar="ID")]
+_Owner = Annotated[str | None, typer.Option(help="Only this owner's threads. Default: the setting owner.", metavar="NAME")]
+_Id = Annotated[str, typer.Argument(help="The thread: its id, any unique prefix of it, or its title.", metavar="ID")]
 _Ids = Annotated[list[str], typer.Argument(help="The threads: their ids, or enough of their beginnings, or their titles.", metavar="ID")]
 _Json = Annotated[bool, typer.Option("--json", help="Print the thread as one line of JSON.")]
 _JsonLines = Annotated[bool, typer.Option("--json", help="Print JSON, a line for each.")]

@@ -18,9 +18,9 @@ from langmem_ext.cli.commands.reading import opened_whole
 from langmem_ext.cli.control_characters import escaped, json_line, printable
 from langmem_ext.errors import InvalidInput, LangmemExtError
 from langmem_ext.log import MessageLog, is_server, sqlite_path
-from langmem_ext.places import Place
-from langmem_ext.thread_export import Format
-from langmem_ext.threads import Threads
+from langmem_ext.threads.export.files import Place
+from langmem_ext.threads.export.writer import Format
+from langmem_ext.threads.threads import Threads
 
 _MARKDOWN: Final = (".md", ".md.gz", ".markdown")
 

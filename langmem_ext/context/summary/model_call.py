@@ -6,7 +6,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import RunnableConfig
 from langgraph.config import get_stream_writer
 
-from langmem_ext.chat_model import NOSTREAM_TAG
+from langmem_ext._internal.models import NOSTREAM_TAG
 from langmem_ext.context.summary.summary import ModelRequest
 
 

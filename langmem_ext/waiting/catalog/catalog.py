@@ -12,15 +12,15 @@ from typing import Self
 from langchain_core.tools import BaseTool
 from pydantic import PrivateAttr
 
+from langmem_ext._internal.names import instead_of
+from langmem_ext._internal.yaml import DataPath, Document, Problem, named_lines, read_document, render
 from langmem_ext.errors import CatalogError, InvalidInput
-from langmem_ext.names import instead_of
 from langmem_ext.waiting.catalog.check import check_parts, check_tools
 from langmem_ext.waiting.catalog.intent import TEMPLATE_FIELD, CatalogFields, Intent, Redaction, Replies, template_fields
 from langmem_ext.waiting.catalog.param import NONE, Extensions, Param
 from langmem_ext.waiting.catalog.parse import parse_catalog
 from langmem_ext.waiting.catalog.tool_params import params_with_tools, with_tool_params
 from langmem_ext.waiting.catalog.tool_schema import field_error, step_arguments, tool_arguments
-from langmem_ext.yaml_file import DataPath, Document, Problem, named_lines, read_document, render
 
 __all__ = [
     "TEMPLATE_FIELD",

@@ -9,14 +9,14 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from langchain_core.tools import BaseTool
 from rapidfuzz.distance import DamerauLevenshtein
 
-from langmem_ext.names import instead_of, nearest
+from langmem_ext._internal.names import instead_of, nearest
+from langmem_ext._internal.yaml import DataPath, Problem
 from langmem_ext.waiting.catalog.intent import OWN_FIELDS, CatalogFields, Intent, template_fields
 from langmem_ext.waiting.catalog.param import NONE, Extensions, Param, ParamType
 from langmem_ext.waiting.catalog.tool_params import Arguments
 from langmem_ext.waiting.catalog.tool_schema import ToolArgument, field_error, step_arguments
 from langmem_ext.waiting.extract.numbers.duration import UNITS
 from langmem_ext.waiting.extract.validity import bounds_mistake, is_valid
-from langmem_ext.yaml_file import DataPath, Problem
 
 RESULT = "result"
 """In a reply template, `{result.key}` is what the last tool returned."""

@@ -23,8 +23,8 @@ from pydantic import (
     field_validator,
 )
 
+from langmem_ext._internal.names import in_words
 from langmem_ext.errors import InvalidInput
-from langmem_ext.names import in_words
 
 if TYPE_CHECKING:
     from langmem_ext.waiting.extract.reply import Reply

@@ -12,11 +12,11 @@ from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, JsonValue, TypeAdapter, ValidationError
 
-from langmem_ext.names import in_words, instead_of
+from langmem_ext._internal.names import in_words, instead_of
+from langmem_ext._internal.yaml import DataPath, Problem
 from langmem_ext.waiting.catalog.inference import infer_role, infer_type
 from langmem_ext.waiting.catalog.intent import CatalogFields, Intent, Redaction, Replies
 from langmem_ext.waiting.catalog.param import Param, ParamType, Seconds
-from langmem_ext.yaml_file import DataPath, Problem
 
 M = TypeVar("M", bound=BaseModel)
 

@@ -18,8 +18,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from langmem_ext._internal.json import json_value
 from langmem_ext.errors import ConversationError, InvalidInput
-from langmem_ext.json_value import json_value
 from langmem_ext.waiting.interrupts.response_schema import fits
 
 OWN: Final = frozenset({"param", "prompt", "attempt"})

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from pydantic import JsonValue
 
+from langmem_ext._internal.names import in_words
 from langmem_ext.messages.annotations import HIDDEN
-from langmem_ext.names import in_words
 from langmem_ext.types import CONFIRMATION
 from langmem_ext.waiting.catalog.intent import template_fields
 from langmem_ext.waiting.catalog.param import Param, ParamType, label

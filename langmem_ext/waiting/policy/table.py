@@ -14,7 +14,7 @@ from typing import Final, TypeVar
 
 from pydantic import JsonValue
 
-from langmem_ext.names import in_words
+from langmem_ext._internal.names import in_words
 from langmem_ext.types import CONFIRMATION
 from langmem_ext.waiting.catalog.param import Param, label
 from langmem_ext.waiting.catalog.playbook import Playbook

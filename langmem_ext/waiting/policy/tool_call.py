@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.tools import BaseTool
 from pydantic import JsonValue
 
-from langmem_ext.names import in_words
+from langmem_ext._internal.names import in_words
 from langmem_ext.waiting.catalog.playbook import Playbook
 from langmem_ext.waiting.policy.session import Session
 from langmem_ext.waiting.policy.wording import in_text

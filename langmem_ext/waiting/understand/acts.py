@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from langmem_ext.names import in_words
+from langmem_ext._internal.names import in_words
 from langmem_ext.waiting.catalog.param import Param
 from langmem_ext.waiting.extract.english.attitude import NO, asks_back
 from langmem_ext.waiting.extract.english.lexicon import FUNCTION_WORDS, word_set

@@ -8,7 +8,7 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from langmem_ext.names import in_words
+from langmem_ext._internal.names import in_words
 from langmem_ext.waiting.catalog.intent import TEMPLATE_FIELD
 from langmem_ext.waiting.catalog.param import Extraction, ParamType
 from langmem_ext.waiting.catalog.playbook import Playbook

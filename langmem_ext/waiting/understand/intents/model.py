@@ -12,7 +12,7 @@ from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from langchain_core.runnables import Runnable, RunnableConfig
 from pydantic import BaseModel, Field, JsonValue, ValidationError
 
-from langmem_ext.chat_model import NOSTREAM_TAG, make_model
+from langmem_ext._internal.models import NOSTREAM_TAG, make_model
 from langmem_ext.waiting.catalog.catalog import Intent, IntentCatalog
 from langmem_ext.waiting.catalog.param import Param, ParamType
 from langmem_ext.waiting.extract import Reply, extract

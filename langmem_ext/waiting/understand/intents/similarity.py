@@ -17,7 +17,7 @@ from typing import Final
 
 from rapidfuzz import fuzz
 
-from langmem_ext.names import in_words
+from langmem_ext._internal.names import in_words
 from langmem_ext.waiting.catalog.intent import CatalogFields, Intent
 from langmem_ext.waiting.catalog.param import Param, ParamType
 from langmem_ext.waiting.extract.english.lexicon import FUNCTION_WORDS, word_set

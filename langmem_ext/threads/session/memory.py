@@ -15,15 +15,15 @@ from uuid import UUID
 
 from pydantic import JsonValue
 
-from langmem_ext.closing import Closing
+from langmem_ext._internal.json import json_object, json_value
 from langmem_ext.errors import InvalidInput
-from langmem_ext.json_value import json_object, json_value
 from langmem_ext.log import Database, is_address
-from langmem_ext.session_channels import CHANNELS, SessionChannels, checked_name, known_of
-from langmem_ext.session_message import Message
 from langmem_ext.shown import Showing, Shown
 from langmem_ext.source import Source
 from langmem_ext.storage.effects import Operation
+from langmem_ext.threads.closing import Closing
+from langmem_ext.threads.session.channels import CHANNELS, SessionChannels, checked_name, known_of
+from langmem_ext.threads.session.message import Message
 
 PRUNED_TO: Final = 10
 """Messages that `prune` leaves."""

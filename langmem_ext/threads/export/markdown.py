@@ -12,12 +12,12 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from langmem_ext.escapes import legible
-from langmem_ext.line_fields import shown
+from langmem_ext._internal.escapes import legible
 from langmem_ext.messages.annotations import HIDDEN, notes_of, shown_text
 from langmem_ext.messages.packed import pack
 from langmem_ext.messages.text import text_of
 from langmem_ext.storage.clock import moment_of
+from langmem_ext.threads.export.fields import shown
 
 _WHO: Final = {
     "human": "User",

@@ -18,12 +18,12 @@ from langgraph.checkpoint.serde.jsonplus import EXT_PYDANTIC_V2, JsonPlusSeriali
 from langmem_ext.codec import ForeignCodec, MessageCodec
 from langmem_ext.errors import StorageError
 from langmem_ext.log import MessageLog, thread_key
+from langmem_ext.maintenance.transcoding import Reader, RowReader, find_message, load_metadata
 from langmem_ext.messages.packed import unpack
 from langmem_ext.packing import config_of, load_checkpoint
 from langmem_ext.serde import RestoreHook, RestorePolicy
 from langmem_ext.storage import read_ops
 from langmem_ext.storage.saver_file import SaverFile
-from langmem_ext.transcoding import Reader, RowReader, find_message, load_metadata
 from langmem_ext.types import PackedValue, Snapshot, ThreadKey
 
 STEP: Final = 64

@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import IO, Any, Final, TypeAlias
 from uuid import uuid4
 
+from langmem_ext._internal.secret_names import masked_parameters
 from langmem_ext.errors import InvalidInput, MalformedExport, MissingExtra
-from langmem_ext.secret_names import masked_parameters
 
 Place: TypeAlias = str | os.PathLike[str] | IO[str] | IO[bytes]
 """A path, a URL that fsspec knows, `-` for standard input and output, or an open file, of text or of bytes."""

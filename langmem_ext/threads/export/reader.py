@@ -18,14 +18,12 @@ from typing import Any, Final, NoReturn
 from uuid import uuid4
 
 from langmem_ext.codec import MessageCodec
-from langmem_ext.contents import Contents
 from langmem_ext.errors import DamagedRow, LangmemExtError, MalformedExport, StorageUnavailable
-from langmem_ext.line_fields import Line, count_of, dumps, take, text_of
 from langmem_ext.log import MessageLog
+from langmem_ext.maintenance.moving import groups_of
+from langmem_ext.maintenance.row_reader import Contents
 from langmem_ext.messages.stored_tokens import COUNTER
-from langmem_ext.moving import groups_of
 from langmem_ext.packing import WAITING_CHANNEL
-from langmem_ext.places import GZIP, GZIP_MAGIC, Place, read_lines
 from langmem_ext.storage import transit_ops
 from langmem_ext.storage.clock import now_ms
 from langmem_ext.storage.effects import Row, Rows
@@ -36,8 +34,10 @@ from langmem_ext.storage.sqlite import SqliteDriver
 from langmem_ext.storage.steps import Running
 from langmem_ext.storage.transit_ops import Arrival
 from langmem_ext.storage.transit_statements import TABLES, Table
-from langmem_ext.thread_export import open_scratch, pages_of
-from langmem_ext.thread_lines import FORMAT, KINDS, VERSION, ThreadLines, read_thread, thread_line
+from langmem_ext.threads.export.fields import Line, count_of, dumps, take, text_of
+from langmem_ext.threads.export.files import GZIP, GZIP_MAGIC, Place, read_lines
+from langmem_ext.threads.export.lines import FORMAT, KINDS, VERSION, ThreadLines, read_thread, thread_line
+from langmem_ext.threads.export.writer import open_scratch, pages_of
 from langmem_ext.types import ImportedThreads, ThreadKey
 
 MAX_BYTES: Final = 1024**3

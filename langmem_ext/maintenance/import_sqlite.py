@@ -19,16 +19,16 @@ from langmem_ext.codec import ForeignCodec, MessageCodec, codec_of
 from langmem_ext.collector import without_collector
 from langmem_ext.errors import DamagedRow, InvalidInput, InvalidThreadId, ThreadNotFound
 from langmem_ext.log import Database, MessageLog, is_address, is_server, sqlite_path, thread_key
-from langmem_ext.moving import Moving, Tally, groups_of
+from langmem_ext.maintenance.moving import Moving, Tally, groups_of
+from langmem_ext.maintenance.transcoding import ObjectReader, Reader, RowReader, StoringPolicy, Transcoder
+from langmem_ext.maintenance.verification import Verification
 from langmem_ext.saver_terms import several
 from langmem_ext.serde import DataSerializer
 from langmem_ext.storage import transfer_ops
 from langmem_ext.storage.address import Address, text_of
 from langmem_ext.storage.saver_file import SaverFile
 from langmem_ext.storage.transfer_ops import Places
-from langmem_ext.transcoding import ObjectReader, Reader, RowReader, StoringPolicy, Transcoder
 from langmem_ext.types import ThreadKey
-from langmem_ext.verification import Verification
 
 
 @dataclass(frozen=True, slots=True)

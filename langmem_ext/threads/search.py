@@ -11,15 +11,15 @@ from typing import Any, Final
 
 from langmem_ext.codec import ForeignCodec
 from langmem_ext.errors import InvalidInput, SearchUnavailable, StorageUnavailable
-from langmem_ext.lifecycle import LimitedThreads
 from langmem_ext.log import bound_owner, thread_key
 from langmem_ext.messages.query import plan_query
 from langmem_ext.storage import fill_ops, find_ops, search_ops
 from langmem_ext.storage.clock import unix_ms
 from langmem_ext.storage.find_ops import Found, Search
 from langmem_ext.storage.steps import Running, Steps
-from langmem_ext.thread_rows import ThreadId
-from langmem_ext.thread_terms import checked_limit
+from langmem_ext.threads.lifetime import LimitedThreads
+from langmem_ext.threads.rows import ThreadId
+from langmem_ext.threads.validation import checked_limit
 from langmem_ext.types import SearchHit
 
 LIMIT: Final = 20

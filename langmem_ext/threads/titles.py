@@ -16,13 +16,13 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from langchain_core.runnables import RunnableConfig
 
-from langmem_ext.chat_model import NOSTREAM_TAG, make_model
+from langmem_ext._internal.models import NOSTREAM_TAG, make_model
 from langmem_ext.errors import InvalidInput
 from langmem_ext.log import thread_key
 from langmem_ext.messages.annotations import HIDDEN, shown_text, title_of
 from langmem_ext.storage import listing_ops
-from langmem_ext.thread_rows import ThreadId
-from langmem_ext.threads import Threads
+from langmem_ext.threads.rows import ThreadId
+from langmem_ext.threads.threads import Threads
 from langmem_ext.types import ThreadInfo, ThreadKey
 
 INSTRUCTION: Final = (

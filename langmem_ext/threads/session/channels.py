@@ -15,16 +15,16 @@ from typing import Any, Final
 from langgraph.checkpoint.serde.types import INTERRUPT
 from pydantic import JsonValue
 
+from langmem_ext._internal.json import json_object, plain_text
 from langmem_ext.errors import InvalidInput
-from langmem_ext.history import adding
-from langmem_ext.json_value import json_object, plain_text
 from langmem_ext.messages.text import column_name
 from langmem_ext.packing import MESSAGES_CHANNEL, WAITING_CHANNEL
-from langmem_ext.session_message import Message
 from langmem_ext.source import Source
 from langmem_ext.storage import history_ops
 from langmem_ext.storage.channel_ops import ChannelsRead, Values, change_channels, read_channels
 from langmem_ext.storage.effects import Operation
+from langmem_ext.threads.history import adding
+from langmem_ext.threads.session.message import Message
 from langmem_ext.types import CONFIRMATION, PackedValue, Snapshot, ThreadKey
 
 CHANNELS: Final[Mapping[str, str]] = {

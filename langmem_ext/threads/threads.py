@@ -18,8 +18,6 @@ from langmem_ext.errors import InvalidInput
 from langmem_ext.log import thread_key
 from langmem_ext.meaning import CheckpointMeaning
 from langmem_ext.packing import MESSAGES_CHANNEL
-from langmem_ext.places import Place
-from langmem_ext.search import SearchedThreads
 from langmem_ext.stepping import aeach, afinish, finish
 from langmem_ext.storage.clear_ops import clear_view
 from langmem_ext.storage.clock import now_ms
@@ -28,10 +26,12 @@ from langmem_ext.storage.effects import Operation
 from langmem_ext.storage.fork_ops import fork_thread
 from langmem_ext.storage.history_ops import read_conversation, read_dated_conversation
 from langmem_ext.storage.ids import new_generation
-from langmem_ext.thread_export import FORMATS, Export, Format, Selection
-from langmem_ext.thread_import import MAX_BYTES, MAX_LINE, Import
-from langmem_ext.thread_rows import ThreadId
-from langmem_ext.thread_terms import Wanted, plan_filter
+from langmem_ext.threads.export.files import Place
+from langmem_ext.threads.export.reader import MAX_BYTES, MAX_LINE, Import
+from langmem_ext.threads.export.writer import FORMATS, Export, Format, Selection
+from langmem_ext.threads.rows import ThreadId
+from langmem_ext.threads.search import SearchedThreads
+from langmem_ext.threads.validation import Wanted, plan_filter
 from langmem_ext.types import ExportedThreads, ImportedThreads, PackedValue, Snapshot, ThreadInfo
 
 Messages: TypeAlias = list[BaseMessage]

@@ -15,7 +15,6 @@ from uuid import UUID, uuid4
 from langchain_core.chat_history import BaseChatMessageHistory
 from langchain_core.messages import BaseMessage, HumanMessage, RemoveMessage, message_chunk_to_message
 
-from langmem_ext.closing import Closing
 from langmem_ext.errors import InvalidInput
 from langmem_ext.log import Database, is_address, thread_key
 from langmem_ext.messages.annotations import NAMESPACE, is_marked, notes_of
@@ -30,6 +29,7 @@ from langmem_ext.storage.channel_ops import change_channels
 from langmem_ext.storage.edit_ops import Edit
 from langmem_ext.storage.effects import Op, Operation, operation
 from langmem_ext.templates import AT_ONCE
+from langmem_ext.threads.closing import Closing
 from langmem_ext.types import PackedValue, Snapshot, ThreadKey
 
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any, Final, TypeAlias
 
-from langmem_ext.continuation import ToolResult
 from langmem_ext.errors import InvalidInput
-from langmem_ext.threads import Threads
+from langmem_ext.threads.continuation.continuation import ToolResult
+from langmem_ext.threads.threads import Threads
 
 Function: TypeAlias = Callable[..., Any]
 

@@ -11,7 +11,6 @@ from typing import Literal, TypeAlias, TypeVar, get_args
 from langchain_core.messages import BaseMessage
 
 from langmem_ext.errors import DamagedRow, InvalidInput, ThreadExpired, ThreadNotFound, TurnLimitReached
-from langmem_ext.files import complete, given_in
 from langmem_ext.meaning import CheckpointMeaning
 from langmem_ext.messages.annotations import files_of
 from langmem_ext.messages.packed import fields_of
@@ -24,6 +23,7 @@ from langmem_ext.storage.history_ops import read_conversation
 from langmem_ext.storage.retention_ops import read_live
 from langmem_ext.storage.tally_ops import read_answers
 from langmem_ext.storage.turn_ops import Tail, has_message, read_naming, read_tail
+from langmem_ext.threads.continuation.files import complete, given_in
 from langmem_ext.types import PackedValue, Snapshot, ThreadInfo, ThreadKey
 
 T = TypeVar("T")

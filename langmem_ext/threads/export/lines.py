@@ -22,11 +22,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from langmem_ext import line_fields as fields
 from langmem_ext.codec import MessageCodec
 from langmem_ext.errors import DamagedRow, MissingExtra, cause, told
 from langmem_ext.interruption import pass_on
-from langmem_ext.line_fields import Line, bytes_field, dumps, id_field, may, second_field, short, shown, take, time_field
 from langmem_ext.messages.identity import CLASSES
 from langmem_ext.messages.packed import fields_of, is_foreign, is_text
 from langmem_ext.messages.proportion import load_json
@@ -39,7 +37,9 @@ from langmem_ext.storage.effects import Row
 from langmem_ext.storage.item_rows import decode_item, require_item
 from langmem_ext.storage.listing_ops import STATUSES, TAG_END
 from langmem_ext.storage.transit_statements import CHECKPOINT, ITEM, NAMESPACE, VALUE, WORD, WRITE, Table
-from langmem_ext.thread_terms import checked_metadata, checked_tags, checked_title
+from langmem_ext.threads.export import fields
+from langmem_ext.threads.export.fields import Line, bytes_field, dumps, id_field, may, second_field, short, shown, take, time_field
+from langmem_ext.threads.validation import checked_metadata, checked_tags, checked_title
 
 FORMAT: Final = "langmem-ext/threads"
 VERSION: Final = 1

@@ -12,8 +12,6 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
 
 from langmem_ext.errors import DamagedRow, InvalidInput, ThreadExpired, ThreadNotFound
-from langmem_ext.files import FilePlan, Files, TurnFile, checked_files, newest_first, plan_files, told
-from langmem_ext.history import adding
 from langmem_ext.messages.annotations import NAMESPACE, FileReference, notes_of
 from langmem_ext.messages.text import text_of
 from langmem_ext.messages.turns import ConversationTurn
@@ -21,9 +19,11 @@ from langmem_ext.shown import Showing, Shown
 from langmem_ext.storage.edit_ops import Edit
 from langmem_ext.storage.effects import Op, Operation, operation
 from langmem_ext.storage.thread_ops import hold_thread
-from langmem_ext.turns import Transcript, TurnReader, checked_turns
+from langmem_ext.threads.continuation.files import FilePlan, Files, TurnFile, checked_files, newest_first, plan_files, told
+from langmem_ext.threads.continuation.turns import Transcript, TurnReader, checked_turns
+from langmem_ext.threads.continuation.usage import checked_usage
+from langmem_ext.threads.history import adding
 from langmem_ext.types import ThreadKey
-from langmem_ext.usage import checked_usage
 
 M = TypeVar("M", bound=BaseMessage)
 T = TypeVar("T")

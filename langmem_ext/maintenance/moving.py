@@ -11,12 +11,12 @@ from typing import Final, TypeAlias
 
 from langmem_ext.errors import DamagedRow, InvalidThreadId
 from langmem_ext.log import MessageLog, thread_key
+from langmem_ext.maintenance.transcoding import Ancestor, Transcoder, moment
 from langmem_ext.packing import INPUT_CHANNEL
 from langmem_ext.storage import read_ops, transfer_ops
 from langmem_ext.storage.clock import now_ms
 from langmem_ext.storage.saver_file import SaverFile
 from langmem_ext.storage.transfer_ops import Moved, Places, TaskWrites
-from langmem_ext.transcoding import Ancestor, Transcoder, moment
 from langmem_ext.types import PackedValue, PackedWrite, StoredWrite, ThreadKey
 
 BATCH: Final = 64

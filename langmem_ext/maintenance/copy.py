@@ -20,8 +20,7 @@ from langgraph.checkpoint.base import WRITES_IDX_MAP, CheckpointTuple, PendingWr
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from langmem_ext.errors import InvalidInput, ThreadNotFound
-from langmem_ext.packing import config_of
-from langmem_ext.saver_calls import (
+from langmem_ext.maintenance.saver_calls import (
     Call,
     Puts,
     Reading,
@@ -36,6 +35,7 @@ from langmem_ext.saver_calls import (
     takes_many,
     tells_times,
 )
+from langmem_ext.packing import config_of
 from langmem_ext.saver_terms import several
 from langmem_ext.storage.clock import Times, ms_of, now_ms
 

@@ -14,23 +14,23 @@ from typing import Final, Self, TypedDict, Unpack
 from uuid import uuid4
 
 from langmem_ext.checkpoint import DeltaSaver
-from langmem_ext.continuation import Continuation
 from langmem_ext.errors import InvalidInput, ThreadNotFound
 from langmem_ext.log import Database, is_address, thread_key
 from langmem_ext.meaning import CheckpointMeaning
 from langmem_ext.messages.turns import ConversationTurn
 from langmem_ext.retention import Keeper, Retention, Steps, arun_steps, checked_now, run_steps
-from langmem_ext.rewind import arewind, rewind
 from langmem_ext.source import Source
 from langmem_ext.storage.clock import now_ms
 from langmem_ext.storage.effects import Operation
 from langmem_ext.storage.retention_ops import Surroundings
 from langmem_ext.sweeper import EVERY, AsyncSweeper, Sweeper
 from langmem_ext.telemetry import Emitter, Sink
-from langmem_ext.thread_rows import ThreadId, ThreadRows
-from langmem_ext.turns import Limits, OnDamage, OnLimit, TurnReader, checked_turns
+from langmem_ext.threads.continuation.continuation import Continuation
+from langmem_ext.threads.continuation.turns import Limits, OnDamage, OnLimit, TurnReader, checked_turns
+from langmem_ext.threads.continuation.usage import Prices, ThreadUsage, checked_prices, spent_by, thread_usage
+from langmem_ext.threads.rewind import arewind, rewind
+from langmem_ext.threads.rows import ThreadId, ThreadRows
 from langmem_ext.types import Pruned, ThreadInfo
-from langmem_ext.usage import Prices, ThreadUsage, checked_prices, spent_by, thread_usage
 
 TOOL_TTL: Final = timedelta(hours=3)
 """How long a tool thread lives after it was last written."""
@@ -258,7 +258,7 @@ class LimitedThreads(ThreadRows):
 
 def _require_rewound(thread_id: str, taken: bool | None) -> None:
     if taken is None:
-        raise ThreadNotFound(f"there is no thread {thread_id!r}: list those that there are")
+        raise ThreadNotFound(f"thread {thread_id!r} not found; `langmem-ext threads list` shows those that there are")
     if not taken:
         why = "its open step was given no answer; go on as usual"
         raise InvalidInput(f"thread {thread_id!r} has nothing to rewind: {why}")

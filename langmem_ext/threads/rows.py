@@ -9,14 +9,14 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, Unpack
 from uuid import UUID
 
-from langmem_ext.closing import Closing
 from langmem_ext.errors import InvalidInput
 from langmem_ext.log import thread_key
 from langmem_ext.shown import Shown
 from langmem_ext.storage import forget_ops, listing_ops
 from langmem_ext.storage.effects import Operation
 from langmem_ext.storage.tally_ops import count_all
-from langmem_ext.thread_terms import Wanted, checked_limit, checked_metadata, checked_tags, checked_title, plan_filter
+from langmem_ext.threads.closing import Closing
+from langmem_ext.threads.validation import Wanted, checked_limit, checked_metadata, checked_tags, checked_title, plan_filter
 from langmem_ext.types import Pruned, ThreadInfo, ThreadKey, ThreadStatistics
 
 if TYPE_CHECKING:

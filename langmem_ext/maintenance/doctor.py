@@ -12,8 +12,8 @@ from typing import TypeAlias
 
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
-from langmem_ext.contents import Contents
 from langmem_ext.log import Database, MessageLog, existing, is_address
+from langmem_ext.maintenance.row_reader import Contents
 from langmem_ext.messages.stored_tokens import COUNTER
 from langmem_ext.packing import WAITING_CHANNEL
 from langmem_ext.storage.clock import now_ms

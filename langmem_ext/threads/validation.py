@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, Final, TypedDict
 
+from langmem_ext._internal.json import require_shallow
 from langmem_ext.errors import InvalidInput
-from langmem_ext.json_value import require_shallow
 from langmem_ext.log import bound_owner
 from langmem_ext.messages.text import column_text
 from langmem_ext.storage.clock import unix_ms

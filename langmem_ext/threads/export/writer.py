@@ -13,14 +13,11 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any, Final, Literal, TypeAlias
 
-from langmem_ext import thread_markdown
 from langmem_ext.codec import ForeignCodec, MessageCodec
 from langmem_ext.errors import ThreadNotFound
-from langmem_ext.line_fields import dumps
 from langmem_ext.log import MessageLog
 from langmem_ext.messages.manifest import ranges_of
 from langmem_ext.messages.packed import fields_of, is_foreign
-from langmem_ext.places import Place, written
 from langmem_ext.serde import RestorePolicy
 from langmem_ext.storage import statements, transit_ops
 from langmem_ext.storage.compression import expand
@@ -31,7 +28,10 @@ from langmem_ext.storage.listing_ops import ThreadFilter
 from langmem_ext.storage.lookup_ops import read_word
 from langmem_ext.storage.sqlite import SqliteDriver
 from langmem_ext.storage.transit_statements import Table
-from langmem_ext.thread_lines import FORMAT, KINDS, VERSION, ThreadLines, thread_line
+from langmem_ext.threads.export import markdown as thread_markdown
+from langmem_ext.threads.export.fields import dumps
+from langmem_ext.threads.export.files import Place, written
+from langmem_ext.threads.export.lines import FORMAT, KINDS, VERSION, ThreadLines, thread_line
 from langmem_ext.types import ExportedThreads, ThreadKey
 
 Format: TypeAlias = Literal["jsonl", "markdown"]
@@ -131,7 +131,7 @@ class Export:
 
         thread = self._log.run(transit_ops.copy_out(ThreadKey(thread_id, self._which.owner), take), write=False)
         if thread is None and self._which.ids is not None:
-            raise ThreadNotFound(f"there is no thread {thread_id!r}: list those that there are")
+            raise ThreadNotFound(f"thread {thread_id!r} not found; `langmem-ext threads list` shows those that there are")
         return thread
 
     # -- JSON lines ----------------------------------------------------------------------------------------------------------------------

@@ -1,0 +1,1 @@
+"""Doctor, statistics, and moving between savers."""

@@ -1,0 +1,1 @@
+"""A thread in the hands of one tool or agent after another."""

@@ -1,0 +1,1 @@
+"""What a session remembers besides its messages."""
