@@ -121,7 +121,7 @@ _TABLE_END: Final = "<!-- The end of the table. -->"
 
 def with_settings(page: str) -> str:
     """`docs/settings.md` with the table of settings as it is now."""
-    head = ["| setting | default | takes | off | in effect | what it governs |", "|---|---|---|---|---|---|"]
+    head = ["| setting | default | takes | off | what it governs |", "|---|---|---|---|---|"]
     return _between(page, _TABLE, "\n".join([*head, *_settings()]), _TABLE_END)
 
 
@@ -130,9 +130,8 @@ def _settings() -> Iterator[str]:
         special = about(field)
         default = f"`{written(field.default)}`" if field.default != "" else "empty"
         off = "" if special.off is None else f"`{special.off}`"
-        in_effect = "yes" if special.in_effect else "not yet"
         words = " ".join((field.description or "").split())
-        yield f"| `{name}` | {default} | {_takes(field)} | {off} | {in_effect} | {words} |"
+        yield f"| `{name}` | {default} | {_takes(field)} | {off} | {words} |"
 
 
 def _takes(field: FieldInfo) -> str:
@@ -142,8 +141,7 @@ def _takes(field: FieldInfo) -> str:
     special = about(field)
     if special.is_path:
         return "path or URL" if special.variable else "path"
-    kinds: dict[Any, str] = {bool: "`true`, `false`", str: "text"}
-    return special.unit or kinds.get(field.annotation, "list of names")
+    return special.unit or ("`true`, `false`" if field.annotation is bool else "text")
 
 
 # -- the catalog -------------------------------------------------------------------------------

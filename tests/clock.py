@@ -10,7 +10,15 @@ import pytest
 EARLY: Final = datetime(2026, 3, 1, 12, tzinfo=UTC)
 """What it tells at first."""
 
-TOLD: Final = ("checkpoint", "forgetting", "lifecycle", "saver_copy", "source", "threads", "turns")
+TOLD: Final = (
+    "checkpoint",
+    "forgetting",
+    "maintenance.copy",
+    "source",
+    "threads.continuation.turns",
+    "threads.lifetime",
+    "threads.threads",
+)
 """The modules that ask what time it is."""
 
 

@@ -113,16 +113,14 @@ def _described(settings: Settings, shown: Fields) -> Iterator[tuple[str, dict[st
                 "from": origin.layer,
                 "name": origin.name or None,
                 "line": origin.line,
-                "in_effect": special.in_effect,
             },
         )
 
 
-def _rows(settings: Settings, shown: Fields) -> Iterator[tuple[str, str, str, str]]:
-    """Name, value, where from, and whether anything heeds it."""
-    for name, field in shown.items():
-        value, special = masked(written(getattr(settings, name))), about(field)
-        yield name, _plain(value), _plain(str(settings.origins[name])), "yes" if special.in_effect else "not yet"
+def _rows(settings: Settings, shown: Fields) -> Iterator[tuple[str, str, str]]:
+    """Name, value and where it comes from."""
+    for name in shown:
+        yield name, _plain(masked(written(getattr(settings, name)))), _plain(str(settings.origins[name]))
 
 
 def _print_table(settings: Settings, shown: Fields) -> None:
@@ -130,23 +128,20 @@ def _print_table(settings: Settings, shown: Fields) -> None:
     table.add_column("setting", no_wrap=True)
     table.add_column("value", overflow="fold")
     table.add_column("from", overflow="fold")
-    table.add_column("in effect", no_wrap=True, style="dim")
-    for (name, value, origin, heeded), field in zip(_rows(settings, shown), shown.values(), strict=True):
+    for (name, value, origin), field in zip(_rows(settings, shown), shown.values(), strict=True):
         off = about(field).off is not None and value == str(about(field).off)
         said = Text.assemble(value, (" (off)" if off else f" {about(field).unit}", "dim"))
-        table.add_row(name, said, Text(origin, style="dim" if origin == "default" else "bold"), heeded)
+        table.add_row(name, said, Text(origin, style="dim" if origin == "default" else "bold"))
     console = Console(highlight=False)
     console.print(table)
-    console.print(
-        Text("`langmem-ext config show NAME` says what a setting takes; `not yet`: nothing in this release heeds it.", style="dim")
-    )
+    console.print(Text("`langmem-ext config show NAME` says what a setting takes.", style="dim"))
 
 
 def _print_pages(settings: Settings, shown: Fields) -> None:
     table = Table.grid(padding=(0, 2))
-    for (name, value, origin, heeded), field in zip(_rows(settings, shown), shown.values(), strict=True):
+    for (name, value, origin), field in zip(_rows(settings, shown), shown.values(), strict=True):
         table.add_row(Text(name, style="bold"), Text(value))
-        rows = (("from", origin), ("takes", allowed(field)), ("governs", _words(field)), ("in effect", heeded))
+        rows = (("from", origin), ("takes", allowed(field)), ("governs", _words(field)))
         for title, text in rows:
             table.add_row(Text(f"  {title}", style="dim"), Text(text))
     Console(highlight=False).print(table)

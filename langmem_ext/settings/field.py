@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from typing import Annotated, Literal, TypeAlias, get_args, get_origin
 
-from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
+from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic.fields import FieldInfo
 
 
@@ -17,7 +17,6 @@ class About:
     Attributes:
         unit: What a number counts.
         off: The number that turns the thing off.
-        in_effect: Whether anything heeds the setting in this release.
         is_path: Whether it names a file. A relative path in a file of settings counts from that file's folder.
         variable: An older environment variable that names it too.
         takes: What it takes, where the type does not say it well.
@@ -25,7 +24,6 @@ class About:
 
     unit: str = ""
     off: int | None = None
-    in_effect: bool = False
     is_path: bool = False
     variable: str | None = None
     takes: str = ""
@@ -39,11 +37,6 @@ def _number(value: object) -> object:
     if isinstance(value, bool):
         raise ValueError("no number")
     return value
-
-
-def _names(value: object) -> object:
-    """An environment variable has a list as one text."""
-    return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
 
 
 def _path(value: object) -> object:
@@ -63,12 +56,9 @@ MOST = 1_000_000_000
 Text: TypeAlias = Annotated[str, AfterValidator(_text)]
 Path: TypeAlias = Annotated[str, BeforeValidator(_path), AfterValidator(os.path.expanduser)]
 Count: TypeAlias = Annotated[int, BeforeValidator(_number), Field(ge=0, le=MOST)]
-Limit: TypeAlias = Annotated[int, BeforeValidator(_number), Field(ge=-1, le=MOST)]
 Days: TypeAlias = Annotated[float, BeforeValidator(_number), Field(ge=0, le=36_500)]
 Hours: TypeAlias = Annotated[float, BeforeValidator(_number), Field(ge=0, le=24 * 36_500)]
 Minutes: TypeAlias = Annotated[float, BeforeValidator(_number), Field(ge=0, le=60 * 24 * 365)]
-Name: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*\z")]
-Names: TypeAlias = Annotated[tuple[Name, ...], BeforeValidator(_names), Field(min_length=1)]
 
 
 def about(field: FieldInfo) -> About:
@@ -98,8 +88,6 @@ def written(value: object) -> str:
     """A value as it is written in a file."""
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, tuple):
-        return f"[{', '.join(map(str, value))}]"
     return f"{value:g}" if isinstance(value, float) and value.is_integer() and value < MOST else str(value)
 
 

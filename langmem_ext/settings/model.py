@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, PrivateAttr, StringConstraints, Validation
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from langmem_ext.errors import SettingsError
-from langmem_ext.settings.field import About, Count, Days, Hours, Limit, Minutes, Names, Path, Text
+from langmem_ext.settings.field import About, Count, Days, Hours, Minutes, Path, Text
 from langmem_ext.settings.mistakes import mistakes
 from langmem_ext.settings.origin import ARGUMENT, DEFAULT, Found, Origin, masked
 from langmem_ext.settings.sources import EnvironmentSource, FileSource, project_file, user_file
@@ -42,13 +42,12 @@ class Settings(BaseSettings):
 
     # -- what is stored, and where -------------------------------------------------------------------------------------------------------
 
-    enabled: Annotated[bool, About(in_effect=True)] = True
+    enabled: bool = True
     """Whether conversations are kept. Without, a chat that names no database of its own remembers until it ends, and stores nothing."""
     storage_path: Annotated[
         Path,
         StringConstraints(min_length=1),
         About(
-            in_effect=True,
             is_path=True,
             variable="LANGMEM_EXT_DB",
             takes="a database is named by a path, ':memory:' or a URL like 'postgresql://user@host/name'",
@@ -56,110 +55,81 @@ class Settings(BaseSettings):
     ] = "memory.db"
     """The database that a command uses if it is given none: a path, `:memory:` or a URL like `postgresql://user@host/name`. `~` is the home
     folder."""
-    owner: Annotated[Text, About(in_effect=True)] = ""
+    owner: Text = ""
     """Whose threads are seen and made; with none, all threads are seen, and new ones belong to nobody."""
-    synchronous: Annotated[Literal["full", "normal"], About(in_effect=True)] = "full"
+    synchronous: Literal["full", "normal"] = "full"
     """What survives a loss of power: `full`, all that was acknowledged; `normal`, a sound database that may lack the last moments."""
-    compress: Annotated[bool, About(in_effect=True)] = False
+    compress: bool = False
     """Compress what is written from now on, where that saves a tenth; needs the extra `zstd`."""
-    on_damage: Annotated[Literal["raise", "skip"], About(in_effect=True)] = "raise"
+    on_damage: Literal["raise", "skip"] = "raise"
     """What going on with a conversation that is damaged does: `raise` an error that names the row, or `skip` it and begin a new one."""
 
     # -- threads -------------------------------------------------------------------------------------------------------------------------
 
-    max_turns: Annotated[Count, About("turns", off=0, in_effect=True)] = 50
+    max_turns: Annotated[Count, About("turns", off=0)] = 50
     """How many turns of a thread are shown, or it may have."""
-    on_limit: Annotated[Literal["trim", "error"], About(in_effect=True)] = "trim"
+    on_limit: Literal["trim", "error"] = "trim"
     """What happens at `max_turns`: `trim`, the oldest turns are not shown any more; `error`, the turn is refused, but for an answer that is
     waited for."""
-    ttl_hours: Annotated[Hours, About("hours", off=0, in_effect=True)] = 3
+    ttl_hours: Annotated[Hours, About("hours", off=0)] = 3
     """How long after its last turn a tool's thread expires; off, it lives as the other threads do, for which see `auto_prune_days`."""
-    sweep_interval_minutes: Annotated[Minutes, About("minutes", off=0, in_effect=True)] = 15
+    sweep_interval_minutes: Annotated[Minutes, About("minutes", off=0)] = 15
     """How often a running chat looks for expired threads, if there is `auto_prune_days`."""
-    auto_prune_days: Annotated[Days, About("days", off=0, in_effect=True)] = 0
+    auto_prune_days: Annotated[Days, About("days", off=0)] = 0
     """How long after its last turn a thread is deleted; 30 suits most. Off, nothing is deleted unless somebody asks."""
-    list_limit: Annotated[Count, About("threads", off=0, in_effect=True)] = 10
+    list_limit: Annotated[Count, About("threads", off=0)] = 10
     """How many threads a list shows unless it is told otherwise; off, all."""
-    title_length: Annotated[Count, About("characters", off=0, in_effect=True)] = 100
+    title_length: Annotated[Count, About("characters", off=0)] = 100
     """How much of a thread's title a list shows; its first question gives it one of at most 100 characters."""
 
     # -- what a model is shown -----------------------------------------------------------------------------------------------------------
 
-    model: Annotated[Text, About(in_effect=True)] = ""
+    model: Text = ""
     """The chat model that reads what the rules leave open, like `openai:gpt-5-mini`; with none, the rules alone. It needs the extra
     `agents`, and its key stands where its provider looks for it: no setting holds a secret."""
-    strategy: Annotated[Literal["window", "summary", "hybrid", "messages"], BeforeValidator(_strategy), About(in_effect=True)] = "summary"
+    strategy: Annotated[Literal["window", "summary", "hybrid", "messages"], BeforeValidator(_strategy)] = "summary"
     """What stands for messages that are left out: `window` (or `simple`), a line that says how many they are; `summary` (or
     `summarization`), a summary of them; `hybrid`, a summary, and word for word what was marked as important; `messages`, a summary, by the
     number of messages and not by their size."""
-    max_history_tokens: Annotated[Count, About("tokens", off=0, in_effect=True)] = 4_096
+    max_history_tokens: Annotated[Count, About("tokens", off=0)] = 4_096
     """How much a model is sent, where neither `context_window_tokens` nor the model itself says how much it takes."""
-    max_history_messages: Annotated[Count, About("messages", off=0, in_effect=True)] = 40
+    max_history_messages: Annotated[Count, About("messages", off=0)] = 40
     """With the strategy `messages`: from how many messages on the middle of a history is left out."""
-    keep_recent_messages: Annotated[Count, About("messages", off=0, in_effect=True)] = 20
+    keep_recent_messages: Annotated[Count, About("messages", off=0)] = 20
     """How many of the newest messages are shown word for word where others are summarised or left out, as far as they fit; with the
     strategy `messages`, half of `max_history_messages` are."""
-    token_counter: Annotated[Literal["auto", "approximate", "tiktoken"], About(in_effect=True)] = "auto"
+    token_counter: Literal["auto", "approximate", "tiktoken"] = "auto"
     """How tokens are counted: `tiktoken`, by the tokenizer that fits the model, which must be on this machine; `approximate`, without one;
     `auto`, by the tokenizer where it is there."""
-    tool_output_trim_chars: Annotated[Count, About("characters", off=0, in_effect=True)] = 2_000
+    tool_output_trim_chars: Annotated[Count, About("characters", off=0)] = 2_000
     """How much of an old tool output is shown where room is needed; all of it stays stored."""
-    tool_output_offload_tokens: Annotated[Count, About("tokens", off=0, in_effect=True)] = 0
+    tool_output_offload_tokens: Annotated[Count, About("tokens", off=0)] = 0
     """From how many tokens of old tool output on only its beginning and its end are shown, and `read_tool_output` reads the rest from where
     it is stored; 30,000 suits large windows."""
-    tool_output_protected_tokens: Annotated[Count, About("tokens", in_effect=True)] = 50_000
+    tool_output_protected_tokens: Annotated[Count, About("tokens")] = 50_000
     """How much of the newest tool output is shown whole then."""
-    summarization_model: Annotated[Text, About(in_effect=True)] = ""
+    summarization_model: Text = ""
     """The chat model that summarises; with none, the application's own, and where that has none, a summary is an extract."""
-    summary_prompt_file: Annotated[Path, About(is_path=True, in_effect=True)] = ""
+    summary_prompt_file: Annotated[Path, About(is_path=True)] = ""
     """The file with the prompt that asks for a summary; with none, the built-in prompt."""
-    verify_summary: Annotated[bool, About(in_effect=True)] = True
+    verify_summary: bool = True
     """Whether a second call of the model looks for what a summary has left out."""
-    detect_loops: Annotated[bool, About(in_effect=True)] = True
+    detect_loops: bool = True
     """Whether a model that repeats the same tool call with the same result is told so, from the third time on, and stopped at the sixth."""
-    strip_thoughts: Annotated[bool, About(in_effect=True)] = True
+    strip_thoughts: bool = True
     """Whether a model's reasoning is left out of what it is shown of earlier turns."""
-    context_window_tokens: Annotated[Count, About("tokens", in_effect=True)] = 0
+    context_window_tokens: Annotated[Count, About("tokens")] = 0
     """How much the model takes; 0 for what the model itself says."""
-    safety_margin_tokens: Annotated[Count, About("tokens", off=0, in_effect=True)] = 512
+    safety_margin_tokens: Annotated[Count, About("tokens", off=0)] = 512
     """How much of the model's window is left free because counts are approximate, but never more than an eighth."""
-    response_budget_tokens: Annotated[Count, About("tokens", off=0, in_effect=True)] = 16_000
+    response_budget_tokens: Annotated[Count, About("tokens", off=0)] = 16_000
     """How much of the window is kept for the answer, but never more than a quarter."""
-    history_budget_tokens: Annotated[Count, About("tokens", off=0, in_effect=True)] = 50_000
+    history_budget_tokens: Annotated[Count, About("tokens", off=0)] = 50_000
     """How much of what is left the history may take where files are shown too, but never more than a third."""
-    file_budget_tokens: Annotated[Count, About("tokens", off=0, in_effect=True)] = 100_000
+    file_budget_tokens: Annotated[Count, About("tokens", off=0)] = 100_000
     """How much of it files may take."""
-    max_recent_files: Annotated[Count, About("files", off=0, in_effect=True)] = 0
+    max_recent_files: Annotated[Count, About("files", off=0)] = 0
     """How many of the files that a conversation has named are listed, the last ones; off, all."""
-
-    # -- what is remembered of a session and of a conversation ---------------------------------------------------------------------------
-
-    prune_max_messages: Annotated[Count, About("messages", off=0)] = 10
-    """How many messages of a session's history are left when it is pruned for the classifier."""
-    memory_keys: Annotated[Names, About(takes="a list of names of small letters, digits and _, like [main_topics, action]")] = (
-        "main_topics",
-        "action",
-        "typical_observation",
-    )
-    """What of a conversation's memory a prompt's placeholder may show. In a variable: separated by commas."""
-    memory_fallback: Text = "Conversation memory not available."
-    """What stands in a prompt for a conversation that has no memory."""
-    memory_missing: Text = "[Not available]"
-    """What stands in a prompt for a part that a memory lacks."""
-    memory_prompt_file: Annotated[Path, About(is_path=True)] = ""
-    """The file with the prompt that makes a memory; with none, the built-in prompt."""
-    memory_inactivity_minutes: Annotated[Minutes, About("minutes", off=0)] = 60
-    """How long a conversation has rested before its memory is made."""
-    memory_only_needing: bool = True
-    """Whether a batch makes only the memories that are missing or older than their conversations."""
-    memory_include_empty: bool = False
-    """Whether a batch looks at conversations without messages too."""
-    memory_clamp: Annotated[Limit, About("conversations", off=-1)] = -1
-    """How many conversations a batch takes at most."""
-    memory_sync: bool = False
-    """Whether a request for a memory waits until it is made."""
-    telemetry: bool = True
-    """Whether names and counts, never values, are reported to the sinks that an application has; without a sink nothing is."""
 
     _origins: dict[str, Origin] = PrivateAttr(default_factory=dict)
 

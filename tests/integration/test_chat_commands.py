@@ -312,7 +312,7 @@ def test_a_governed_conversation_is_compacted_by_the_model_it_is_led_with(folder
     )
     shown = [line.partition("\t") for line in done.stdout.splitlines() if "\t" in line]
     assert shown[0][::2] == ("messages of the conversation", "12")
-    assert any(name == "left out" and "a model's summary stands" in value for name, _, value in shown)
+    assert any(name == "left out" and "replaced by a model's summary" in value for name, _, value in shown)
     assert int(next(line for line in done.stdout.splitlines() if "\t" not in line).split()[0]) < 12
     assert len(state_of("default")["messages"]) == 15
     assert "the thread has not ended its turn" in done.stderr
@@ -330,7 +330,7 @@ def test_the_order_desks_summary_is_written_by_the_model_that_the_settings_name(
     assert "the model failed with TimeoutError: no answer" in chat(lines=["/compact"], code=1).stderr
     assert state_of("default")["summary"] == written
     monkeypatch.setenv("LANGMEM_EXT_SUMMARIZATION_MODEL", "The user talks about the weather, again and again.")
-    assert "a model's summary stands" in chat(lines=["/compact"]).stdout
+    assert "replaced by a model's summary" in chat(lines=["/compact"]).stdout
     assert "again and again" in state_of("default")["summary"]["text"]
 
 

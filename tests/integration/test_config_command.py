@@ -70,25 +70,24 @@ def test_every_setting_is_shown_with_where_it_comes_from(project: Path) -> None:
     user_file(project).write_text("max_turns: 8\nowner: ann\n")
     shown = rows(call("config", "show", "--set", "strategy=hybrid", LANGMEM_EXT_TITLE_LENGTH="60"))
     assert list(shown) == list(Settings.model_fields)
-    assert shown["strategy"] == ["hybrid", "argument", "yes"]
-    assert shown["title_length"] == ["60", "LANGMEM_EXT_TITLE_LENGTH", "yes"]
-    assert shown["ttl_hours"] == ["0.5", f"{project}/langmem.yaml:2", "yes"]
-    assert shown["max_turns"] == ["7", f"{project}/langmem.yaml:3", "yes"]
-    assert shown["owner"] == ["ann", f"{user_file(project)}:2", "yes"]
-    assert shown["storage_path"] == ["memory.db", "default", "yes"]
+    assert shown["strategy"] == ["hybrid", "argument"]
+    assert shown["title_length"] == ["60", "LANGMEM_EXT_TITLE_LENGTH"]
+    assert shown["ttl_hours"] == ["0.5", f"{project}/langmem.yaml:2"]
+    assert shown["max_turns"] == ["7", f"{project}/langmem.yaml:3"]
+    assert shown["owner"] == ["ann", f"{user_file(project)}:2"]
+    assert shown["storage_path"] == ["memory.db", "default"]
 
 
 def test_json_says_the_same(project: Path) -> None:
-    (project / "langmem.yaml").write_text("memory:\n  memory_keys: [action]\n")
+    (project / "langmem.yaml").write_text("memory:\n  strategy: hybrid\n")
     done = call("config", "show", "--json", LANGMEM_EXT_DB="postgresql://ann:SECRET@host/db")
     shown = json.loads(done.stdout)
     assert set(shown) == set(Settings.model_fields)
     place = {"from": "project file", "name": f"{project}/langmem.yaml", "line": 2}
-    said = shown["memory_keys"]
-    assert {name: said[name] for name in ("value", "unit", "in_effect", *place)} == {
-        "value": ["action"],
+    said = shown["strategy"]
+    assert {name: said[name] for name in ("value", "unit", *place)} == {
+        "value": "hybrid",
         "unit": None,
-        "in_effect": False,
         **place,
     }
     assert (shown["storage_path"]["value"], shown["storage_path"]["name"]) == ("postgresql://ann:***@host/db", "LANGMEM_EXT_DB")
@@ -101,7 +100,7 @@ def test_json_says_the_same(project: Path) -> None:
 
 def test_a_value_is_one_line_that_cannot_steer_the_terminal(project: Path) -> None:
     shown = rows(call("config", "show", "--set", "owner=a\x1b[2Jb\tc\nd"))
-    assert shown["owner"] == [r"'a\x1b[2Jb\tc\nd'", "argument", "yes"]
+    assert shown["owner"] == [r"'a\x1b[2Jb\tc\nd'", "argument"]
 
 
 @pytest.mark.process
@@ -111,8 +110,6 @@ def test_a_person_sees_a_table(project: Path) -> None:
     [line] = [line for line in shown.splitlines() if "ttl_hours" in line]
     assert "7" in line
     assert "LANGMEM_EXT_TTL_HOURS" in line
-    assert "yes" in line
-    assert "not yet" in next(line for line in shown.splitlines() if "memory_keys" in line)
 
 
 def test_the_files_are_named_whether_they_are_there_or_not(project: Path) -> None:

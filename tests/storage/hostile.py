@@ -26,7 +26,8 @@ from carried import sealed, written
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.base import empty_checkpoint
 
-from langmem_ext import DeltaSaver, InvalidInput, LangmemExtError, MalformedExport, Threads, examine, thread_import
+from langmem_ext import DeltaSaver, InvalidInput, LangmemExtError, MalformedExport, Threads, examine
+from langmem_ext.threads.export import reader
 
 LIMIT: Final = 1 << 30
 """Bytes of memory that the process may use; a quarter is what anything may expand to."""
@@ -192,11 +193,11 @@ def outcome(whole: str) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         found = _imported(f"{folder}/a.db", whole)
         if found["refused"]:
-            thread_import._examine, examined = (lambda *given: None), thread_import._examine
+            reader._examine, examined = (lambda *given: None), reader._examine
             try:
                 found |= _imported(f"{folder}/b.db", whole) | {"refused": found["refused"]}
             finally:
-                thread_import._examine = examined
+                reader._examine = examined
     return found | {"taken": _memory("VmHWM") - before}
 
 

@@ -39,11 +39,12 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langgraph.types import Send
 from samples import Order
 
-from langmem_ext import DamagedRow, DeltaSaver, InvalidInput, MalformedExport, Threads, codec, examine, thread_import
+from langmem_ext import DamagedRow, DeltaSaver, InvalidInput, MalformedExport, Threads, codec, examine
 from langmem_ext.messages import proportion
 from langmem_ext.messages.manifest import LONGEST
 from langmem_ext.messages.proportion import MEMORY
 from langmem_ext.storage import header, inspect_proportion, read_ops
+from langmem_ext.threads.export import reader
 
 SOAK = os.environ.get("LANGMEM_EXT_SOAK") == "1"
 LONG: Final = "x" * 1_000_000
@@ -191,7 +192,7 @@ def test_a_read_names_the_row_on_each_kind_of_database(url: str, monkeypatch: py
     with DeltaSaver.open(url) as saver:
         with pytest.raises(MalformedExport, match="names the same messages"):
             bring_in(saver, forged)
-        monkeypatch.setattr(thread_import, "_examine", lambda *given: None)
+        monkeypatch.setattr(reader, "_examine", lambda *given: None)
         bring_in(saver, forged, keep_ids=True)
         [newest_id, *_] = [finding.checkpoints[0] for finding in examine(saver).findings if "names the same messages" in finding.message]
         saver.log.indexes.forget()

@@ -43,10 +43,10 @@ from langmem_ext import (
     ThreadChatMessageHistory,
     ThreadNotFound,
     Threads,
-    thread_export,
 )
 from langmem_ext.storage import transit_ops
 from langmem_ext.storage.effects import operation
+from langmem_ext.threads.export import writer
 
 KINDS = (*BACKENDS, *(kind for kind in COMPRESSED if kind.survives_close))
 
@@ -410,7 +410,7 @@ def test_what_a_killed_export_leaves_is_removed_by_a_later_one_to_the_same_path(
 
 
 async def test_an_export_that_is_cancelled_leaves_no_file(saver: DeltaSaver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    begun, go_on, dumps = threading.Event(), threading.Event(), thread_export.dumps
+    begun, go_on, dumps = threading.Event(), threading.Event(), writer.dumps
 
     def slowly(line: Any) -> str:
         begun.set()
@@ -419,7 +419,7 @@ async def test_an_export_that_is_cancelled_leaves_no_file(saver: DeltaSaver, tmp
 
     say(saver, "one")
     (folder := tmp_path / "folder").mkdir()
-    monkeypatch.setattr(thread_export, "dumps", slowly)
+    monkeypatch.setattr(writer, "dumps", slowly)
     task = asyncio.ensure_future(Threads(saver).aexport_to(folder / "out"))
     await asyncio.to_thread(begun.wait, PATIENCE_S)
     assert len(list(folder.iterdir())) == 1

@@ -99,7 +99,7 @@ async def test_threads_close_the_database_that_they_have_opened_and_no_other(sav
 async def test_a_thread_is_there_from_its_first_message_on(saver: DeltaSaver, calls: Calls) -> None:
     threads = Threads(saver)
     assert await calls.call(threads, "list") == []
-    with pytest.raises(ThreadNotFound, match="no thread 't'"):
+    with pytest.raises(ThreadNotFound, match="thread 't' not found"):
         await calls.call(threads, "get", "t")
     with pytest.raises(InvalidThreadId):
         await calls.call(threads, "get", "")

@@ -57,9 +57,9 @@ from langmem_ext import (
     aimport_checkpoints,
     examine,
     import_checkpoints,
-    moving,
     stats,
 )
+from langmem_ext.maintenance import moving
 from langmem_ext.storage.compression import MARK
 from langmem_ext.storage.dialect import KEY
 from langmem_ext.storage.effects import fetch, operation

@@ -56,20 +56,9 @@ DEFAULTS = {
     "history_budget_tokens": 50_000,
     "file_budget_tokens": 100_000,
     "max_recent_files": 0,
-    "prune_max_messages": 10,
-    "memory_keys": ("main_topics", "action", "typical_observation"),
-    "memory_fallback": "Conversation memory not available.",
-    "memory_missing": "[Not available]",
-    "memory_prompt_file": "",
-    "memory_inactivity_minutes": 60,
-    "memory_only_needing": True,
-    "memory_include_empty": False,
-    "memory_clamp": -1,
-    "memory_sync": False,
-    "telemetry": True,
 }
 OFF = {name: special.off for name, field in FIELDS.items() if (special := about(field)).off is not None}
-UNITS = ("chars", "days", "files", "hours", "length", "limit", "messages", "minutes", "tokens", "turns", "clamp")
+UNITS = ("chars", "days", "files", "hours", "length", "limit", "messages", "minutes", "tokens", "turns")
 
 
 class Places:
@@ -191,8 +180,6 @@ def valid(name: str) -> st.SearchStrategy[Any]:
     if kind is str:
         texts = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1)
         return texts.map(lambda text: f"/{text}") if about(field).is_path else texts
-    if kind == tuple[str, ...] or name == "memory_keys":
-        return st.lists(st.from_regex(r"[a-z][a-z0-9_]*", fullmatch=True), min_size=1).map(tuple)
     return st.sampled_from(allowed(field).split(" or "))
 
 
@@ -203,15 +190,14 @@ def test_a_value_reads_the_same_from_every_place(name: str, data: st.DataObject,
     with pytest.MonkeyPatch.context() as patch:
         places = Places(tmp_path_factory.mktemp("places"), patch)
         assert getattr(Settings(**{name: value}), name) == value
-        text = ",".join(value) if isinstance(value, tuple) else repr(value) if isinstance(value, float) else written(value)
+        text = repr(value) if isinstance(value, float) else written(value)
         places.variable(f"{PREFIX}{name.upper()}", text)
         assert getattr(Settings(), name) == value
         places.clear()
-        plain = list(value) if isinstance(value, tuple) else value
-        places.project.write_text(yaml.safe_dump({name: plain}))
+        places.project.write_text(yaml.safe_dump({name: value}))
         assert getattr(Settings(), name) == value
         places.clear()
-        places.user.write_text(yaml.safe_dump({"memory": {name: plain}}))
+        places.user.write_text(yaml.safe_dump({"memory": {name: value}}))
         assert getattr(Settings(), name) == value
 
 
@@ -284,9 +270,9 @@ def test_a_path_in_a_file_counts_from_its_folder(places: Places, written_as: str
 
 def test_a_path_elsewhere_counts_from_where_the_program_is(places: Places) -> None:
     places.variable("LANGMEM_EXT_STORAGE_PATH", "here.db")
-    places.variable("LANGMEM_EXT_MEMORY_PROMPT_FILE", "~/prompt.txt")
+    places.variable("LANGMEM_EXT_SUMMARY_PROMPT_FILE", "~/prompt.txt")
     settings = Settings()
-    assert (settings.storage_path, settings.memory_prompt_file) == ("here.db", f"{os.environ['HOME']}/prompt.txt")
+    assert (settings.storage_path, settings.summary_prompt_file) == ("here.db", f"{os.environ['HOME']}/prompt.txt")
     assert Settings(storage_path="~/there.db").storage_path == f"{os.environ['HOME']}/there.db"
 
 
@@ -390,13 +376,9 @@ BAD = [
     ("ttl_hours", False, "a number of hours"),
     ("auto_prune_days", "off", "0 turns it off"),
     ("sweep_interval_minutes", -0.5, "a number of minutes, 0 to 525,600"),
-    ("memory_clamp", -2, "a whole number of conversations, -1 to 1,000,000,000; -1 turns it off"),
     ("storage_path", "", "a database is named by a path"),
     ("storage_path", {"path": "x"}, "a database is named by a path"),
     ("owner", 12, "a text, in quotes if it looks like a number"),
-    ("memory_keys", ["Topics"], "a list of names"),
-    ("memory_keys", [], "a list of names"),
-    ("memory_keys", ["topics\n"], "a list of names"),
 ]
 
 
