@@ -117,7 +117,7 @@ async def test_a_tool_thread_lives_three_hours_after_its_last_turn_and_a_chat_fo
     assert ids(log) == ["chat", "tool"]
     assert await calls.call(threads, "sweep") == told
     assert ids(log) == ["chat"]
-    with pytest.raises(ThreadNotFound, match="no thread 'tool'") as missing:
+    with pytest.raises(ThreadNotFound, match="thread 'tool' not found") as missing:
         await calls.call(threads, "get", "tool")
     assert not isinstance(missing.value, ThreadExpired)
     assert_clean(DeltaSaver(log))
@@ -226,7 +226,7 @@ async def test_an_owner_finds_and_forgets_no_other_owners_threads(log: MessageLo
     say(log, "nobodys", tool="debug")
     mine = Threads(log, owner="u1")
     for other in ("theirs", "nobodys", "missing"):
-        with pytest.raises(ThreadNotFound, match=f"there is no thread '{other}'"):
+        with pytest.raises(ThreadNotFound, match=f"thread '{other}' not found"):
             await calls.call(mine, "get", other)
     clock.now += 4 * HOUR
     with pytest.raises(ThreadNotFound) as found:

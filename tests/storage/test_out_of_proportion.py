@@ -44,7 +44,7 @@ from langmem_ext.messages import proportion
 from langmem_ext.messages.manifest import LONGEST
 from langmem_ext.messages.proportion import MEMORY
 from langmem_ext.storage import header, inspect_proportion, read_ops
-from langmem_ext.threads.export import reader
+from langmem_ext.threads.export import reader as export_reader
 
 SOAK = os.environ.get("LANGMEM_EXT_SOAK") == "1"
 LONG: Final = "x" * 1_000_000
@@ -192,7 +192,7 @@ def test_a_read_names_the_row_on_each_kind_of_database(url: str, monkeypatch: py
     with DeltaSaver.open(url) as saver:
         with pytest.raises(MalformedExport, match="names the same messages"):
             bring_in(saver, forged)
-        monkeypatch.setattr(reader, "_examine", lambda *given: None)
+        monkeypatch.setattr(export_reader, "_examine", lambda *given: None)
         bring_in(saver, forged, keep_ids=True)
         [newest_id, *_] = [finding.checkpoints[0] for finding in examine(saver).findings if "names the same messages" in finding.message]
         saver.log.indexes.forget()
