@@ -95,7 +95,8 @@ def confirming(orders: Any) -> Desk:
         "sure, go ahead", "please do", "do it", "yes do it", "right", "that's right, thank you",
         "yes, I'm sure", "actually, yes", "true", "yes, O-778", "yes, cancel O-778",
         "yes, cancel it", "yes please cancel the order", "cancel it", "cancel it please",
-        "can you cancel it please",
+        "can you cancel it please", "yes, it was broken", "yes sorry about the trouble",
+        "that's the one, yes", "yep, see you then", "yes, that's better",
     ],
 )  # fmt: skip
 def test_a_yes_runs_just_what_was_shown(confirming: Desk, text: str) -> None:
@@ -208,7 +209,7 @@ REMARKS = [
     "no problem", "no idea", "no hurry", "I don't know", "yes no", "no yes", "no no, that's fine",
     "no need to ask, go ahead", "yes, but not now", "yes, if it's not shipped",
     "only if it has not been shipped", "yes, unless it was sent", "yes after my holidays",
-    "yes, it was broken", "yes, and also cancel O-12345", "fine, but tell me the price first",
+    "yes and a gift too", "yes that is wrong", "yes, and also cancel O-12345", "fine, but tell me the price first",
     "my neighbour has O-12345", "I want O-12345 delivered", "I actually like O-12345 more",
     "no, my neighbour has O-12345", "O-778 and O-12345", "O-12345, O-778",
     "either O-778 or O-12345", "not O-12345", "keep O-778", "it's O-778", "that is O-778", "O-778",
@@ -279,7 +280,7 @@ def test_a_request_that_asks_itself_comes_first_and_then_the_same_is_asked_again
         ("no", []),
         ("cancel", []),
         ("where is O-12346?", [("check_order", {"order_id": "O-12346"})]),
-        ("yes, it was broken", []),
+        ("yes, it was broken", [("cancel_order", {"order_id": "O-778"})]),
         ("yes, and the refund is for O-777", []),
     ],
 )

@@ -87,8 +87,8 @@ def test_a_question_prefers_the_intent_that_only_answers() -> None:
 
 def test_values_speak_for_the_intents_that_take_them() -> None:
     index = IntentIndex(CATALOG)
-    assert index.score("reserve_title", "the waiting list", ["medium"]) > index.score("reserve_title", "the waiting list")
-    assert index.score("fees", "fines", ["medium"]) < index.score("fees", "fines")
+    assert index.score("reserve_title", "the waiting list", {"medium": (0, 2)}) > index.score("reserve_title", "the waiting list")
+    assert index.score("fees", "fines", {"medium": (0, 2)}) < index.score("fees", "fines")
 
 
 def test_two_intents_that_fit_as_well_are_named() -> None:

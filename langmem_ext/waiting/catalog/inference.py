@@ -136,6 +136,8 @@ def infer_role(name: str, description: str = "") -> Role | None:
         description: Asked when the name says nothing.
     """
     words = " ".join(split_name(name))
+    if re.search(r"\b(?:day|date|night)\b", f"{words} {description}") and (stay := _STAY.search(words)):
+        return "from" if stay["from"] else "to"
     for text in (words, description):
         begins, ends = _FROM.search(text), _TO.search(text) if text is words else _TO_DESCRIBED.search(text)
         if begins and not ends:
@@ -146,5 +148,8 @@ def infer_role(name: str, description: str = "") -> Role | None:
             return "from" if begins.start() < ends.start() else "to"
     return None
 
+
+_STAY = re.compile(r"\b(?:(?P<from>arriv\w+)|(?P<to>leav\w+))\b", re.I)
+"""Whoever arrives on a day begins a stay, and ends it when he leaves; of a trip's times it is the other way round."""
 
 _TO_DESCRIBED = re.compile(r"\b(?:destination|end of|ends|return\w*|drop ?-?off|check ?-?out|arriv\w+|going to|until)\b", re.I)

@@ -98,7 +98,9 @@ def extract(param: Param, reply: Reply) -> Extraction:
         return Extraction("abstained", reason="empty message")
     if len(reply.text) > _LONGEST and not (param.type == ParamType.TEXT and free_text.is_free(param)):
         reply = replace(reply, text=reply.text[:_LONGEST])
-    chosen = best(reply.text, _own(param, reply, _read(param, reply)))
+    found = _own(param, reply, _read(param, reply))
+    known = reply.filled.get(param.name)
+    chosen = best(reply.text, [other for other in found if other.value != known]) or best(reply.text, found)
     accepted = None if reply.strict else _suggestion(param, reply, chosen)
     if accepted:
         return accepted

@@ -12,13 +12,27 @@ from langmem_ext.waiting.extract.english.tokens import before
 
 _CORRECTION = re.compile(r"\b(?:sorry|i meant?|i mean|actually|rather|scratch that|correction|make (?:that|it)|or rather|wait)\b", re.I)
 _REJECTED = re.compile(
-    r"\b(?:not|isn't|isnt|except|anything but|other than|rather than|instead of|nor|but not|don't want|do not want|cannot do|can't do)"
+    r"\b(?:not|neither|isn't|isnt|except|any(?:\s+\w+)?\s+but|before|anything but|other than|rather than|instead of"
+    r"|nor|but not|don't want|do not want|cannot do|can't do)"
     r"(?:\s+(?:on|at|for|in|from|to|the|a|an|my|until|till|with|want|any))*\s*$",
     re.I,
 )
 
 
+_UNABLE = re.compile(
+    r"\b(?:can(?:no|['’]?)t|can not|won['’]?t|could(?:n['’]?t| not))\s+(?:\w+\s+)?(?:make|come|do|be|manage)\b[^.,;!?]*$", re.I
+)
+"""A clause up to a value that is not possible; where no other is named, it may be what the message is about."""
+_UNLESS = re.compile(r"\s*(?:if|in case|otherwise|as a backup)\b", re.I)
+"""What follows a second choice."""
+
 _OR = re.compile(r"\s*,?\s*or\s+(?:(?:maybe|even|perhaps|on|at|in|from|to|the|a|around|about|for)\s+)*", re.I)
+
+
+_PREFERRED = re.compile(
+    r"\s*(?:(?:is|would be|['’]s|['’]d be)\s+)?(?:even |a bit |much )?(?:better|best|preferable|preferred|ideal)\b", re.I
+)
+"""What follows the one of several values that is wanted most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +84,33 @@ def longest(candidates: Iterable[Candidate]) -> list[Candidate]:
     return sorted(kept, key=lambda c: c.start)
 
 
-def turned_down(text: str, start: int) -> bool:
-    """Whether the words before `start` turn down what begins there: "not X", "instead of X"."""
-    return _REJECTED.search(before(text, start)) is not None
+_FORBIDDEN = re.compile(
+    r"\b(?:do(?:n['’]?t| not)|never)\s+(?:deliver|send|bring|take|ship|post|book|put|come|use|call|pick|make)\b"
+    r"(?:(?!\b(?:but|only|so|and)\b)[^.,;!?])*\b(?:to|at|on|in|into|from|for|before|after|by)\s+(?:the\s+)?$",
+    re.I,
+)
+"""A clause up to a value that it forbids: "don't send it to X"."""
+_RULED_OUT = re.compile(
+    r"\s*(?:is|are|was|really|just|definitely|sadly)?\s*(?:(?:does|do|will|would|wo|can)(?:\s?n['’]?t|\s?not)\s+(?:really\s+)?"
+    r"(?:work|suit|fit|do|be good)\b|(?:(?:['’]?s|is|are)\s+)?out\b(?! of)|(?:['’]?s|is|are)\s+(?:off|bad|no good"
+    r"|not (?:good|possible|ok|an option)|impossible|full)\b)",
+    re.I,
+)
+
+
+def turned_down(text: str, start: int, end: int | None = None) -> bool:
+    """Whether the words around it turn down what stands there: "not X", "instead of X", "don't send it to X", "X is no good"."""
+    lead = before(text, start)
+    if _REJECTED.search(lead) or _FORBIDDEN.search(lead):
+        return True
+    return end is not None and _RULED_OUT.match(text, end) is not None
 
 
 def _alternative(text: str, one: Candidate, other: Candidate) -> bool:
-    return one.value != other.value and one.end <= other.start <= one.end + 20 and _OR.fullmatch(text, one.end, other.start) is not None
+    if one.value == other.value or not one.end <= other.start <= one.end + 20:
+        return False
+    between = text[one.end : other.start].strip().lower() == "and" and before(text, one.start).rstrip().lower().endswith("between")
+    return between or _OR.fullmatch(text, one.end, other.start) is not None
 
 
 def best(text: str, candidates: Sequence[Candidate]) -> Candidate | None:
@@ -84,13 +118,18 @@ def best(text: str, candidates: Sequence[Candidate]) -> Candidate | None:
 
     None when there is none, or when two stand to choose from ("three or four"). Of equal fit, what the bounds allow goes first.
     """
-    able = [candidate for candidate in candidates if candidate.fit >= 0 and not turned_down(text, candidate.start)]
+    rejected = {str(candidate.value) for candidate in candidates if turned_down(text, candidate.start, candidate.end)}
+    able = [candidate for candidate in candidates if candidate.fit >= 0 and str(candidate.value) not in rejected]
     if not able:
         return None
     fit = max(candidate.fit for candidate in able)
     if any(candidate.fit == fit and not candidate.refused for candidate in able):
         able = [candidate for candidate in able if not candidate.refused]
-    if any(_alternative(text, one, other) for one in able for other in able if one.start < other.start):
+    able = [c for c in able if not _UNABLE.search(before(text, c.start))] or able
+    able = [c for c in able if not (_UNLESS.match(text, c.end) and re.search(r"\bor\s+$", before(text, c.start)))] or able
+    if preferred := [candidate for candidate in able if _PREFERRED.match(text, candidate.end)]:
+        able = preferred
+    elif any(_alternative(text, one, other) for one in able for other in able if one.start < other.start):
         return None
     top = max((candidate.fit, candidate.confidence) for candidate in able)
     equals = [candidate for candidate in able if (candidate.fit, candidate.confidence) == top]

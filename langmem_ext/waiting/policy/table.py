@@ -116,6 +116,14 @@ def _begun(playbook: Playbook, session: Session, heard: Heard, starts: Sequence[
     return replace(move, say=(*say, *move.say), mentioned=mentioned | move.mentioned)
 
 
+def _queued(playbook: Playbook, session: Session, heard: Heard, starts: Sequence[Start]) -> Session:
+    """The session with other requests that wait for the end of the one that runs."""
+    waiting = replace(session, plan=None, waiting_for=None)
+    for later in reversed(starts):
+        waiting = suspend(start(playbook, waiting, playbook.intents[later.intent], heard, dict(later.values)).session)
+    return replace(session, suspended=waiting.suspended)
+
+
 def _left_open(playbook: Playbook, move: Move, commands: Sequence[Command]) -> Move:
     """The move, with what the message leaves open of the request that runs then: it is asked for as a choice."""
     choices = {command.param: list(command.choices) for command in commands if isinstance(command, Clarify) and command.param}
@@ -131,7 +139,7 @@ def _left_open(playbook: Playbook, move: Move, commands: Sequence[Command]) -> M
 
 def _while_running(playbook: Playbook, session: Session, plan: PlanExecution, heard: Heard, commands: Sequence[Command]) -> Move:
     if _first(commands, Confirm):
-        return _confirmed(playbook, session, plan)
+        return _confirmed(playbook, _queued(playbook, session, heard, _all(commands, Start)), plan)
     if _first(commands, Deny):
         return _denied(playbook, session, plan)
     given = _values(commands)

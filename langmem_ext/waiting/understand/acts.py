@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 
 from langmem_ext._internal.names import in_words
 from langmem_ext.waiting.catalog.param import Param
@@ -90,7 +91,7 @@ _DOUBT = word_set(
 )
 _WITH_A_YES = frozenset(word.replace("'", "") for word in (FUNCTION_WORDS - _DOUBT - _TURNING) | _AGREEING) | word_set(
     "it thats would be that is was quite very much really so all lot go ahead on for do the needful kindly looks sounds works seems sound "
-    "look work forward many wonderful kind thats its thank im were happy glad pleased yay phew love like wow oh"
+    "look work forward many wonderful kind one better thats its thank im were happy glad pleased yay phew love like wow oh"
 )
 """Words that may stand beside a yes and change nothing of it, without their apostrophes."""
 _REPEATED = "repeated"
@@ -150,6 +151,26 @@ def is_question(text: str) -> bool:
     return "?" in said or (asks_back(said) and not _DO.match(said))
 
 
+WISHES = re.compile(
+    r"\b(?:would (?:like|love)|(?:i|we)['’]?d (?:like|love)|wants?|wanna|needs?|(?:can|could|would|will) (?:i|we|you"
+    r"|u|somebody|someone|anybody|anyone)|"
+    r"please|pls|plz|let me|looking (?:for|to)|hoping (?:for|to)|book|cancel)\b",
+    re.IGNORECASE,
+)
+"""Words that wish for something."""
+
+_TELLS = re.compile(
+    r"^\W*(?:(?:and|but|so|because|cos|cause|since|as|well|oh|sorry|just|argh?|hi|hello|hey|um+|uh+)\b\W*)*"
+    r"(?:(?:i|we|he|she|they|it|this|that|there|somebody|someone)(?:['’]?(?:ve|m|re|s|d|ll))?|(?:my|our|the|his|her|their)\s+\w+)\s+\w+",
+    re.IGNORECASE,
+)
+
+
+def tells(text: str) -> bool:
+    """Whether a phrase tells how things are, and neither asks nor wishes: "I can't make it on monday"."""
+    return _TELLS.match(text) is not None and not WISHES.search(text) and "?" not in text
+
+
 def yes_or_no(text: str, values: Iterable[tuple[int, int]], prompt: str) -> bool | None:
     """What a message that says yes or no, and nothing else, decides; None for any other message.
 
@@ -161,6 +182,7 @@ def yes_or_no(text: str, values: Iterable[tuple[int, int]], prompt: str) -> bool
     """
     for start, end in sorted(values, reverse=True):
         text = f"{text[:start]}{_REPEATED}{text[end:]}"  # not blanked: "it's" alone would be a yes
+    text = _ALSO_RIGHT.sub(r"\g<right>", text)
     words, again = _words(text), _said_again(prompt) | {_REPEATED}
     if words in (["true"], ["false"]):
         return words == ["true"]
@@ -173,8 +195,42 @@ def yes_or_no(text: str, values: Iterable[tuple[int, int]], prompt: str) -> bool
         return True  # "cancel that" may be said of what goes on: then nothing is done
     plain = {word.replace("'", "") for word in words}
     agrees = not _APPROVING.isdisjoint(plain) or _GO_AHEAD.search(text) is not None
-    certain = agrees and _TURNING.isdisjoint(words) and plain <= _APPROVING | _WITH_A_YES | again
+    certain = agrees and _TURNING.isdisjoint(words) and (plain <= _APPROVING | _WITH_A_YES | again or _only_remarks(text, again))
     return True if certain else None
+
+
+_ALSO_RIGHT = re.compile(
+    r"\b(?P<right>(?:that|this|it)['’]?s (?:all )?(?:right|fine|good|correct|ok(?:ay)?|great|perfect)) too\b", re.IGNORECASE
+)
+_SEGMENT = re.compile(r"[,.;:!\n–—()]+|\s-\s")
+_OPEN_STILL = re.compile(
+    r"\b(?:change|wrong|different|another|other|update|edit|incorrect|should|ask|check|think|wonder|forgot|call|hope|old|name)\b",
+    re.IGNORECASE,
+)
+_REMARKS = re.compile(
+    r"\s*(?:sorry|thanks?|thx|see you|looking forward|look forward|can['’]?t wait|have an?|enjoy|such a|what a"
+    r"|too bad|shame|pity|finally|at last|no (?:rush|hurry|worries))\b",
+    re.IGNORECASE,
+)
+
+
+def _only_remarks(text: str, again: AbstractSet[str]) -> bool:
+    """Whether a message agrees first, and what it says besides only tells something: "yes, it's for my mother"."""
+    agreed = False
+    for segment in _SEGMENT.split(text):
+        words = [word.replace("'", "") for word in _words(segment)]
+        if set(words) <= _APPROVING | _WITH_A_YES | again:
+            agreed = agreed or not _APPROVING.isdisjoint(words) or _GO_AHEAD.search(segment) is not None
+            continue
+        begin = re.match(rf"\W*(?:(?:{'|'.join(sorted(_APPROVING))})\b\W*)*", segment.replace("’", "'"), re.IGNORECASE)
+        agreed = agreed or bool(begin and re.search(r"\w", begin.group()))
+        rest = segment[begin.end() :] if begin else segment
+        remark = (
+            (tells(rest) or _REMARKS.match(rest)) and not (re.search(r"\d", rest) or _OPEN_STILL.search(rest)) and _REPEATED not in rest
+        )
+        if not (agreed and remark) or not _DOUBT.isdisjoint(set(words) - {"sorry", "so"}) or not _ADDING.isdisjoint(words):
+            return False
+    return agreed
 
 
 def _said_again(prompt: str) -> frozenset[str]:

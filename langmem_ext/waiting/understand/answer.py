@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -89,7 +89,8 @@ def _taken_apart(playbook: Playbook, session: Session, plan: PlanExecution, hear
         return [*(_fill(other, value) for other, value in found.items()), asks]
     asked_for = yield from classified(playbook, session, plan, heard, answer if name in found else None, found)
     if starts := other_requests(playbook, plan, heard, asked_for):
-        fills = [] if dropped else [_fill(other, value) for other, value in found.items() if not _goes_with(playbook, starts, other)]
+        own = {} if dropped else _own_values(playbook, heard, starts, found)
+        fills = [_fill(other, value) for other, value in own.items()]
         return [*dropped, *fills, *starts]
     if dropped:
         return dropped
@@ -169,9 +170,11 @@ def _plain(text: str) -> str:
     return " ".join(re.findall(r"[^\W_]+", text.casefold()))
 
 
-def _goes_with(playbook: Playbook, starts: Commands, name: str) -> bool:
-    """Whether a value belongs to the request that the same message begins."""
-    return any(name in playbook.intents[start.intent].param_names for start in starts if isinstance(start, Start))
+def _own_values(playbook: Playbook, heard: Heard, starts: Commands, found: Mapping[str, Extraction]) -> dict[str, Extraction]:
+    """The values that do not belong to a request that the same message begins."""
+    names = {name for start in starts if isinstance(start, Start) for name in playbook.intents[start.intent].param_names}
+    theirs = read_values([playbook.param(name) for name in names], Reading(heard.text, heard.now)).values()
+    return {name: value for name, value in found.items() if name not in names and not any(overlap(value, other) for other in theirs)}
 
 
 def _asks(playbook: Playbook, session: Session, clauses: Sequence[Clause]) -> Ask:

@@ -153,7 +153,7 @@ def act_of(text: str) -> Act:
     return "say"
 
 
-_JOINS: Final = re.compile(r"\s*[,;]\s*(?:and\s+|then\s+|plus\s+|but\s+)?|\s+(?:and|then|plus|but|also)\s+", re.IGNORECASE)
+_JOINS: Final = re.compile(r"\s*[,;](?!\d)\s*(?:and\s+|then\s+|plus\s+|but\s+)?|\s+(?:and|then|plus|but|also)\s+", re.IGNORECASE)
 
 
 def phrases_of(clause: Clause) -> list[Clause]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from pydantic import JsonValue
@@ -12,7 +13,9 @@ from langmem_ext._internal.names import in_words
 from langmem_ext.waiting.catalog.intent import TEMPLATE_FIELD
 from langmem_ext.waiting.catalog.param import Extraction, ParamType
 from langmem_ext.waiting.catalog.playbook import Playbook
+from langmem_ext.waiting.extract import Reply, extract
 from langmem_ext.waiting.extract.english.attitude import says_no
+from langmem_ext.waiting.extract.numbers.numerals import numerals
 from langmem_ext.waiting.policy.session import Session
 from langmem_ext.waiting.state import PlanExecution
 from langmem_ext.waiting.understand.acts import (
@@ -26,7 +29,7 @@ from langmem_ext.waiting.understand.acts import (
     words_without_values,
     yes_or_no,
 )
-from langmem_ext.waiting.understand.clauses import Clause, clauses_of
+from langmem_ext.waiting.understand.clauses import Clause, clauses_of, without
 from langmem_ext.waiting.understand.commands import (
     Ask,
     Cancel,
@@ -49,21 +52,64 @@ def read_at_confirmation(playbook: Playbook, session: Session, plan: PlanExecuti
     the same values.
     """
     clauses = clauses_of(heard.text)
-    reading = Reading(heard.text, heard.now, about=about(playbook.intent_of(plan)))
+    reading = Reading(heard.text, heard.now, filled=session.params, about=about(playbook.intent_of(plan)))
     given = read_values([playbook.param(name) for name in playbook.uses(plan)], reading)
     changed = {name: found for name, found in given.items() if session.params.get(name) != found.value}
     asked = _asked(playbook, plan)
-    if not changed and (decided := _decided(plan, heard.text, spans_of(given), asked)):
+    again = [*spans_of(given), *_numbers_said_again(heard.text, session.params)]
+    if not changed and (decided := _decided(plan, heard.text, again, asked)):
         return decided
     new = _changes(playbook, session, plan, heard, changed) or _alone(playbook, heard.text, given, changed, asked)
+    new = new or _bare_instead(playbook, session, plan, heard)
     if playbook.accepts(plan, new):
         return [Correct(name, value, why="gives another value") for name, value in new.items()]
     if aside := aside_of(heard.text, clauses):
         return [aside]
+    if yes := _yes_first(clauses, asked):
+        rest = replace(heard, text=without(heard.text, [yes]))
+        after = yield from classified(playbook, session, plan, rest, None, {})
+        if starts := other_requests(playbook, plan, rest, after):
+            return [Confirm(why="says yes"), *starts]
     asked_for = yield from classified(playbook, session, plan, heard, None, given)
     if starts := other_requests(playbook, plan, heard, asked_for):
         return starts
     return _neither_yes_nor_no(playbook, session, plan, heard.text, clauses, changed)
+
+
+def _yes_first(clauses: Sequence[Clause], asked: str) -> Clause | None:
+    """The first sentence of several, where it only says yes: "yes. and can I order rolls?"."""
+    first = clauses[0] if len(clauses) > 1 else None
+    return first if first and re.search(r"[.!]\s*$", first.text) and yes_or_no(first.text, (), asked) else None
+
+
+def _numbers_said_again(text: str, params: Mapping[str, JsonValue]) -> list[tuple[int, int]]:
+    """Where a message repeats a number that is known: "yes, all three"."""
+    known = {value for value in params.values() if isinstance(value, int) and not isinstance(value, bool)}
+    return [(numeral.start, numeral.end) for numeral in numerals(text) if numeral.value in known]
+
+
+_BARE_INSTEAD: Final = re.compile(
+    r"^\W*(?:(?:no|nope|nah|sorry|oh|hm+|um+|wait|actually|not quite|make it|make that|better|rather|i mean|i meant"
+    r"|say|it['’]?s|its|should be)\b\W*)+"
+    r"(?P<value>[^\s,.;!?]+(?:\s+[^\s,.;!?]+){0,2})\W*$",
+    re.IGNORECASE,
+)
+_BARE_TYPES: Final = frozenset({ParamType.INTEGER, ParamType.NUMBER, ParamType.MONEY, ParamType.TIME, ParamType.DATE, ParamType.ENUM})
+
+
+def _bare_instead(playbook: Playbook, session: Session, plan: PlanExecution, heard: Heard) -> dict[str, JsonValue]:
+    """A bare value in the place of the known values that it can replace: "no sorry, 85"."""
+    match = _BARE_INSTEAD.match(heard.text)
+    if not match or not re.search(r"\d|\w{3}", match["value"]):
+        return {}
+    read: dict[str, JsonValue] = {}
+    for name in playbook.uses(plan):
+        param = playbook.param(name)
+        if name in session.params and param.type in _BARE_TYPES:
+            found = extract(param, Reply(match["value"], prompt=param.prompt or "?", now=heard.now))
+            if found.status == "filled" or found.choices:
+                read[name] = found.value
+    return {name: value for name, value in read.items() if value is not None and len(read) == 1 and value != session.params[name]}
 
 
 def _decided(plan: PlanExecution, text: str, spans: Sequence[tuple[int, int]], asked: str) -> Commands:

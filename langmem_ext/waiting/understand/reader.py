@@ -16,12 +16,15 @@ from typing import Final
 
 from langmem_ext.types import CONFIRMATION
 from langmem_ext.waiting.catalog.playbook import Playbook
+from langmem_ext.waiting.extract.english.attitude import says_yes
+from langmem_ext.waiting.extract.english.lexicon import word_set
 from langmem_ext.waiting.policy.session import Session
 from langmem_ext.waiting.understand.acts import (
     is_cancel,
     is_reset,
     refers_back,
     wants_person,
+    words_without_values,
 )
 from langmem_ext.waiting.understand.answer import read_answer
 from langmem_ext.waiting.understand.clauses import LONGEST, clauses_of
@@ -40,7 +43,7 @@ from langmem_ext.waiting.understand.intents.classifier import Classification, Cl
 from langmem_ext.waiting.understand.intents.similarity import about
 from langmem_ext.waiting.understand.message import Heard
 from langmem_ext.waiting.understand.requests import Commands, Understanding, chat_of, request_of
-from langmem_ext.waiting.understand.values import Reading, open_choices
+from langmem_ext.waiting.understand.values import Reading, open_choices, read_values, spans_of, values_of
 
 
 def understand(playbook: Playbook, session: Session, heard: Heard) -> Understanding:
@@ -134,6 +137,11 @@ def _between(
     before = next((message.text for message in reversed(heard.history) if message.type == "human"), "")
     both = replace(heard, text=f"{before}\n{heard.text}")
     request = replace(request_of(playbook, session, both), among=among)
+    if says_yes(heard.text) and not any(place.search(heard.text) for place in _PLACES):
+        yes = Classification(
+            among[0], confidence=0.6, reason="yes, to the likelier", params=find_params(playbook.intents[among[0]], request)
+        )
+        return yes, request, both
     for place, intent_id in zip(_PLACES, among, strict=False):
         if place.search(heard.text):
             return (
@@ -157,6 +165,17 @@ def _again(playbook: Playbook, session: Session, heard: Heard) -> Start | None:
     uses = playbook.uses(playbook.begin(intent, heard.id))
     known = {name: session.params[name] for name in uses if name in session.params}
     corrected = correction(heard.text, playbook.catalog, known, now=heard.now, among=uses)
-    if not corrected:
+    if corrected:
+        return Start(intent.id, tuple({**known, **corrected}.items()), why="corrects the last request")
+    read = read_values([playbook.param(name) for name in uses], Reading(heard.text, heard.now, about=about(intent)))
+    rest = words_without_values(heard.text, spans_of(read))
+    if not read or not set(re.findall(r"[^\W\d_]+", rest.lower())) <= _ONE_MORE:
         return None
-    return Start(intent.id, tuple({**known, **corrected}.items()), why="corrects the last request")
+    return Start(intent.id, tuple({**known, **values_of(read)}.items()), why="asks the same about another value")
+
+
+_ONE_MORE: Final = word_set(
+    "and what about how for the same also now then too please pls as well again is it with ok okay great thanks thanx thx thank you ta "
+    "cheers one more next another oh"
+)
+"""Words beside a value that ask for the same once more: "and O-2?"."""

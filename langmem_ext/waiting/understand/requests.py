@@ -12,6 +12,7 @@ from pydantic import JsonValue
 from langmem_ext.types import CONFIRMATION
 from langmem_ext.waiting.catalog.param import Extraction, ParamType
 from langmem_ext.waiting.catalog.playbook import Playbook
+from langmem_ext.waiting.extract import find
 from langmem_ext.waiting.policy.asking import question
 from langmem_ext.waiting.policy.session import Session
 from langmem_ext.waiting.state import PlanExecution
@@ -62,10 +63,12 @@ def request_of(
 ) -> ClassifyRequest:
     """What a classifier is asked about the message."""
     plan, waiting = session.plan, session.waiting_for
-    every = list(playbook.catalog.params.values())
-    found = read_values(every, Reading(heard.text, heard.now)) if plan is None else {}
-    apart = [name for name in found if playbook.catalog.params[name].type not in (ParamType.ENUM, ParamType.BOOLEAN)]
-    spans = [span for name in apart if (span := found[name].span)]
+    params = playbook.catalog.params
+    own = playbook.uses(plan) if plan else ()
+    telling = {name: param for name, param in params.items() if param.type is not ParamType.BOOLEAN and name not in own}
+    read = {name: find(param, heard.text, now=heard.now) for name, param in telling.items()}
+    found = {name: value.span for name, value in read.items() if value.span and (value.status == "filled" or value.choices)}
+    spans = [span for name, span in found.items() if params[name].type not in (ParamType.ENUM, ParamType.INTEGER)]
     return ClassifyRequest(
         heard.text if text is None else text,
         playbook.catalog,
@@ -75,7 +78,7 @@ def request_of(
         prompt=question(playbook, plan, session.params, waiting).prompt if plan and waiting else "",
         now=heard.now,
         values=(*spans, *values),
-        found=tuple(found),
+        found=found,
         running=plan["intent_id"] if plan else None,
     )
 
@@ -104,8 +107,9 @@ def classified(
     its words ("my order was late").
     """
     waiting, text = session.waiting_for, heard.text
-    marked = read_values(list(playbook.catalog.params.values()), Reading(heard.text, heard.now))
-    spans = [*spans_of(marked)]
+    own = set(playbook.uses(plan))
+    telling = [param for param in playbook.catalog.params.values() if param.name in own or param.type is not ParamType.ENUM]
+    spans = spans_of(read_values(telling, Reading(heard.text, heard.now)))
     if answer and answer.span and answer.confidence > SURE:
         spans.append(answer.span)
         if waiting and playbook.param(waiting).enum:

@@ -10,16 +10,17 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import date, datetime, timedelta
 from typing import Final
 
 from pydantic import JsonValue
 
 from langmem_ext.waiting.catalog.param import Extraction, Param, ParamType
 from langmem_ext.waiting.extract import Reply, extract
+from langmem_ext.waiting.extract.english.concepts import WORDS
+from langmem_ext.waiting.extract.english.lexicon import FUNCTION_WORDS
 from langmem_ext.waiting.extract.english.vocabulary import own_stems, split_name, stem
 from langmem_ext.waiting.understand.daytime import likely
-from langmem_ext.waiting.understand.intents.concepts import WORDS
 
 ASKED: Final = 0.6
 """How much better the claim of the parameter is that was asked for."""
@@ -62,6 +63,8 @@ def read_values(params: Sequence[Param], reading: Reading) -> dict[str, Extracti
     taken: dict[str, Extraction] = {}
     text, open_params = reading.text, list(params)
     claims = {param.name: _claim(param, params, reading, text) for param in open_params}
+    if reading.asked in claims and _is_anothers(claims[reading.asked], params, claims, text):
+        claims[reading.asked] = Extraction("abstained", reason="a value of another parameter")
     for _ in range(_ROUNDS):
         ranked = sorted(
             ((_worth(param, claims[param.name], reading), param) for param in open_params if claims[param.name].status == "filled"),
@@ -90,7 +93,36 @@ def read_values(params: Sequence[Param], reading: Reading) -> dict[str, Extracti
             claims[param.name] = _claim(param, open_params, reading, text)
         if won.span is None and tied:
             break
+    return _in_sequence(taken, params, reading)
+
+
+def _in_sequence(taken: dict[str, Extraction], params: Sequence[Param], reading: Reading) -> dict[str, Extraction]:
+    """The values, with an end that is a weekday after its beginning: "the 12th, back on saturday"."""
+    known = {**reading.filled, **values_of(taken)}
+    begins = [str(known[param.name]) for param in params if param.type is ParamType.DATE and param.role == "from" and param.name in known]
+    for param in params:
+        end = taken.get(param.name)
+        if end and len(begins) == 1 and param.type is ParamType.DATE and param.role == "to" and end.reason in ("weekday", "short weekday"):
+            first, last = date.fromisoformat(begins[0]), date.fromisoformat(str(end.value))
+            weeks = max(0, -(-(first - last).days // 7))
+            taken = {**taken, param.name: replace(end, value=(last + timedelta(weeks=weeks)).isoformat())}
     return taken
+
+
+def _is_anothers(answer: Extraction, params: Sequence[Param], claims: Mapping[str, Extraction], text: str) -> bool:
+    """Whether an open answer is nothing but a value of another, closed type: a telephone number is no thing that was lost."""
+    if answer.status != "filled" or answer.confidence > SURE or answer.span is None:
+        return False
+    for param in params:
+        other = claims[param.name]
+        if param.type not in _OPEN and other.status == "filled" and other.confidence > SURE and other.span:
+            words = re.findall(r"[^\W_]+", _blanked(text, other.span)[answer.span[0] : answer.span[1]].lower())
+            if all(word in FUNCTION_WORDS for word in words):
+                return True
+    return False
+
+
+_OPEN: Final = frozenset({ParamType.TEXT, ParamType.NAME, ParamType.PERSON, ParamType.PLACE, ParamType.ADDRESS, ParamType.BOOLEAN})
 
 
 def _in_order(tied: Sequence[Param], reading: Reading, text: str) -> dict[str, Extraction]:
@@ -108,6 +140,8 @@ def _in_order(tied: Sequence[Param], reading: Reading, text: str) -> dict[str, E
 def _claim(param: Param, params: Sequence[Param], reading: Reading, text: str) -> Extraction:
     asked = param.name == reading.asked
     others = alike(param, params)
+    if param.type is ParamType.INTEGER:
+        others = [*others, *(other for other in params if other.type is ParamType.ENUM)]  # what it may count
     reply = Reply(text, prompt=reading.prompt if asked else "", others=others, filled=reading.filled, now=reading.now)
     found = extract(param, reply)
     if asked and others and found.status != "filled":

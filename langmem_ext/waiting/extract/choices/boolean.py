@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Set as AbstractSet
 
 from langmem_ext.waiting.catalog.param import Param
 from langmem_ext.waiting.extract.candidate import Candidate
@@ -48,10 +49,21 @@ _REFUSES = re.compile(
     r"|(?:that|it) (?:isn['’]?t|won['’]?t be) (?:necessary|needed|required)|i['’]?ll pass|(?:hard )?pass"
     r"|(?:skip|leave out|drop|omit) (?:it|that)|leave (?:it|that|them) (?:out|off)|don['’]?t bother|forget it|under no circumstances"
     r"|(?:i|we)(?:['’]ll| can| could| will|['’]d)? (?:do|go|manage) without(?: it| that| them| one)?|without(?: it| that| them| one| any)?"
-    r"|(?:i|we) (?:don['’]?t|wouldn['’]?t|won['’]?t|do not|would not|will not)|no+|nope?s?|wrong|incorrect|none(?: of (?:that|it|those))?"
+    r"|(?:i|we) (?:don['’]?t|wouldn['’]?t|won['’]?t|do not|would not|will not)|no+|nope?s?|wrong|incorrect"
+    r"|none(?: of (?:that|it|those|them|us))?|nobody|no one|nothing"
     r"|neither|hardly|of course not)" + _ENDS,
     re.I,
 )
+_STATES = re.compile(
+    _OPENS.format(also="yes|yeah|yep|sure|no|nope|nah")
+    + r"(?:(?:he|she|it|they|we|i|you|both|all|there|that|this)(?: both| all)?(?: (?:is|are|am|was|were|does|do|did"
+    r"|has|have|will|would|can|isnt|arent|doesnt|dont|wont|wasnt|cant|havent|hasnt)|['’]?m)"
+    r"(?P<not>n['’]?t| not)?|(?P<no>(?:unfortunately|sadly|regrettably|(?:i['’]?m )?afraid)(?: not| no"
+    r"|,? i don['’]?t)?|not that i know(?: of)?|not anymore)"
+    r"|(?:would|that would) be (?:good|great|nice)|already(?: \w+)?|has been(?:,? yes)?)" + _ENDS,
+    re.I,
+)
+_LAST = re.compile(r"^[^,;.!?]{1,60}[,;]\s*(?:(?P<yes>yes|yeah|yep)|(?P<no>no|nope))\W*$", re.I)
 _YES_WITHOUT = re.compile(r",?\s+(?:but\s+)?without(?: it| that| them| one| any)?" + _ENDS, re.I)
 _SIGNS = {"👍": True, "👌": True, "✅": True, "✔": True, "👎": False, "❌": False}
 
@@ -64,6 +76,10 @@ def _whole(text: str) -> bool | None:
     if len(text) > _LONGEST:
         return None
     led = YES.match(text)
+    if stated := _STATES.match(text):
+        return not (stated["no"] or stated["not"] or re.search(r"(?:is|are|does|do|wo|was|ca|have|has)nt\b", stated.group(), re.I))
+    if not led and (last := _LAST.match(text)):
+        return bool(last["yes"])
     return False if _REFUSES.match(text) or (led and _YES_WITHOUT.match(text, led.end())) else True if _AGREES.match(text) else None
 
 
@@ -79,9 +95,14 @@ def _own_noun(param: Param, text: str) -> tuple[int, int] | None:
     """The sentence that speaks of the parameter by its own nouns."""
     own = own_stems(param)
     for start, end in sentences(text):
-        if any(stem(word) in own for word in _WORD.findall(text[start:end])):
+        if any(_is_own(stem(word), own) for word in _WORD.findall(text[start:end])):
             return start, end
     return None
+
+
+def _is_own(word: str, own: AbstractSet[str]) -> bool:
+    """Whether a word is one of these, or of their family: "insurance" and "insured"."""
+    return word in own or (len(word) > 5 and any(len(other) > 4 and word.startswith(other) for other in own))
 
 
 def _contradicts(sentence: str) -> bool:
@@ -117,6 +138,22 @@ _NOT_YET = re.compile(r"^\W*(?:no|nope|nah)\W+(?:i'm afraid\W+)?not yet\W*$", re
 """A "not yet" after "no" says how things are; alone it may as well put the question off."""
 
 
+_SAID = re.compile(r"(?<![\w'’])(?:(?P<yes>yes|yeah|yep)|no|nope)(?=\s*(?:$|[,.;!]))", re.I)
+
+
+def _inside(text: str) -> list[Candidate]:
+    """The one yes or no that a message says somewhere: "as far as I can see yes, all of them"."""
+    said = list(_SAID.finditer(text))
+    if len(said) != 1 or "?" in text:
+        return []
+    return [Candidate(*said[0].span(), said[0]["yes"] is not None, 0.6, 0, "a yes or no inside")]
+
+
+_NOT_YET_ALONE = re.compile(r"^\W*not yet\W*$", re.I)
+_STATE_ASKED = re.compile(r"^\W*(?:\w+\W+){0,3}?(?:is|are|has|have|did|does|was|were|do you have|have you)\b", re.I)
+"""A question how things are, and not what is wished for."""
+
+
 def _inverted(prompt: str) -> bool:
     """Whether "no" agrees, as to "Do you mind …?"."""
     return re.search(r"\b(?:do|would) you mind\b", prompt, re.I) is not None
@@ -137,7 +174,7 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
         if pattern.match(text):
             start, end = trim(text, 0, len(text))
             return [Candidate(start, end, value, 0.95, 1, "a truth value")]
-    whole = _whole(text)
+    whole = False if _NOT_YET_ALONE.match(text) and _STATE_ASKED.match(reply.prompt) else _whole(text)
     if whole is not None:
         start, end = trim(text, 0, len(text))
         value = True if not whole and _inverted(reply.prompt) else whole
@@ -146,7 +183,7 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
         return []
     match = YES.match(text) if says_yes(text) else NO.match(text) if says_no(text) else None
     if not match:
-        return []
+        return _inside(text)
     start, end = trim(text, match.start(), match.end())
     agreed = says_yes(text)
     if _inverted(reply.prompt) and not agreed:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from functools import lru_cache
 
 from rapidfuzz import fuzz
 
 from langmem_ext.waiting.catalog.param import Param
 from langmem_ext.waiting.extract.candidate import Candidate, turned_down
+from langmem_ext.waiting.extract.english.concepts import ASPECTS, phrases_in
+from langmem_ext.waiting.extract.english.concepts import WORDS as CONCEPTS
 from langmem_ext.waiting.extract.english.lexicon import FUNCTION_WORDS, VERBS
-from langmem_ext.waiting.extract.english.tokens import tokens
+from langmem_ext.waiting.extract.english.tokens import before, tokens
+from langmem_ext.waiting.extract.english.vocabulary import stem
 from langmem_ext.waiting.extract.reply import Reply
 
 _ORDINAL = re.compile(r"\bthe\s+(first|former|second|latter|third|last)(?:\s+(?:one|option|choice))?\b", re.I)
@@ -47,6 +51,59 @@ def exact(param: Param, text: str) -> list[Candidate]:
             if not any(other.overlaps(match.start(), match.end()) for other in found):
                 found.append(Candidate(match.start(), match.end(), value, 0.97, 2, "an allowed value"))
     return sorted(found, key=lambda candidate: candidate.start)
+
+
+def _scattered(param: Param, text: str) -> list[Candidate]:
+    """Values of several words whose words all stand near each other, in any order and form: "the drain is blocked"."""
+    words = [word for word in tokens(text) if len(word.text) > 2]
+    stems = [stem(word.low) for word in words]
+    found = []
+    for value, synonyms in param.enum.items():
+        for form in (value, *synonyms):
+            wanted = [stem(word) for word in _normal(form).split()]
+            if len(wanted) < 2 or any(word in FUNCTION_WORDS for word in _normal(form).split()) or not set(wanted) <= set(stems):
+                continue
+            places = [stems.index(each) for each in wanted]
+            first, last = words[min(places)], words[max(places)]
+            if max(places) - min(places) <= len(wanted) + 2 and not re.search(r"[.;!?]", text[first.start : last.end]):
+                found.append(Candidate(first.start, last.end, value, 0.85, 1, "the words of a value"))
+    return found if len({candidate.value for candidate in found}) == 1 else []
+
+
+def _meant(param: Param, text: str) -> list[Candidate]:
+    """Words that mean what only one of the values means: "it never arrived" for "lost"."""
+    owners: dict[str, set[str]] = {}
+    for value in param.enum:
+        for name in _concepts_of(value) - ASPECTS:
+            owners.setdefault(name, set()).add(value)
+    owners = {
+        name: set(sorted(values, key=lambda value: len(_normal(value).split()))[:1]) for name, values in owners.items() if _plainest(values)
+    }
+    if not owners:
+        return []
+    low = text.lower().replace("’", "'")
+    heard = [(start, end, names) for start, end, names in phrases_in(low)]
+    heard += [(word.start, word.end, CONCEPTS.get(stem(word.low), frozenset())) for word in tokens(text)]
+    found = []
+    for start, end, names in heard:
+        values = {value for name in names & owners.keys() for value in owners[name]}
+        if len(values) == 1:
+            found.append(Candidate(start, end, values.pop(), 0.7, 1, "means the value"))
+    return found if len({candidate.value for candidate in found}) == 1 else []
+
+
+def _plainest(values: AbstractSet[str]) -> bool:
+    """Whether one of several values says it in fewer words than the others: "large" beside "extra large"."""
+    widths = sorted(len(_normal(value).split()) for value in values)
+    return len(widths) == 1 or widths[0] < widths[1]
+
+
+@lru_cache(maxsize=512)
+def _concepts_of(value: str) -> frozenset[str]:
+    """The concepts of a value's name."""
+    form = _normal(value)
+    words = (CONCEPTS.get(stem(word), frozenset()) for word in form.split())
+    return frozenset[str]().union(*words, *(concepts for _, _, concepts in phrases_in(form)))
 
 
 def _parts(param: Param, text: str) -> list[Candidate]:
@@ -96,18 +153,28 @@ def _by_order(param: Param, reply: Reply) -> list[Candidate]:
 
 def _one(reply: Reply, found: list[Candidate]) -> list[Candidate]:
     """Two different values in one reply are an answer only when one of them is turned down or corrected."""
-    able = [candidate for candidate in found if not turned_down(reply.text, candidate.start)]
+    able = [candidate for candidate in found if not turned_down(reply.text, candidate.start, candidate.end)]
     if len({str(candidate.value) for candidate in able}) < 2:
         return able
     between = reply.text[able[0].end : able[-1].start]
     if re.search(r"\b(?:no|sorry|mean|meant|actually|rather)\b", between, re.I):
         return able[-1:]
-    return [] if re.search(r"\bor\b", between, re.I) else able
+    if re.search(r"\bor\b", between, re.I):
+        return []
+    wanted = [candidate for candidate in able if _TOWARDS.search(before(reply.text, candidate.start))]
+    return wanted if len({str(candidate.value) for candidate in wanted}) == 1 else able
+
+
+_TOWARDS = re.compile(
+    r"\b(?:(?:up|down|over|back|change|changed|switch|move|go|going|onto|into)\b(?:\s+\w+){0,2}\s+)?(?:to|into|onto)\s+(?:(?:the|a|an)\s+)?$",
+    re.I,
+)
+"""Words before the one of two values that is wanted: "from flat to basic"."""
 
 
 def read(param: Param, reply: Reply) -> list[Candidate]:
     """The allowed value a reply names; parts of values and typos only as the answer to a question."""
-    found = exact(param, reply.text)
+    found = exact(param, reply.text) or _scattered(param, reply.text)
     if not found and not reply.strict:
-        found = _parts(param, reply.text) or _typos(param, reply.text) or _by_order(param, reply)
+        found = _parts(param, reply.text) or _typos(param, reply.text) or _by_order(param, reply) or _meant(param, reply.text)
     return _one(reply, found)

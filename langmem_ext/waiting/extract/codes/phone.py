@@ -20,6 +20,8 @@ _ABROAD = re.compile(r"(?<![\d+])(?<!\d[ .-])00(?=[1-9]\d)")
 """How a country's code is dialled in most countries; as long as what stands for it."""
 _OWN_PREFIX = re.compile(r"0(?!0)")
 """A number that begins so belongs to some other country's plan, without its code."""
+_OTHER_PLAN = re.compile(r"\d{5}[ .-]?\d{5}|\d{4}[ .-]\d{6}|\d{4}[ .-]\d{3}[ .-]\d{3}")
+"""Ten digits in groups that are not those of the region's plan."""
 _MORE = re.compile(r"[ .-]\d{3,}(?!\d*[.,:]\d)")
 _LESS = re.compile(r"\d{2}[ .-]$|\+\d{1,3}[ .-]?$")
 
@@ -38,7 +40,7 @@ def phones(text: str, *, strict: bool) -> list[Candidate]:
             or phonenumbers.is_possible_number_with_reason(match.number) != ValidationResult.IS_POSSIBLE
         ):
             continue
-        valid = phonenumbers.is_valid_number(match.number)
+        valid = phonenumbers.is_valid_number(match.number) and not _OTHER_PLAN.fullmatch(match.raw_string.strip())
         if strict and not valid and not match.raw_string.startswith("+"):
             continue
         value = phonenumbers.format_number(match.number, PhoneNumberFormat.E164)
@@ -48,8 +50,9 @@ def phones(text: str, *, strict: bool) -> list[Candidate]:
 
 
 _LOCAL = re.compile(
-    r"(?<![\w.,$€£+-])(?:0\d{2,4}(?:[ .-]?\d{3,4}){2}|0\d{1,4}(?:[ .-]?\d{2,4}){2,4}|\d{3}[.-]\d{4}|(?P<plain>\d{3} ?\d{4}))"
-    r"(?![\w,]|[.-]\d|:\d)"
+    r"(?<![\w.,$€£+-])(?:\d{5}[ .-]\d{5}|\(0\d{2,4}\)(?:[ .-]?\d{3,4}){2}|0\d{2,4}(?:[ .-]?\d{3,4}){2}"
+    r"|0\d{1,4}(?:[ .-]?\d{2,4}){2,4}|\d{3}[.-]\d{4}|(?P<plain>\d{3} ?\d{4}))"
+    r"(?!\w|,\d|[.-]\d|:\d)"
 )
 _CALL = re.compile(r"\b(?:phone|mobile|cell|tel|telephone|number|call|ring|reach|text|contact|whatsapp)\b[^.;!?\d]{0,30}$", re.I)
 

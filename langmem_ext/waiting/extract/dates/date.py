@@ -54,7 +54,7 @@ _DAY = (
     rf"|{_WORD_DAY})(?:\s*(?:st|nd|rd|th)\b)?"
 )
 _NTH = rf"(?P<day>\d{{1,2}}(?=\s?(?:st|nd|rd|th)\b)|(?:{_WORD_DAY}))(?:\s?(?:st|nd|rd|th)\b)?"
-_YEAR = r"(?:,?\s*(?:of\s+)?(?P<year>(?:19|20)\d{2})\b(?!\s*[:.]\d))?"
+_YEAR = r"(?:,?\s*(?:of\s+)?(?P<year>(?:19|20)\d{2}\b(?!\s*[:.]\d)|['’]?(?:3[2-9]|[4-9]\d)(?=\s*(?:$|[.,;!?\n]))))?"
 _WEEKDAY = r"(?P<weekday>mon(?:day)?|tue(?:s(?:day)?)?|wed(?:nesday)?|thu(?:rs?(?:day)?)?|fri(?:day)?|sat(?:urday)?|sun(?:day)?)\b\.?"
 _LONG_WEEKDAY = r"(?:mon|tues|wednes|thurs|fri|satur|sun)day"
 _SHORT_WEEKDAY = r"(?:mon|tues?|wed|thu(?:rs?)?|fri|sat|sun)"
@@ -78,7 +78,8 @@ def _explicit(match: re.Match[str], today: Day) -> Day | None:
     month = next(n for n, name in enumerate(_MONTHS, start=1) if name.startswith(match["month"].lower()[:3]))
     day = _day_number(match["day"])
     if match["year"]:
-        return _safe(int(match["year"]), month, day)
+        year = int(match["year"].lstrip("'’"))
+        return _safe(year if year > 99 else 1900 + year, month, day)
     named = match["named"]
     if named:
         # The weekday decides the year: the coming one where it fits, else the one that has passed, as far as both are near.
@@ -136,7 +137,7 @@ def _relative(match: re.Match[str], today: Day) -> Day | None:
         return today + timedelta(days=2)
     if words.startswith("tomorrow"):
         return today + timedelta(days=1)
-    return today - timedelta(days=1) if words.startswith("yesterday") else today
+    return today - timedelta(days=1) if words.startswith(("yesterday", "last")) else today
 
 
 def _ahead(match: re.Match[str], today: Day) -> Day | None:
@@ -180,6 +181,7 @@ _GRAMMAR: tuple[tuple[re.Pattern[str], Maker, float, str], ...] = tuple(
             0.8,
             "numeric date",
         ),
+        (r"(?<![\d/.:-])(?P<a>\d{1,2})(?P<sep>\.)(?P<b>\d{1,2})\.(?P<year>)(?!\d)", _numeric, 0.6, "numeric date without a year"),
         (r"(?<![\d/.:-])(?P<a>\d{1,2})(?P<sep>/)(?P<b>\d{1,2})(?P<year>)(?![\d/]|[.:]\d)", _numeric, 0.6, "numeric date without a year"),
         (
             rf"\b{_LEAD}{_NTH}\s+(?:day\s+)?of\s+(?P<which>this|next|the next|the following|the)\s+month\b",
@@ -199,7 +201,7 @@ _GRAMMAR: tuple[tuple[re.Pattern[str], Maker, float, str], ...] = tuple(
             "weekday of a month",
         ),
         (
-            r"\b(?:the\s+)?day after tomorrow\b|\b(?:tomorrow|today|tonight|yesterday)\b"
+            r"\b(?:the\s+)?day after tomorrow\b|\b(?:tomorrow|today|tonight|yesterday|last night)\b"
             r"|\bthis (?:morning|afternoon|evening)\b",
             _relative,
             0.95,
@@ -254,7 +256,9 @@ _GRAMMAR: tuple[tuple[re.Pattern[str], Maker, float, str], ...] = tuple(
         (
             r"(?<!\bthe )\b(?:(?P<which>this coming|coming|this|next)\s+)?(?P<weekday>tues?|thurs?|thu|fri"
             r"|(?:mon|wed|sat|sun)(?=,?\s+(?:at|the|\d|noon|night|evening|morning|afternoon)\b|,?\s+\d)"
-            r"|(?<=coming )(?:mon|wed|sat|sun))\b(?!['’]\w)",
+            r"|(?:mon|wed|sat|sun)(?=\s+(?:or|and|next|is|would|works|better|best|please|instead)\b)|(?<=\bor )(?:mon"
+            r"|wed|sat|sun)|(?<=coming )(?:mon|wed|sat|sun))\b(?!['’]\w)"
+            r"(?P<after>\s+(?:of\s+)?next week)?",
             _weekday,
             0.8,
             "short weekday",
@@ -361,7 +365,7 @@ def _short_weekday(match: re.Match[str], today: Day) -> Day | None:
 
 _HINT = re.compile(
     r"\d|\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|mon|tue|wed|thu|fri|sat|sun|to|yest|this|days?|weeks?|months?|first"
-    r"|second|third|fortnight|new year|xmas|christmas|boxing|halloween|valentine|st\b|independence|\w+th)",
+    r"|second|third|last|fortnight|new year|xmas|christmas|boxing|halloween|valentine|st\b|independence|\w+th)",
     re.I,
 )
 """What every date begins with or contains; without it the grammar need not be tried."""
@@ -384,7 +388,41 @@ def dates(text: str, today: Day, *, past: bool = False) -> list[Candidate]:
             candidate = _candidate(spelled, maker, match, today, past=past)
             if candidate:
                 found.append(replace(candidate, confidence=confidence, reason=reason))
-    return longest(found)
+    return _told_by_others(text, today, longest(found))
+
+
+_NEXT_TO = re.compile(
+    r"\bthe\s+(?P<unit>day|week)\s+(?P<side>after|before)(?:\s+that)?(?=\s*(?:$|[.,;!?)]|(?:at|please|instead|then|works?|is|would)\b))",
+    re.I,
+)
+
+
+_NEXT_WEEK = re.compile(r"\bnext week(?:end)?\b", re.I)
+
+
+def _told_by_others(text: str, today: Day, found: list[Candidate]) -> list[Candidate]:
+    """The dates, with those that another date of the message decides: "not friday, the day after"."""
+    named: dict[int, Candidate] = {}
+    told: list[Candidate] = []
+    for candidate in found:
+        weekday = Day.fromisoformat(str(candidate.value)).weekday()
+        bare = _BARE_WEEKDAY.fullmatch(text[candidate.start : candidate.end]) is not None
+        if bare and weekday not in named and (week := _NEXT_WEEK.search(text)) and not candidate.overlaps(*week.span()):
+            monday = today - timedelta(days=today.weekday())
+            candidate = replace(candidate, value=(monday + timedelta(days=7 + weekday)).isoformat())
+        told.append(replace(candidate, value=named[weekday].value) if bare and weekday in named else candidate)
+        if "weekday" in candidate.reason:
+            named.setdefault(weekday, told[-1])
+    for match in _NEXT_TO.finditer(text) if told else ():
+        first = next((other for other in reversed(told) if other.end <= match.start()), None)
+        if first and not any(other.overlaps(*match.span()) for other in told):
+            days = (7 if match["unit"].lower() == "week" else 1) * (-1 if match["side"].lower() == "before" else 1)
+            day = Day.fromisoformat(str(first.value)) + timedelta(days=days)
+            told.append(Candidate(match.start(), match.end(), day.isoformat(), 0.9, 1, "day next to another"))
+    return sorted(told, key=lambda candidate: candidate.start)
+
+
+_BARE_WEEKDAY = re.compile(rf"{_LONG_WEEKDAY}|{_SHORT_WEEKDAY}", re.I)
 
 
 def _candidate(spelled: Spelled, maker: Maker, match: re.Match[str], today: Day, *, past: bool) -> Candidate | None:
@@ -431,13 +469,26 @@ def _others(maker: Maker, match: re.Match[str], day: Day, today: Day) -> tuple[s
 
 def read(param: Param, reply: Reply) -> list[Candidate]:
     """The dates of a reply, those that stand in this parameter's role first."""
-    return with_roles(param, reply, dates(reply.text, reply.now.date(), past=_is_past(param, reply.prompt)), DATE_CUES)
+    found = dates(reply.text, reply.now.date(), past=_is_past(param, reply.prompt))
+    if not found and re.fullmatch(r"\W*(?:just|right|as of)? ?now\W*", reply.text, re.I):
+        found = [Candidate(0, len(reply.text), reply.now.date().isoformat(), 0.8, 0, "today")]
+    if reply.strict and _BIRTH.search(f"{param.name} {param.description}"):
+        found = [day for day in found if re.search(r"\d{2}$", reply.text[day.start : day.end]) or _BIRTH.search(reply.text, 0, day.start)]
+    if param.future:
+        found = [replace(day, fit=-1) if _SINCE.search(reply.text, 0, day.start) else day for day in found]
+    return with_roles(param, reply, found, DATE_CUES)
+
+
+_BIRTH = re.compile(r"birth|born|\bdob\b", re.I)
+_SINCE = re.compile(r"\b(?:since|last)\s+(?:the\s+)?$", re.I)
+"""Words before a day that has passed."""
 
 
 _PAST = re.compile(
     r"\b(?:did (?!you (?:want|have|need|plan|wish|like|prefer|mean|say|think))|(?:has|have) (?:it|you|they|he|she) \w+ed|happened|occurred"
     r"|when (?:was|were)|(?:was|were) (?:it|the \w+|you|he|she|they) \w+(?:ed|en|st|ght)|born|birth(?:day|date)?|dob|previous(?:ly)?"
-    r"|the past|\(past\)|last (?!day|date|night|name|for\b|\d)\w+|damage|accident|incident|crash|theft|loss|purchased?|bought|since when)",
+    r"|the past|\(past\)|last (?!day|date|night|name|for\b|\d)\w+|damage|accident|incident|crash|theft|loss"
+    r"|purchased?|bought|since when|lost|lose|stolen|missing|broke\w*)",
     re.I,
 )
 """Words by which a question or a description speaks of what has happened."""

@@ -27,7 +27,7 @@ _HOUR = rf"(?P<hour>\d{{1,2}}(?!\d)|(?:{_HOUR_WORD})\b)"
 _MINUTE_WORDS = "five|ten|twenty(?:[- ]five)?|fifteen|thirty|thirty[- ]five|forty(?:[- ]five)?|fifty(?:[- ]five)?|oh[- ]five"
 _MERIDIEM = r"(?:(?P<meridiem>[ap])\.?\s?m\b\.?)"
 _PART = (
-    r"(?:in the|at|this|tomorrow|in|during the|for)\s+(?:morning|afternoon|evening|night|lunch|dinner|supper|breakfast)"
+    r"(?:in the|at|this|tomorrow|in|during the)\s+(?:morning|afternoon|evening|night)|(?:for|at)\s+(?:lunch|dinner|supper|breakfast)"
     r"|tonight|tonite|morning|afternoon|evening"
 )
 _BEFORE = r"(?:(?:morning|afternoon|evening|night)(?:\s+(?:at|around))?\s+)?"
@@ -92,7 +92,8 @@ _AHEAD = re.compile(
 )
 _BARE_WORD = "|".join(sorted((word for word, value in UNITS.items() if value), key=len, reverse=True))
 _BARE = re.compile(
-    rf"(?:^\W*(?:(?:no|not|now|then)\W+)?|\b(?:u+m+|u+h+|do|near|closer to|have|make|preferably|at|around|about|by|approximately|say|maybe"
+    rf"(?:^\W*(?:(?:no|not|now|then)\W+)?|,\s+|\b(?:better|rather|u+m+|u+h+|do|near|closer to|have|make|preferably|at"
+    rf"|around|about|by|approximately|say|maybe"
     rf"|it|for|is|be|before|after|till|until|from|to|past|like|please|roughly|than|yes|ok|okay|sure|only|let's|and|then|tomorrow|today"
     rf"|tonight|(?:morn|even)ing|afternoon|day)[,.]?\s+)"
     rf"(?:(?P<five>5|10|20|25|five|ten|twenty)\s+to\s+{_HOUR}"

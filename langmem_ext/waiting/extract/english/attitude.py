@@ -76,7 +76,7 @@ _ASKS = re.compile(
     r"|let me know (?:what|how|which|the|when|where|who))\b",
     re.I,
 )
-_SOFT = re.compile(r"^\W*(?:\w+\W+){0,3}?(?:can|could|may|would|will) (?:i|we|you|it)\b", re.I)
+_SOFT = re.compile(r"^\W*(?:(?!(?:what|how|when|where|who|which|why)\b)\w+\W+){0,3}?(?:can|could|may|would|will) (?:i|we|you|it)\b", re.I)
 _PREFERENCE = re.compile(
     r"\b(?:prefer\w*|in mind|particular|specific|certain|any (?!other)|interested in|looking for|would you like|favou?rite)\b", re.I
 )

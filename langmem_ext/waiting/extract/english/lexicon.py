@@ -12,7 +12,7 @@ def word_set(text: str) -> frozenset[str]:
 
 PRONOUNS = word_set(
     "i me my mine myself we us our ours you your yours he him his she her hers it its they them their this that these those "
-    "someone something somewhere anyone anything anywhere everything nothing there here who what which where when why how"
+    "someone somebody something somewhere anyone anybody anything anywhere everything nothing there here who what which where when why how"
 )
 AUXILIARIES = word_set(
     "am is are was were be been being do does did done doing have has had having will would shall should can could may might must "
@@ -22,7 +22,7 @@ AUXILIARIES = word_set(
 DETERMINERS = word_set("a an the some any every each all both either neither no another other such same few several many much")
 PREPOSITIONS = word_set(
     "in on at to from of for with by about near around into onto towards toward via through over under between within without "
-    "until till before after during since off out up down inside outside close next as than per"
+    "until till above below before after during since off out up down inside outside close next as than per"
 )
 CONJUNCTIONS = word_set("and or but if so because then also too either nor while though although plus")
 POLITENESS = word_set(

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from langmem_ext.waiting.catalog.param import Param, Role
 from langmem_ext.waiting.extract.candidate import Candidate
+from langmem_ext.waiting.extract.english.vocabulary import own_stems, stem
 from langmem_ext.waiting.extract.reply import Reply
 
 
@@ -69,8 +70,15 @@ def asked_roles(prompt: str, cues: Cues) -> set[Role]:
 
 
 def with_roles(param: Param, reply: Reply, candidates: Sequence[Candidate], cues: Cues) -> list[Candidate]:
-    """The candidates, moved by their cues for the parameter's role: up by 2 for the same; below 0 for the other one when that is sure."""
-    if param.role is None or not candidates:
+    """The candidates, moved by their cues for the parameter's role: up by 2 for the same; below 0 for the other one when that is sure.
+
+    The words by which a parameter differs from the others of its type come before general cues: "collecting her on sunday".
+    """
+    if not candidates:
+        return []
+    if named := _by_own_words(param, reply, candidates):
+        return named
+    if param.role is None:
         return list(candidates)
     contested = any(other.type == param.type and other.role not in (None, param.role) for other in reply.others)
     judged: list[Candidate] = []
@@ -94,3 +102,21 @@ def _by_order(param: Param, reply: Reply, judged: list[Candidate], cues: Cues) -
         return [replace(judged[0], fit=-1)] if both and param.role == "to" else judged
     likely = neutral[0] if param.role == "from" else neutral[-1]
     return [candidate.moved(1) if candidate is likely else candidate for candidate in judged]
+
+
+def _by_own_words(param: Param, reply: Reply, candidates: Sequence[Candidate]) -> list[Candidate]:
+    """The candidates, moved by the own words of one of several parameters of a type that stand before them; none where none do."""
+    others = [other for other in reply.others if other.type == param.type and other.name != param.name]
+    theirs = frozenset[str]().union(*map(own_stems, others)) if others else frozenset()
+    own = own_stems(param)
+    if not others or not (own - theirs or theirs - own):
+        return []
+    judged: list[Candidate] = []
+    previous = 0
+    for candidate in candidates:
+        segment = reply.text[max(previous, candidate.start - 60) : candidate.start]
+        words = {stem(word) for word in re.findall(r"[^\W\d_]+", re.split(r"[.;!?]", segment)[-1])}
+        mine, other = bool(words & (own - theirs)), bool(words & (theirs - own))
+        judged.append(candidate.moved(3 if mine and not other else -candidate.fit - 2 if other and not mine else 0))
+        previous = candidate.end
+    return judged if any(candidate.fit != after.fit for candidate, after in zip(candidates, judged, strict=True)) else []

@@ -7,6 +7,7 @@ import re
 from langmem_ext.waiting.catalog.param import Param
 from langmem_ext.waiting.extract.candidate import Candidate, longest
 from langmem_ext.waiting.extract.english.leadin import answer_span
+from langmem_ext.waiting.extract.names.openness import is_no_answer
 from langmem_ext.waiting.extract.reply import Reply
 
 _KIND = (
@@ -17,10 +18,13 @@ _KIND = (
 _UNIT = r"(?:\s*,?\s*(?:(?:#|apt\.?|apartment|suite|ste\.?|unit|no\.?|floor|fl\.?|room|rm\.?|building|bldg\.?)\s*#?\s*[\w-]+))?"
 _TAIL = (
     r"(?:,\s*(?:\d{4,6}\s+)?(?!(?:The|A|An|Please|Thanks|Thank|And|But|For|At|On|I|We|It|My|This|That|Is|So|No"
-    r"|Yes)\b)(?-i:[A-Z])[\w'’-]*(?:\s+(?-i:[A-Z])[\w'’-]*){0,3}(?:\s+\d{4,6}(?:-\d{4})?)?)*"
-    r"(?:,?\s+(?-i:[A-Z]{2})\s+\d{5}(?:-\d{4})?|,\s*\d{4,6}\b)?"
+    r"|Yes)\b)(?-i:[A-Z])[\w'’-]*(?:\s+(?-i:[A-Z])[\w'’-]*){0,3}(?:\s+\d{4,6}(?:-\d{4})?\b(?!\s*\d))?)*"
+    r"(?:,?\s+(?-i:[A-Z]{2})\s+\d{5}(?:-\d{4})?|,?\s+(?-i:[A-Z]{1,2})\d[A-Za-z\d]?\s*\d[A-Za-z]{2}\b|\s+\d[A-Za-z]{2}\b|,\s*\d{4,6}\b(?!\s*\d))?"
 )
-_WORD = r"(?!(?:please|and|on|at|for|in|with|to|people|persons?|tickets?|days?|is|with)\b)[\w.'’&-]+"
+_WORD = (
+    r"(?!(?:please|and|on|at|for|in|with|to|people|persons?|tickets?|days?|is|with|thats?|that['’]s|its|it['’]s"
+    r"|i['’]?m|we|i|my)\b)[\w.'’&-]+"
+)
 _FLAT = r"(?:\b(?:flat|apartment|apt\.?|unit|suite)\s+#?\w{1,5},?\s+)?"
 _NUMBER = r"\b\d{1,6}(?:-\d{1,5})?[A-Za-z]?\b"
 _KNOWN = re.compile(
@@ -29,9 +33,16 @@ _KNOWN = re.compile(
     re.I,
 )
 _CAPITAL = re.compile(
-    rf"{_NUMBER}\s+(?:[NSEW]\.?\s+)?(?:(?!I\b)[A-Z][\w'’-]*|\d+(?:st|nd|rd|th))(?:\s+(?:(?!I\b)[A-Z][\w'’-]*|(?:of|the|de"
+    rf"(?i:{_FLAT}){_NUMBER}\s+(?:[NSEW]\.?\s+)?(?:(?!I\b)[A-Z][\w'’-]*|\d+(?:st|nd|rd|th))(?:\s+(?:(?!I\b)[A-Z][\w'’-]*|(?:of|the|de"
     rf"|del)(?=\s+[A-Z])))*{_UNIT}{_TAIL}"
 )
+_OTHER_KIND = re.compile(
+    r"[@$€£:]|\b\d{1,2}\s?(?:[ap]\.?m|st|nd|rd|th|people|of us|kg|kilos?)\b|\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep"
+    r"|oct|nov|dec|mon|tues?|wed|thu|fri|sat|sun)\w*"
+    r"|\b(?:half|quarter|past|o'?clock|tomorrow|today|yes|no|i|we|it|is|was|are|that|they|you)\b|\b[A-Z]{1,}-?\d",
+    re.I,
+)
+"""What no address holds, as a whole answer."""
 _AFTER = re.compile(
     r"\b[A-Z][\w.'’-]*(?:\s+[A-Z][\w.'’-]*)*(?:stra(?:ss|ß)e|str\.|gasse|weg|platz|allee)\s+\d{1,4}[a-z]?\b(?:,\s*\d{4,5}\s+[A-Z]\w+)?"
 )
@@ -57,7 +68,8 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
         return found
     start, end = answer_span(reply.text)
     written = reply.text[start:end]
-    whole = re.search(r"\d", written) and re.search(r"[A-Za-z]{3}", written) and "," in written and len(written) <= 120
-    if whole and "?" not in reply.text:
+    spoken = re.search(r"\d|,", written) and re.search(r"[A-Za-z]{3}", written) and 4 <= len(written) <= 120
+    named = re.search(r"\d", written) or all(part.strip()[:1].isupper() for part in written.split(","))
+    if spoken and named and not is_no_answer(reply.text) and not _OTHER_KIND.search(written) and len(re.findall(r"\d", written)) < 7:
         return [Candidate(start, end, written, 0.45, 0, "answer with a number and a comma")]
     return []

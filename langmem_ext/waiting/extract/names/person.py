@@ -47,7 +47,7 @@ _AFTER_CUE = re.compile(
     r"\b(?:to|for|with|under|name is|name['’]?s|named|call me|i'm|i am|this is|it's)\s+(?:my\s+|mr\.?\s+|mrs\.?\s+|dr\.?\s+)?(?=[a-z])",
     re.I,
 )
-_REMARK = re.compile(r"\W*(?:that'?s|that is|this is|you|you're|what a|how)\s+[a-z]", re.I)
+_REMARK = re.compile(r"\W*(?:that'?s|that is|you|you're|what a|how)\s+[a-z]", re.I)
 _NAME_IS = re.compile(r"\b(?:name(?:['’]s| is|:)|in the name of|under the name(?: of)?)\s+(?=[a-z])", re.I)
 _DEMONYM = re.compile(r"[A-Z][a-z]{2,}(?:ese|ish|ian|ean|ican)|[A-Z][a-z]ish")
 _PART_NAMED = re.compile(r"\b(first|given|last|family|second|sur(?=name))(?=[\w ,/&-]{0,14}name)", re.I)
@@ -90,6 +90,7 @@ _KIN_NOUNS = (
     r"|student|boy|girl|twin)"
 )
 _KIN_BEFORE = re.compile(rf"\b{_KIN_NOUNS}(?:['’]s name is|\s+is called|\s+called|,)?\s+$", re.I)
+_KIN_SMALL = re.compile(rf"\b(?:my|our)\s+(?:\w+\s+)?{_KIN_NOUNS}(?:['’]s name is|\s+is called|\s+called|,)?\s+(?=[a-z])", re.I)
 _GETTERS = frozenset(stem(word) for word in ("recipient", "receiver", "payee", "beneficiary", "gets", "receives"))
 _PAY = re.compile(r"\b(?:pay|give|tip|reimburse)\s+(?:my\s+)?$", re.I)
 _GIVEN_TO = re.compile(r"\b(?:send|pay|transfer|give|wire|forward|donate)\b(?:[^.!?]|\.\d){0,60}\b(?:to|for)\s+(?:my\s+)?$", re.I)
@@ -229,7 +230,10 @@ def _groups(reply: Reply, masked: Sequence[tuple[int, int]]) -> list[list[Token]
         if not group or all(word.low in GENERIC_NOUNS for word in group):
             continue
         if found and re.fullmatch(r"\s*,\s*", reply.text[found[-1][-1].end : group[0].start]):
-            found[-1].extend(group)
+            if len(group[0].text) == 1:
+                continue
+            again = found[-1][0].low == group[0].low  # "Ann, Ann Lee"
+            found[-1] = group if again else [*found[-1], *group]
         else:
             found.append(group)
     return found
@@ -248,6 +252,8 @@ def _small(reply: Reply, masked: Sequence[tuple[int, int]]) -> list[Token]:
     if not _plain(group):
         group = next((after for cue in _AFTER_CUE.finditer(reply.text) if (after := _words_after(reply.text, cue.end()))), [])
         start, end = (group[0].start, group[-1].end) if group else (0, 0)
+    if len(group) == 1 and _is_state(group[0].low) and re.search(r"\b(?:this|it|that|i)\b", reply.text, re.I):
+        return []
     return group if group and _plain(group) and not any(start < stop and begin < end for begin, stop in masked) else []
 
 
@@ -304,6 +310,15 @@ def _marked_small(param: Param, text: str) -> list[Token]:
                 continue
             if _plain(group) and (pattern is not _IM or not any(_is_state(word.low) for word in group)):
                 return group
+    for match in _KIN_SMALL.finditer(text):
+        group = _words_after(text, match.end())
+        ends = (
+            re.match(r"\s*(?:$|[.,;!?]|(?:on|at|for|in|and|from|to|please|who|this|next|tomorrow|today)\b)", text[group[-1].end :])
+            if group
+            else None
+        )
+        if ends and not any(_is_state(word.low) for word in group):
+            return group
     for match in _PAY_SMALL.finditer(text) if own_stems(param) & _GETTERS else ():
         group = _words_after(text, match.start("name") if match["name"] else match.start("to"))[:1]
         if _plain(group) and group[0].low not in _ACCOUNTS:

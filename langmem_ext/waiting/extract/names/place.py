@@ -45,8 +45,9 @@ _GEOGRAPHY = re.compile(
 )
 _SURE_CUE = re.compile(r"(?:in|near|around|from|into|leaving|departing)\b", re.I)
 _GOING = re.compile(
-    r"(?:\b(?:go|going|get|getting|travel|travell?ing|fly|flying|head|headed|heading|drive|trip|way|be|come|move|ticket|tickets|flight"
-    r"|from\s+[\w ]{2,30})|^\W*)\s*\bto\s+$",
+    r"(?:\b(?:go|going|get|getting|travel|travell?ing|fly|flying|head|headed|heading|drive|trip|way|be|come|move|ticket|tickets|flight|taxi|cab|lift|ride|train|bus"
+    r"|(?:send|sending|ship|shipping|deliver|post)\s+(?:[\w.]+\s+){1,4}?"
+    r"|from\s+[\w ]{2,30})|^\W*)\s*\bto\s+(?:the\s+)?$",
     re.I,
 )
 _LOWER = re.compile(
@@ -194,8 +195,9 @@ def candidates(param: Param, reply: Reply) -> list[Candidate]:
     blocked = [*masked, *((street.start, street.end) for street in streets)]
     words = tokens(reply.text)
     found = [*streets, *_capitals(param, reply, words, blocked)]
-    if not found and not reply.strict:
-        found += _lower(reply, words, blocked)
+    if not found:
+        small = _lower(reply, words, blocked)
+        found += [place for place in small if place.fit and _GOING.search(before(reply.text, place.start))] if reply.strict else small
     if not found and not reply.strict:
         found = _whole(reply, blocked)
     return sorted(found, key=lambda candidate: candidate.start)

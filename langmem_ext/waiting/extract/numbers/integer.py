@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from langmem_ext.waiting.catalog.param import Param
+from langmem_ext.waiting.catalog.param import Param, ParamType
 from langmem_ext.waiting.extract.candidate import Candidate, outside
+from langmem_ext.waiting.extract.choices.enum import exact
 from langmem_ext.waiting.extract.dates.date import dates
 from langmem_ext.waiting.extract.dates.time import times
+from langmem_ext.waiting.extract.english.concepts import WORDS as CONCEPTS
 from langmem_ext.waiting.extract.english.lexicon import FUNCTION_WORDS, VERBS, word_set
 from langmem_ext.waiting.extract.english.tokens import before, trim
 from langmem_ext.waiting.extract.english.vocabulary import counts_people, own_stems, split_name, stem
@@ -39,7 +41,9 @@ _FOLLOWS = FUNCTION_WORDS - word_set("of per than other others such same many mo
     "august september october november december coming name outside inside"
 )
 """Words that may follow a number of people that bears no noun."""
-_LABEL = re.compile(r"\b([a-z]+)(?:\s+(?:number|no\.?|nr\.?))?(?:\s+is)?\s*[:#]?\s*$", re.I)
+_LABEL = re.compile(
+    r"\b([a-z]+)(?:\s+(?:number|no\.?|nr\.?))?(?:(?:['’]s|\s+(?:is|says|shows|reads))(?:\s+(?:at|now))?)?\s*[:#]?\s*$", re.I
+)
 _QUANTITIES = word_set("quantity qty portions portion pieces items copies units count")
 """Names of parameters that count whatever is wanted."""
 _MOST_PEOPLE = 200
@@ -78,6 +82,8 @@ def _fit(param: Param, reply: Reply, numeral: Numeral, people: bool) -> tuple[in
     text, end = reply.text, numeral.end
     lead, rest = before(text, numeral.start), text[end : end + 40]
     labelled = _is_labelled(param, lead)
+    if _QUANTITIES.intersection(split_name(param.name)) and _before_value(reply, end):
+        return 3, 0.9, end
     if labelled or _NOT_A_COUNT.search(lead):
         return (3, 0.95, end) if labelled else (-1, 0.0, end)
     unit = _UNIT.match(text, end)
@@ -86,6 +92,8 @@ def _fit(param: Param, reply: Reply, numeral: Numeral, people: bool) -> tuple[in
         return judged
     if _is_pronoun(lead, text[numeral.start : end], rest):
         return -1, 0.0, end
+    if _is_order(lead, rest) and (people or _QUANTITIES.intersection(split_name(param.name))):
+        return 3, 0.8, end
     if people and _counts_people(lead, text, numeral):
         return 3, 0.85, end
     alone = not re.search(r"\w", lead + rest)
@@ -96,7 +104,18 @@ def _fit(param: Param, reply: Reply, numeral: Numeral, people: bool) -> tuple[in
 def _by_noun(param: Param, reply: Reply, unit: re.Match[str], end: int, people: bool) -> tuple[int, float, int] | None:
     """What the noun after a number says of it; None where it says nothing."""
     noun = stem(unit[1])
-    if noun in own_stems(param) or stem(unit.group().strip().replace(" ", "")) in own_stems(param):
+    if any(_counts(other, noun) for other in reply.others if other.type == ParamType.INTEGER) and not _counts(param, noun):
+        return -1, 0.0, end
+    behind = re.match(r"\s+([a-z]+)", reply.text[unit.end() : unit.end() + 30])
+    if (
+        behind
+        and stem(behind[1]) in own_stems(param)
+        and unit[1].islower()
+        and noun not in own_stems(param)
+        and unit[1] not in FUNCTION_WORDS
+    ):
+        return 3, 0.9, unit.end() + behind.end()
+    if _counts(param, noun) or stem(unit.group().strip().replace(" ", "")) in own_stems(param):
         return 3, 0.95, unit.end()
     if noun in {stem(word) for word in re.findall(r"[a-z]+", reply.prompt.lower()) if len(word) > 3}:
         return 2, 0.9, unit.end()
@@ -107,6 +126,20 @@ def _by_noun(param: Param, reply: Reply, unit: re.Match[str], end: int, people: 
     if reply.strict and not people and _QUANTITIES.intersection(split_name(param.name)) and _is_ware(unit[1]):
         return 3, 0.55, end
     return None
+
+
+def _before_value(reply: Reply, end: int) -> bool:
+    """Whether an allowed value of another parameter begins right behind a number: "one caesar salad"."""
+    others = [other for other in reply.others if other.type == ParamType.ENUM]
+    return any(value.start == end + 1 for other in others for value in exact(other, reply.text))
+
+
+def _counts(param: Param, noun: str) -> bool:
+    """Whether a noun, by its stem, is what a parameter counts: one of its own, or one that means the same."""
+    own = own_stems(param)
+    return noun in own or not CONCEPTS.get(noun, frozenset()).isdisjoint(
+        name for word in split_name(param.name) for name in CONCEPTS.get(stem(word), ())
+    )
 
 
 def _is_labelled(param: Param, lead: str) -> bool:
@@ -134,6 +167,14 @@ def _is_noun(word: str) -> bool:
     return word.lower() not in _FOLLOWS and word.lower() not in VERBS
 
 
+def _is_order(lead: str, rest: str) -> bool:
+    """Whether a bare number opens a wish for something: "two for the ferry", "can i get 3 for friday"."""
+    return re.match(r"\s+for\s+(?!\d)", rest) is not None and _WISHED.search(lead) is not None
+
+
+_WISHED = re.compile(r"(?:^|[.,;:!?]|\b(?:get|want|need|like|have|book|reserve|order|buy|please|us|me|hi|hello|hiya|hey))\s*$", re.I)
+
+
 def _is_pronoun(lead: str, written: str, rest: str) -> bool:
     """Whether "one" stands for a thing ("a cheap one", "one in Salem") and counts nothing."""
     if written.lower() != "one":
@@ -144,7 +185,7 @@ def _is_pronoun(lead: str, written: str, rest: str) -> bool:
 
 def _weeks(param: Param, text: str, reply: Reply) -> list[Candidate]:
     """A number of days may be given in weeks."""
-    if "day" not in own_stems(param) and not re.search(r"\bhow (?:many days|long)\b", reply.prompt, re.I):
+    if not {"day", "night"} & own_stems(param) and not re.search(r"\bhow (?:many (?:days|nights)|long)\b", reply.prompt, re.I):
         return []
     found = []
     for match in re.finditer(r"\b(?:(an?|one)|(\d{1,2}|two|three|four))\s+weeks?\b", text, re.I):
@@ -172,6 +213,7 @@ def _years(param: Param, text: str) -> list[Candidate]:
 def counts(param: Param, reply: Reply) -> list[Candidate]:
     """The numbers of a reply that are part of nothing else, judged by what they count."""
     people = counts_people(param, reply.prompt) and not _is_age(param)
+    apart = people and any(other.type == ParamType.INTEGER and counts_people(other) for other in reply.others)
     lengths = [*durations(param, reply.text, reply.prompt), *_ages(param, reply.text)]
     spans = [*taken(param, reply), *((length.start, length.end) for length in lengths)]
     found = []
@@ -179,7 +221,7 @@ def counts(param: Param, reply: Reply) -> list[Candidate]:
         fit, confidence, end = _fit(param, reply, numeral, people)
         found.append(Candidate(numeral.start, end, numeral.value, confidence, fit, "count"))
     found = [*outside(found, spans), *measures(param, reply), *ordinals(param, reply)]
-    if people:
+    if people and not (apart and any(count.fit >= 3 for count in found)):
         found = _people(reply, found, spans)
     found = [c for c in found if not (_REPLACED.search(before(reply.text, c.start)) and _BY.match(reply.text, c.end))]
     weeks = [*_weeks(param, reply.text, reply), *_years(param, reply.text)]

@@ -33,12 +33,13 @@ _DIMENSIONS = {
     "height": ("centimetre", "metre"),
     "width": ("centimetre", "metre"),
 }
-_COUNTS = re.compile(r"\b(?:number|count) of\b|\bhow many\b", re.I)
+_COUNTS = re.compile(r"\b(?:number|count) of (?!the [a-z]+\b(?<!s))|\bhow many\b", re.I)
 _NO_LABEL = FUNCTION_WORDS | word_set("number no id value count size total amount day night hour minute week month year people")
 _WORDS = "|".join(sorted((word for word in ORDINAL_DAYS), key=len, reverse=True))
 _ORDINAL = re.compile(rf"\b(?:(?P<digits>\d{{1,3}})(?:st|nd|rd|th)|(?P<word>{_WORDS}))\b(?:\s+(?P<noun>[a-z]+))?", re.I)
 _ALONE = re.compile(
-    rf"^\W*(?:(?:it['’]?s|it is|i['’]?m|on|in|to|the|at|uh|um)\s+)*(?P<value>(?:\d{{1,3}}(?:st|nd|rd|th)|{_WORDS})\b)"
+    rf"^\W*(?:(?:it['’]?s|it is|i['’]?m|on|in|to|the|at|uh|um|ok|okay|then|so|well|maybe|yes|no"
+    rf"|say)\W+)*(?P<value>(?:\d{{1,3}}(?:st|nd|rd|th)|{_WORDS})\b)"
     r"(?:\s+(?:one|please|pls|thanks))*\W*$",
     re.I,
 )
@@ -67,7 +68,8 @@ def measures(param: Param, reply: Reply) -> list[Candidate]:
 def _labels(name: str, description: str) -> frozenset[str]:
     if _COUNTS.search(description):
         return frozenset()
-    described = re.findall(r"\b([a-z]+) numbers?\b", description.lower())
+    described = re.findall(r"\b([a-z]+) numbers?\b|\bnumber (?:of|on) (?:the|your) ([a-z]+)", description.lower())
+    described = [word for pair in described for word in pair if word]
     words = [word for word in [*split_name(name), *described] if word not in _NO_LABEL]
     return frozenset(stem(word) for word in words if not word.endswith("s") or word.endswith("ss"))
 

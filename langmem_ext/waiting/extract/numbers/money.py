@@ -25,11 +25,15 @@ _MONEY = (
 _LONG = re.compile(r"0\d+|\d{7,}")
 """Digits that number something rather than say how much."""
 _CLOCK = re.compile(r"\bat\s+$", re.I)
-_NOUN = re.compile(r"\b([a-z]+)(?:\s+(?:of|is|was|be|about|around|approximately|roughly|only|up to))*\s*:?\s*$", re.I)
+_NOUN = re.compile(r"\b([a-z]+)(?:\s+(?:of|is|was|be|about|around|approximately|roughly|only|up to))*\s*[:,]?\s*$", re.I)
 _SUMS = re.compile(r"(?:value|worth|price|cost|costs|amount|budget|total|fee|deposit|rent|offer|tip|balance|sum)", re.I)
 """Nouns of sums, which a number may follow at once."""
 _DECIMALS = re.compile(r"(?:\d{1,3}(?:,\d{3})+|\d+)\.\d\d")
 _SPENT = re.compile(r"\b(?:send|pay|transfer|wire|give|charge|refund|spend|spent|paid|cost|costs|donate|deposit|withdraw)\b", re.I)
+_HANDED = re.compile(
+    r"\b(?:send|pay|transfer|wire|put|add|load|claim|refund|donate|deposit|withdraw|top up(?: with| by)?|paid|charge)\s+$", re.I
+)
+"""Verbs that a sum follows at once."""
 _CENTS = re.compile(r"\s+and\s+(\d{1,2})\s+cents?\b", re.I)
 
 
@@ -71,5 +75,7 @@ def _is_marked(param: Param, text: str, bare: Candidate) -> bool:
     lead = before(text, bare.start)
     noun = _NOUN.search(lead)
     if noun and (_SUMS.fullmatch(noun[1]) or stem(noun[1]) in own_stems(param)):
+        return True
+    if _HANDED.search(lead) and re.match(r"\s*(?:(?:on|to|for|from|into|onto|please|now|with)\b)", text[bare.end :]):
         return True
     return _DECIMALS.fullmatch(text, bare.start, bare.end) is not None and _SPENT.search(lead) is not None

@@ -38,7 +38,9 @@ _PAIR = re.compile(
     r"|\ba couple\b(?=\s+(?:with|and|plus)\s+(?:my|our|the|an?|their)\b)|\bcouple of us\b",
     re.I,
 )
-_JOINT = re.compile(r"\s*(?:,|,?\s*\band\b|,?\s*\bplus\b|,?\s*\bwith\b|\+|&)\s*(?:(?:my|our|the)\s+)?", re.I)
+_JOINT = re.compile(
+    r"\s*(?:,|(?<=adults)\s(?=\d|one|two|three|four)|,?\s*\band\b|,?\s*\bplus\b|,?\s*\bwith\b|\+|&)\s*(?:(?:my|our|the)\s+)?", re.I
+)
 _LED = re.compile(r"\b(?:com(?:e|ing)|go(?:ing)?|din(?:e|ing)|eat(?:ing)?|arriv(?:e|ing)|be|travel(?:l?ing)?|there)\s+(with\s+)$", re.I)
 _CLOSES = re.compile(r"\W*(?:$|[.,!;]|please\b|others?\b|more\b)", re.I)
 _EXIST = re.compile(r"\bthere(?:'s| is| are| will be|['’]ll be)\s+(?:only\s+|just\s+)?$", re.I)
@@ -48,6 +50,8 @@ _ALONE = re.compile(
     r"|^\W*(?:for\s+)?(?:me|myself)\W*$",
     re.I,
 )
+_ACTS = re.compile(r"(?:['’]s\b|\s+(?:is|are|was|will|wants?|can|has|have|just|also)\b)", re.I)
+"""What follows whoever is spoken of, not counted: "three people, my sister is coming too"."""
 _OF_US = re.compile(r"(?<=\w)\s+of\s+us$", re.I)
 _JUST_ME = re.compile(r"(?:just|only)\s+(?:for\s+)?(?:me|myself)\b", re.I)
 
@@ -107,6 +111,13 @@ def _settled(text: str, chain: list[_Term]) -> list[_Term]:
         return chain[:2]
     if bare and not (bare == [0] and len(chain) == 2 and _AND.fullmatch(text[chain[0].end : chain[1].start])):
         chain = chain[bare[0] + 1 :] if bare[0] == 0 else chain[: bare[0]]
+    while (
+        len(chain) > 1
+        and chain[-1].kind == "relative"
+        and _ACTS.match(text, chain[-1].end)
+        and "," in text[chain[-2].end : chain[-1].start]
+    ):
+        chain = chain[:-1]
     if (
         len(chain) > 1
         and chain[-1].kind == "speaker"

@@ -14,7 +14,7 @@ from pydantic import JsonValue
 from langmem_ext.types import CONFIRMATION
 from langmem_ext.waiting.catalog.catalog import Intent, IntentCatalog
 from langmem_ext.waiting.catalog.param import ParamType
-from langmem_ext.waiting.understand.acts import asks_back_only, words_without_values
+from langmem_ext.waiting.understand.acts import WISHES, asks_back_only, tells, words_without_values
 from langmem_ext.waiting.understand.clauses import LONGEST, MOST, Clause, clauses_of, phrases_of, without
 from langmem_ext.waiting.understand.intents.similarity import IntentIndex, about, without_refusals
 from langmem_ext.waiting.understand.values import Reading, read_values, values_of
@@ -76,7 +76,7 @@ class ClassifyRequest:
         now: When the message was written.
         values: Where values stand in the message, as `[start, end)` offsets. An intent's words are
             looked for besides them; patterns see the whole message.
-        found: The parameters whose values those are: they speak for the intents that take them.
+        found: Where the message may hold a value of a parameter, by parameter: they speak for the intents that take them.
         running: The intent of the request that runs.
         answered: Whether the message holds a certain answer to the question.
         among: The intents to choose from; empty: all of the catalog.
@@ -91,7 +91,7 @@ class ClassifyRequest:
     prompt: str = ""
     now: datetime
     values: Sequence[tuple[int, int]] = ()
-    found: Collection[str] = ()
+    found: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     running: str | None = None
     answered: bool = False
     among: Collection[str] = ()
@@ -133,6 +133,56 @@ class Classifier(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Won:
+    """A phrase that asks for one intent clearly.
+
+    Attributes:
+        intent_id: The intent.
+        score: How well it fits.
+        phrase: The phrase.
+    """
+
+    intent_id: str
+    score: float
+    phrase: Clause
+
+
+def wishes(phrase: Clause) -> bool:
+    """Whether a phrase asks or wishes for something in so many words."""
+    return phrase.act == "question" or WISHES.search(phrase.text) is not None
+
+
+_JOINED: Final = re.compile(r"\b(?:and|also|then|plus)\W*$", re.IGNORECASE)
+"""What stands before a phrase that asks for another thing."""
+
+
+def _wished(won: Sequence[Won]) -> str | None:
+    """The one intent that the wishes of a message ask for."""
+    wished = {each.intent_id for each in won if wishes(each.phrase) and each.score >= CERTAIN_WHILE_WAITING}
+    return wished.pop() if len(wished) == 1 else None
+
+
+def _led_by_wish(best: list[tuple[str, float]], wished: str | None) -> list[tuple[str, float]]:
+    """The ranking, led by what the message wishes for, whatever else it tells."""
+    if wished is None or not best or best[0][0] == wished:
+        return best
+    return [(wished, best[0][1]), *((name, PART * score) for name, score in best if name != wished)]
+
+
+_CANNOT: Final = re.compile(
+    r"\b(?:can(?:no|['’]?)t|can not|won['’]?t|will not|unable to|no longer|could(?:n['’]?t| not))\s+(?:\w+\s+)?"
+    r"(?:make|come|do|be|attend|manage|get)\b",
+    re.IGNORECASE,
+)
+
+
+def _ruled_out(parts: Sequence[Clause]) -> list[Clause]:
+    """The phrases that tell what is not possible, and hold no value of what is wished for: "I can't make it on monday"."""
+    phrases = [phrase for clause in parts[1:] or parts for phrase in phrases_of(clause)]
+    return [phrase for phrase in phrases if tells(phrase.text) and _CANNOT.search(phrase.text)]
+
+
 class RuleClassifier:
     """Classifies by the catalog alone: its patterns and its words. Abstains when two intents are as likely."""
 
@@ -143,12 +193,14 @@ class RuleClassifier:
     def classify(self, request: ClassifyRequest) -> Classification:
         """What the message asks for; without an intent when that is not certain."""
         parts = _parts(request)
-        best = self.scores(request)
+        won = self._won(request, parts)
+        if several := self._several(request, won):
+            return several
+        wished = _wished(won)
+        best = _led_by_wish(self.scores(request), wished)
         if not best:
             return Classification(reason="no intent fits")
         (intent_id, score), runner_up = best[0], best[1] if len(best) > 1 else ("", 0.0)
-        if several := self._several(request, parts):
-            return Classification(several[0].intent_id, several[0].params, score, reason="its clause fits best", also=several[1:])
         if (score < _needed(request) and not _is_wish(request, parts[0], score, score - runner_up[1])) or (
             request.running and score < dict(best).get(request.running, 0.0) + AHEAD and intent_id != request.running
         ):
@@ -158,6 +210,8 @@ class RuleClassifier:
             if answering is None:
                 return Classification(confidence=score, reason="two intents fit as well", choices=(intent_id, runner_up[0]))
             intent_id = answering
+        if intent_id == wished:
+            request = replace(request, text=without(request.text, _ruled_out(parts)))
         return Classification(intent_id, find_params(request.catalog.intent(intent_id), request), min(score, 1.0), reason="it fits best")
 
     def scores(self, request: ClassifyRequest) -> list[tuple[str, float]]:
@@ -171,25 +225,36 @@ class RuleClassifier:
         answering = [intent_id for intent_id in choices if not request.catalog.intent(intent_id).tool]
         return answering[0] if whole.act == "question" and len(answering) == 1 else None
 
-    def _several(self, request: ClassifyRequest, parts: Sequence[Clause]) -> list[Classification]:
+    def _won(self, request: ClassifyRequest, parts: Sequence[Clause]) -> list[Won]:
+        """The phrases of a message that ask for one intent clearly, in its order; a phrase that only tells something asks for nothing."""
+        won: list[Won] = []
+        for clause in (parts[1:] or parts)[:MOST]:
+            phrases = phrases_of(clause)
+            found = [one for phrase in phrases if (one := self._winner(request, phrase))] if len(phrases) > 1 else []
+            whole = self._winner(request, clause) if len(parts) > 1 and len({one.intent_id for one in found}) < 2 else None
+            won += [whole] if whole else found
+        return won
+
+    def _winner(self, request: ClassifyRequest, phrase: Clause) -> Won | None:
+        """The one intent that a phrase asks for clearly."""
+        ranked = [] if tells(phrase.text) else _best([self._scores(request, phrase)])
+        ahead = ranked[0][1] - (ranked[1][1] if len(ranked) > 1 else 0.0) if ranked else 0.0
+        clear = ranked and ranked[0][1] >= CERTAIN_OF_SEVERAL and ahead >= 2 * MARGIN
+        return Won(ranked[0][0], ranked[0][1], phrase) if clear else None
+
+    def _several(self, request: ClassifyRequest, won: Sequence[Won]) -> Classification | None:
         """The requests of a message that asks for several things, each with the values of its own part of the message."""
-        phrases = [phrase for clause in parts[1:] or parts for phrase in phrases_of(clause)][:MOST]
-        won: list[tuple[str, Clause]] = []
-        for phrase in phrases if len(phrases) > 1 else ():
-            ranked = _best([self._scores(request, phrase)])
-            ahead = ranked[0][1] - (ranked[1][1] if len(ranked) > 1 else 0.0) if ranked else 0.0
-            if ranked and ranked[0][1] >= CERTAIN_OF_SEVERAL and ahead >= 2 * MARGIN:
-                won.append((ranked[0][0], phrase))
-        wanted = [intent_id for intent_id in dict.fromkeys(intent_id for intent_id, _ in won) if intent_id != request.running]
-        if len(wanted) < 2 or not any(phrase.act == "question" or _WISHES.search(phrase.text) for _, phrase in won):
-            return []
+        wanted = [name for name in dict.fromkeys(each.intent_id for each in won) if name != request.running]
+        if len(wanted) < 2 or not any(wishes(each.phrase) or _JOINED.search(request.text, 0, each.phrase.start) for each in won):
+            return None
         found = []
         for intent_id in wanted:
-            others = [phrase for other, phrase in won if other != intent_id]
+            others = [each.phrase for each in won if each.intent_id != intent_id]
             text = without(request.text, _reaching(others, won, intent_id, len(request.text)))
             params = find_params(request.catalog.intent(intent_id), replace(request, text=text))
-            found.append(Classification(intent_id, params, reason="its clause fits best"))
-        return found
+            score = max(each.score for each in won if each.intent_id == intent_id)
+            found.append(Classification(intent_id, params, min(score, 1.0), reason="its clause fits best"))
+        return replace(found[0], also=found[1:])
 
     async def aclassify(self, request: ClassifyRequest) -> Classification:
         """Async twin of `classify`."""
@@ -201,12 +266,13 @@ class RuleClassifier:
         said = without_refusals(clause.text)
         spans = [(start - clause.start, end - clause.start) for start, end in request.values if start < clause.end and clause.start < end]
         words = words_without_values(clause.text, [(max(start, 0), end) for start, end in spans])
+        found = {name: span for name, span in request.found.items() if span[0] < clause.end and clause.start < span[1]}
         scores: dict[str, float] = {}
         for intent in request.catalog.intents:
             if request.among and intent.id not in request.among:
                 continue
             asks = clause.act == "question" and bool(intent.tool)  # whoever asks may name what would be needed, and not want it
-            likeness = index.score(intent.id, words, () if asks else request.found)
+            likeness = index.score(intent.id, words, {} if asks else found)
             if likeness:
                 likeness += _form(intent, clause)
             scores[intent.id] = _score(intent, said, likeness)
@@ -222,9 +288,14 @@ WISHED: Final = (0.2, 0.18)
 """The confidence, and the distance to the next, that are enough for words that say they wish for something."""
 
 
+TOLD: Final = (0.22, 0.18)
+"""The same for words that only tell something."""
+
+
 def _is_wish(request: ClassifyRequest, whole: Clause, score: float, ahead: float) -> bool:
     """Whether a message at rest wishes for something that is like one intent only, if not very like it."""
-    return request.waiting_for is None and score >= WISHED[0] and ahead >= WISHED[1] and _WISHES.search(whole.text) is not None
+    least = WISHED if WISHES.search(whole.text) else TOLD
+    return request.waiting_for is None and score >= least[0] and ahead >= least[1]
 
 
 def _needed(request: ClassifyRequest) -> float:
@@ -277,9 +348,9 @@ def _choices(request: ClassifyRequest, best: Sequence[tuple[str, float]]) -> tup
     return best[0][0], best[1][0]
 
 
-def _reaching(others: Sequence[Clause], won: Sequence[tuple[str, Clause]], intent_id: str, end: int) -> list[Clause]:
+def _reaching(others: Sequence[Clause], won: Sequence[Won], intent_id: str, end: int) -> list[Clause]:
     """The parts that belong to other requests: each reaches to where the next one of this request begins."""
-    own = sorted(phrase.start for other, phrase in won if other == intent_id)
+    own = sorted(each.phrase.start for each in won if each.intent_id == intent_id)
     reaching = []
     for clause in others:
         stop = min((start for start in own if start >= clause.end), default=end if not own or clause.start > own[-1] else clause.end)
@@ -292,14 +363,7 @@ def _form(intent: Intent, clause: Clause) -> float:
     answers = not intent.tool
     if clause.act == "question":
         return 2 * FORM if answers else 0.0 if any(asks_back_only(example) for example in intent.examples) else -2 * FORM
-    return -FORM if answers and _WISHES.search(clause.text) else 0.0
-
-
-_WISHES: Final = re.compile(
-    r"\b(?:i(?:'?d| would) (?:like|love)|i (?:want|wanna|need)|can (?:i|we|you)|could (?:i|we|you)|please|pls|let me|"
-    r"we (?:want|need)|book|cancel)\b",
-    re.IGNORECASE,
-)
+    return -FORM if answers and WISHES.search(clause.text) else 0.0
 
 
 def _score(intent: Intent, said: str, likeness: float) -> float:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -20,9 +20,9 @@ from rapidfuzz import fuzz
 from langmem_ext._internal.names import in_words
 from langmem_ext.waiting.catalog.intent import CatalogFields, Intent
 from langmem_ext.waiting.catalog.param import Param, ParamType
+from langmem_ext.waiting.extract.english.concepts import ASPECTS, WORDS, phrases_in
 from langmem_ext.waiting.extract.english.lexicon import FUNCTION_WORDS, word_set
 from langmem_ext.waiting.extract.english.vocabulary import stem
-from langmem_ext.waiting.understand.intents.concepts import ASPECTS, WORDS, phrases_in
 
 EXACT: Final = 1.1
 """Score of a message that is an example, word for word."""
@@ -33,7 +33,7 @@ _SILENT: Final = (FUNCTION_WORDS - {"back", "up", "out", "off", "late", "later"}
     "look looking hope try trying come came go went one ones thing things stuff bit lot way "
     "day today tomorrow tonight morning afternoon evening time monday tuesday wednesday "
     "thursday friday saturday sunday week possible please pls plz kindly wondering wonder "
-    "quick quickly asap urgent urgently dear sir madam"
+    "quick quickly asap urgent urgently dear sir madam one two three four five six seven eight nine ten"
 )
 """Words that say nothing of what is asked for."""
 
@@ -65,8 +65,11 @@ _PROOF: Final[Mapping[str, float]] = {
     ParamType.TEXT: 0.0,
 }
 _SLIGHT: Final = 0.06
-_MOST_PROOF: Final = 0.3
+_MOST_PROOF: Final = 0.4
+_FULL_PROOF: Final = 0.3
 """How much values that were found speak for an intent that takes them."""
+
+_NONE: Final[Mapping[str, tuple[int, int]]] = {}
 
 _REFUSAL: Final = re.compile(
     r"\b(?:do\s?n[o'’]?t|do not|does not|doesn['’]?t|never|not|no longer|rather than|instead of)\b"
@@ -149,31 +152,37 @@ class IntentIndex:
         self._unknown = math.log(count + 1) / 2
         self._enough = 1.3 * math.log(count + 1)
 
-    def score(self, intent_id: str, text: str, found: Collection[str] = (), *, exclusive: bool = True) -> float:
+    def score(self, intent_id: str, text: str, found: Mapping[str, tuple[int, int]] = _NONE) -> float:
         """How well the intent fits a text: 0 to 1, and `EXACT` for an example word for word.
 
         Args:
             intent_id: The intent.
             text: The message, or a part of it, without the values that were found in it.
-            found: The parameters whose values it holds.
-            exclusive: Whether values that the intent does not take speak against it.
+            found: Where values stand in it that may be of a parameter, by parameter. Those that the
+                intent does not take speak against it.
         """
         known = self._known[intent_id]
         if flat(text) in known.flat:
             return EXACT
         words = self._shared(known, units_of(without_refusals(text)))
+        proof, enough = self._proof(known, found)
         if not words:
-            return 0.0
-        return min(1.0, words + self._proof(known, found, exclusive))
+            return proof if enough else 0.0
+        named = any(known.params[name].type is ParamType.ENUM for name in found if name in known.params)
+        return min(1.0, words + proof * (1.0 if named else min(1.0, words / _FULL_PROOF)))
 
-    def proof(self, intent_id: str, found: Collection[str]) -> float:
-        """How much the values that were found speak for an intent."""
-        return self._proof(self._known[intent_id], found, exclusive=False)
-
-    def _proof(self, known: Known, found: Collection[str], exclusive: bool) -> float:
-        taken = [_PROOF.get(known.params[name].type, _SLIGHT) for name in found if name in known.params]
-        foreign = 0.05 * sum(name not in known.params for name in found) if exclusive else 0.0
-        return min(sum(taken), _MOST_PROOF) - min(foreign, 0.15)
+    def _proof(self, known: Known, found: Mapping[str, tuple[int, int]]) -> tuple[float, bool]:
+        """How much the values of a message speak for an intent, and whether they do without any word: several, all of them its own."""
+        taken, foreign = 0.0, 0
+        spans = dict.fromkeys(found.values())
+        own = [span for span in spans if any(found[name] == span for name in found if name in known.params)]
+        for span in own:
+            names = [name for name, place in found.items() if place == span]
+            worth = max(_PROOF.get(known.params[name].type, _SLIGHT) for name in names if name in known.params)
+            takers = sum(any(name in other.params for name in names) for other in self._known.values())
+            taken += worth * (1.5 if takers == 1 else 1.0)
+        foreign = sum(not any(span[0] < end and start < span[1] for start, end in own) for span in spans)
+        return min(taken, _MOST_PROOF) - min(0.06 * foreign, 0.18), len(own) > 1 and not foreign
 
     def _shared(self, known: Known, said: Sequence[Unit]) -> float:
         """How much of the message the intent's words explain, and how much of one of its sayings it holds."""

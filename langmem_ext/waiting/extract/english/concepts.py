@@ -23,7 +23,7 @@ book: book, booking, put me down, put us down, sign me up, sign us up, count me 
     enrol, enroll, register, registration, slot, fit me in, squeeze in, squeeze me in, squeeze
     us in, see somebody, see someone, come in, take out, borrow, try out, trial
 change: change, reschedule, move, postpone, shift, switch, swap, amend, modify, alter, adjust,
-    edit, update, correct, different, another day, another time, another date, other day, bring
+    edit, update, come instead, make it instead, correct, different, another day, another time, another date, other day, bring
     forward, push back, put off, rebook
 extend: extend, extension, renew, renewal, prolong, keep longer, longer, more time
 price: price, pricing, cost, costs, fee, fees, rate, rates, tariff, charge, charges, how much,
@@ -41,10 +41,12 @@ broken: broken, break, broke, breakdown, broken down, fault, faulty, defect, def
 repair: repair, fix, mend, service, servicing, maintenance, have a look at, take a look at, look
     at, inspect, inspection, check up, checkup, tune up, overhaul, technician, mechanic,
     plumber, engineer
-lost: lost, lose, missing, left behind, left my, forgot my, forgotten, misplaced, can't find,
+lost: lost, lose, missing, forgot, forget, left behind, left my, forgot my, forgotten, misplaced, can't find,
     cannot find, gone, disappeared, vanished, never arrived, never came, didn't arrive, didnt
     arrive
-stolen: stolen, theft, stole, robbed
+stolen: stolen, theft, stole, robbed, nicked, pinched, mugged
+noise: noise, noisy, loud, music, singing, party, partying, shouting
+accident: accident, crash, crashed, collision, bump, bumped, drove into, ran into, hit me, hit my
 found: found, find, turned up
 collect: collect, collection, pick up, pickup, pick it up, picked up, fetch, come and get, haul
     away, take away, taken away, remove, removal, pick my, get rid of, dispose, disposal, empty,
@@ -139,6 +141,22 @@ insurance: insurance, insured, policy, cover, coverage
 loan: loan, credit, mortgage, borrow
 card: card, credit card, debit card
 block: block, freeze, lock, suspend, deactivate
+large: large, big, biggest, largest, huge, full size, l
+medium: medium, middle, mid, med, average, normal, regular, m
+small: small, little, tiny, smallest, mini, s
+extra large: extra large, extra_large, xl, xxl
+cheap: cheap, cheapest, inexpensive, low, budget, affordable
+expensive: expensive, pricey, high, upscale, premium, luxury
+music: music, concert, concerts, gig, band, bands, singer, song, songs, live music, musical, orchestra
+sport: sport, sports, game, games, match, football, soccer, baseball, basketball, hockey, rugby,
+    tennis, stadium
+wrong: wrong, wrong one, wrong thing, wrong item, not what i ordered, mixed up
+early: early, morning, am
+cash: cash, coins, notes
+vegetarian: vegetarian, veggie, veg, meatless, no meat
+automatic: automatic, auto
+manual: manual, stick, stick shift, gears
+urgent: urgent, asap, at once, immediately, emergency
 """
 
 
