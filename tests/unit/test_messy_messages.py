@@ -1,0 +1,184 @@
+"""What people write besides values: wishes and what is told, what is ruled out, second thoughts."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from langmem_ext.waiting.catalog.catalog import IntentCatalog
+from langmem_ext.waiting.catalog.param import Extraction, Param, ParamType
+from langmem_ext.waiting.extract import Reply, extract, find
+from langmem_ext.waiting.understand.acts import tells, yes_or_no
+from langmem_ext.waiting.understand.intents.classifier import ClassifyRequest, RuleClassifier
+from langmem_ext.waiting.understand.values import Reading, read_values
+
+NOW = datetime(2026, 3, 4, 10, 15)
+STAY = (
+    Param(name="check_in", type=ParamType.DATE, role="from", future=True),
+    Param(name="check_out", type=ParamType.DATE, role="to", future=True),
+)
+CATALOG = IntentCatalog.from_dict(
+    {
+        "intents": [
+            {"id": "move_tour", "description": "Move a tour to another day", "examples": ["move my tour"], "required": ["new_day"]},
+            {"id": "cancel_tour", "description": "Cancel a tour", "examples": ["we can't come to the tour"], "required": ["code"]},
+            {"id": "order_guide", "description": "Order a printed guide", "examples": ["send me the guide"], "required": ["language"]},
+        ],
+        "params": {
+            "new_day": {"type": "date", "future": True},
+            "code": {"type": "identifier", "pattern": r"T-\d{3}"},
+            "language": {"type": "enum", "enum": ["finnish", "swedish"]},
+        },
+    }
+)
+
+
+def param(name: str, kind: str, **fields: Any) -> Param:
+    return Param(name=name, type=ParamType(kind), **fields)
+
+
+def answer(text: str, asked: Param, prompt: str = "Which?") -> Extraction:
+    return extract(asked, Reply(text, prompt=prompt, now=NOW))
+
+
+def intents_of(text: str) -> list[str | None]:
+    every = {name: find(each, text, now=NOW) for name, each in CATALOG.params.items()}
+    found = {name: value.span for name, value in every.items() if value.span}
+    request = ClassifyRequest(text, CATALOG, now=NOW, found=found)
+    classified = RuleClassifier().classify(request)
+    return [classified.intent_id, *(other.intent_id for other in classified.also)]
+
+
+# -- what is wished for and what is told -----------------------------------------------------------
+
+
+def test_a_clause_that_tells_how_things_are_is_no_wish() -> None:
+    assert tells("my train leaves at noon")
+    assert not tells("my brother needs a ticket")
+    assert not tells("could we meet later?")
+
+
+def test_the_wish_of_a_message_is_its_request_whatever_it_tells() -> None:
+    assert intents_of("we can't come on monday, could you move our tour?") == ["move_tour"]
+
+
+def test_two_requests_that_are_joined_are_both_taken() -> None:
+    assert intents_of("cancel the tour T-204 and send me the printed guide") == ["cancel_tour", "order_guide"]
+
+
+def test_an_allowed_value_speaks_for_the_one_intent_that_takes_it() -> None:
+    assert intents_of("mother would like one in finnish") == ["order_guide"]
+
+
+# -- yes and no ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "decided"),
+    [
+        ("yes, it was a gift", True),
+        ("correct, see you there", True),
+        ("yes, such a pity", True),
+        ("yes, that's right too", True),
+        ("yes, that is wrong", None),
+        ("yes and a window seat", None),
+        ("my wife said yes", None),
+        ("yes, unless it snows", None),
+    ],
+)
+def test_a_yes_may_be_followed_by_a_remark_that_changes_nothing(text: str, decided: bool | None) -> None:
+    assert yes_or_no(text, (), "Shall I send it?") is decided
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("he is", True), ("they aren't", False), ("sadly not", False), ("nobody", False), ("as far as I know yes, all of them", True)],
+)
+def test_short_words_answer_a_yes_or_no_question(text: str, value: bool) -> None:
+    assert answer(text, param("present", "boolean"), "Is everybody present?").value is value
+
+
+def test_not_yet_answers_how_things_are_and_puts_off_what_is_wished() -> None:
+    signed = param("signed", "boolean")
+    assert answer("not yet", signed, "Is it signed?").value is False
+    assert answer("not yet", signed, "Would you like to sign it?").status == "declined"
+
+
+# -- values that are not meant ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "day"),
+    [
+        ("not thursday, the day after", "2026-03-06"),
+        ("not saturday, she works saturdays. sunday", "2026-03-08"),
+        ("tuesday doesn't suit, wednesday would", "2026-03-11"),
+        ("monday or tuesday, tuesday is better", "2026-03-10"),
+        ("mon, or tue if that's full", "2026-03-09"),
+    ],
+)
+def test_a_day_that_is_ruled_out_is_not_taken(text: str, day: str) -> None:
+    assert answer(text, param("day", "date", future=True)).value == day
+
+
+def test_a_day_since_when_something_is_so_is_none_of_the_future() -> None:
+    assert find(param("day", "date", future=True), "waiting since monday, please come on friday", now=NOW).value == "2026-03-06"
+
+
+def test_an_address_that_is_forbidden_is_not_taken() -> None:
+    text = "don't send it to 4 Hill Road, send it to 9 Lake Road"
+    assert find(param("address", "address"), text, now=NOW).value == "9 Lake Road"
+
+
+def test_of_two_values_the_one_that_leads_somewhere_is_meant() -> None:
+    plan = param("plan", "enum", enum={"silver": (), "gold": ()})
+    assert answer("silver is too little for us, go up to gold", plan).value == "gold"
+
+
+# -- the meaning of values -------------------------------------------------------------------------
+
+
+def test_the_words_of_a_value_may_stand_in_any_order() -> None:
+    fault = param("fault", "enum", enum={"broken_lamp": (), "flat_tyre": ()})
+    assert find(fault, "the lamp at the back is broken", now=NOW).value == "broken_lamp"
+
+
+def test_a_word_that_means_what_one_value_means_answers() -> None:
+    state = param("state", "enum", enum={"lost": (), "late": ()})
+    assert answer("it has disappeared", state).value == "lost"
+    assert answer("it's green", state).status == "abstained"
+
+
+def test_a_known_value_that_is_said_again_gives_way_to_another() -> None:
+    day = param("day", "date", future=True)
+    reply = Reply("thursday is her choir night. friday", filled={"day": "2026-03-05"}, now=NOW)
+    assert extract(day, reply).value == "2026-03-06"
+
+
+def test_an_end_that_is_a_weekday_comes_after_its_beginning() -> None:
+    read = read_values(STAY, Reading("check in on the 12th, check out on saturday", NOW))
+    assert {name: found.value for name, found in read.items()} == {"check_in": "2026-03-12", "check_out": "2026-03-14"}
+
+
+def test_the_own_words_of_a_parameter_tell_two_days_apart() -> None:
+    days = (param("fetch", "date", description="the day we fetch it"), param("bring_back", "date", description="the day we bring it back"))
+    read = read_values(days, Reading("bring it back on monday, fetch it on friday", NOW))
+    assert {name: found.value for name, found in read.items()} == {"fetch": "2026-03-06", "bring_back": "2026-03-09"}
+
+
+def test_a_number_is_what_its_noun_counts() -> None:
+    group = (param("adults", "integer", description="number of adults"), param("children", "integer", description="number of children"))
+    read = read_values(group, Reading("2 adults and 3 kids", NOW))
+    assert {name: found.value for name, found in read.items()} == {"adults": 2, "children": 3}
+
+
+def test_a_typed_value_of_another_parameter_is_no_open_answer() -> None:
+    asked = (param("item", "text", description="what was left"), param("phone", "phone", description="your number"))
+    read = read_values(asked, Reading("0161 496 0555", NOW, asked="item", prompt="What did you leave?"))
+    assert set(read) == {"phone"}
+
+
+def test_a_name_written_small_stands_behind_whoever_it_is_of() -> None:
+    assert find(param("name", "person"), "a ticket for my sister ines lund on friday", now=NOW).value == "ines lund"
