@@ -21,7 +21,7 @@ from typing import Literal, TypeAlias
 from pydantic import JsonValue
 
 from langmem_ext.waiting.catalog.inference import infer_role, infer_type
-from langmem_ext.waiting.catalog.param import Extraction, Param, ParamType
+from langmem_ext.waiting.catalog.param import Extraction, Param, ParamType, doubtful_below
 from langmem_ext.waiting.extract import Reply, extract
 
 Verdict: TypeAlias = Literal["right", "wrong", "open", "abstained", "filled"]
@@ -186,6 +186,11 @@ class Scored:
     verdict: Verdict
     micros: float
 
+    @property
+    def doubtful(self) -> bool:
+        """Whether the graph confirms the value before it counts."""
+        return self.extraction.confidence < doubtful_below(self.param)
+
 
 def score(row: Row, *, now: datetime = NOW) -> Scored:
     """Extract one row and judge it."""
@@ -205,7 +210,7 @@ def table(scored: Sequence[Scored], *, per_type: bool = False) -> str:
     without = [item for item in scored if not item.row.gold]
     if without:
         low, high = CONFIDENCES
-        columns = f"{'filled':>8}{f'<= {low}':>8}{f'<= {high}':>8}{f'> {high}':>9}"
+        columns = f"{'doubted':>9}{'filled':>8}{f'<= {low}':>8}{f'<= {high}':>8}{f'> {high}':>9}"
         lines += ["", f"{'replies without a value':28}{'rows':>7}{columns}"]
         lines += _lines("all", without, _filled_line, per_type=per_type)
     micros = sorted(item.micros for item in scored)
@@ -229,11 +234,13 @@ def _line(title: str, part: Sequence[Scored]) -> str:
 
 
 def _filled_line(title: str, part: Sequence[Scored]) -> str:
-    """How many replies without a value were given one, and with which confidence."""
+    """How many replies without a value would be given one after a confirmation, how many at once, and with which confidence."""
     low, high = CONFIDENCES
-    filled = [item.extraction.confidence for item in part if item.verdict == "filled"]
+    read = [item for item in part if item.verdict == "filled"]
+    filled = [item.extraction.confidence for item in read if not item.doubtful]
+    doubted = 100 * (len(read) - len(filled)) / len(part)
     counts = (sum(c <= low for c in filled), sum(low < c <= high for c in filled), sum(c > high for c in filled))
-    return f"{title:28}{len(part):7}{100 * len(filled) / len(part):7.1f}%{counts[0]:8}{counts[1]:8}{counts[2]:9}"
+    return f"{title:28}{len(part):7}{doubted:8.1f}%{100 * len(filled) / len(part):7.1f}%{counts[0]:8}{counts[1]:8}{counts[2]:9}"
 
 
 def _shown(item: Scored) -> str:

@@ -27,6 +27,7 @@ _EXAMPLES: Final = {
     "list": (
         ("threads list --since yesterday --until today", "those last used yesterday"),
         ("threads list --waiting", "those that wait for an answer"),
+        ("threads list --expired", "those whose question has waited longer than its timeout"),
         ("threads list --all --limit 0 --json", "all there are, for a program"),
     ),
     "search": (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from typing import Annotated, Literal, TypeAlias, get_args, get_origin
+from zoneinfo import ZoneInfo
 
 from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic.fields import FieldInfo
@@ -50,10 +51,21 @@ def _text(text: str) -> str:
     return text
 
 
+def _zone(name: str) -> str:
+    """A time zone, or none."""
+    try:
+        if name:
+            ZoneInfo(name)
+    except (OSError, ValueError, KeyError) as error:
+        raise ValueError("no time zone") from error
+    return name
+
+
 MOST = 1_000_000_000
 """More than any count here can sensibly be; a value beyond it is a slip of the keyboard."""
 
 Text: TypeAlias = Annotated[str, AfterValidator(_text)]
+Zone: TypeAlias = Annotated[Text, AfterValidator(_zone)]
 Path: TypeAlias = Annotated[str, BeforeValidator(_path), AfterValidator(os.path.expanduser)]
 Count: TypeAlias = Annotated[int, BeforeValidator(_number), Field(ge=0, le=MOST)]
 Days: TypeAlias = Annotated[float, BeforeValidator(_number), Field(ge=0, le=36_500)]

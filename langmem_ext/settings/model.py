@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, PrivateAttr, StringConstraints, Validation
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from langmem_ext.errors import SettingsError
-from langmem_ext.settings.field import About, Count, Days, Hours, Minutes, Path, Text
+from langmem_ext.settings.field import About, Count, Days, Hours, Minutes, Path, Text, Zone
 from langmem_ext.settings.mistakes import mistakes
 from langmem_ext.settings.origin import ARGUMENT, DEFAULT, Found, Origin, masked
 from langmem_ext.settings.sources import EnvironmentSource, FileSource, project_file, user_file
@@ -57,6 +57,8 @@ class Settings(BaseSettings):
     folder."""
     owner: Text = ""
     """Whose threads are seen and made; with none, all threads are seen, and new ones belong to nobody."""
+    tz: Annotated[Zone, About(takes="a time zone is named like Europe/Rome")] = ""
+    """The time zone of whoever chats, like `Europe/Rome`: what "tomorrow" counts from; with none, this machine's."""
     synchronous: Literal["full", "normal"] = "full"
     """What survives a loss of power: `full`, all that was acknowledged; `normal`, a sound database that may lack the last moments."""
     compress: bool = False

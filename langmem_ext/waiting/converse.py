@@ -31,6 +31,7 @@ from langmem_ext.storage.lease import Leases
 from langmem_ext.threads.rewind import arewind, rewind
 from langmem_ext.waiting.interrupts.approvals import plan_answers
 from langmem_ext.waiting.sensitive import marked, moment_of, written_at
+from langmem_ext.waiting.time_zone import zoned_now
 from langmem_ext.waiting.turn import (
     Turn,
     asked_by,
@@ -80,7 +81,8 @@ def converse(
         message_id: The message's id; give one to be able to send it again. Default: a random one.
         config: More configuration for the graph, without a `checkpoint_id`.
         now: When the message was written, in the user's time zone: what "tomorrow" counts from. It is noted on the message, so it is the
-            same after a crash. Default: now, in this machine's time zone.
+            same after a crash. Default: now, in the time zone that `config["configurable"]["tz"]` names (`Europe/Rome`), or else in
+            this machine's.
         wait: Seconds to wait for another caller who drives the thread.
 
     Raises:
@@ -191,12 +193,13 @@ class _Job:
         key = thread_key(thread_id)
         used = UsageMetadataCallbackHandler()
         _check_config(config, key)
+        written = (now or zoned_now(config or {})) if "waiting_for_param" in graph.channels else None
         own: RunnableConfig = {"configurable": {"thread_id": key}, "callbacks": [used]}
         return cls(
             graph=graph,
             saver=saver,
             thread_id=key,
-            message=_message(text, message_id, now if "waiting_for_param" in graph.channels else None),
+            message=_message(text, message_id, written),
             config=merge_configs({"recursion_limit": RECURSION_LIMIT}, config, own),
             used=used,
         )

@@ -37,6 +37,7 @@ from langmem_ext.waiting.sensitive import (
     annotated,
     covered,
     held,
+    instant_of,
     marked,
     moment_of,
     plan_spans,
@@ -45,6 +46,7 @@ from langmem_ext.waiting.sensitive import (
     written_at,
 )
 from langmem_ext.waiting.state import SessionState, Summary
+from langmem_ext.waiting.time_zone import zoned_now
 from langmem_ext.waiting.understand.intents.classifier import Classification, Classifier, ClassifyRequest
 from langmem_ext.waiting.understand.message import Heard, candidates
 
@@ -86,22 +88,22 @@ class Nodes:
         return await aperform(self._decide(state, config), self.classifier.aclassify)
 
     def _decide(self, state: SessionState, config: RunnableConfig) -> Generator[ClassifyRequest, Classification, dict[str, Any]]:
-        heard = self._heard(state)
+        heard = self._heard(state, config)
         if heard is not None:
             self.reporter.received(state, config)
         here = self._on(state)
-        deciding, last = plan_turn(here.playbook, state, heard), None
+        deciding, last, summary = plan_turn(here.playbook, state, heard, _now(state)), None, read_summary(state)
         try:
             request = next(deciding)
             while True:
-                last = yield request
+                last = yield replace(request, summary=summary["text"]) if summary and not here.playbook.reads_locally else request
                 request = deciding.send(last)
         except StopIteration as done:
             update = here._apply(state, heard, done.value)
         self.reporter.decided(state, update, heard is not None, last, config)
         return update
 
-    def _heard(self, state: SessionState) -> Heard | None:
+    def _heard(self, state: SessionState, config: RunnableConfig) -> Heard | None:
         """The last message if it is the user's; otherwise nothing was said."""
         messages = state.get("messages") or []
         if not messages or not isinstance(messages[-1], HumanMessage):
@@ -110,7 +112,7 @@ class Nodes:
             id=str(messages[-1].id),
             text=messages[-1].text,
             history=messages[-1 - HISTORY : -1],
-            now=moment_of(messages[-1]) or datetime.now(),
+            now=moment_of(messages[-1]) or zoned_now(config).replace(tzinfo=None),
         )
 
     def _apply(self, state: SessionState, heard: Heard | None, decided: Decision) -> dict[str, Any]:
@@ -145,7 +147,8 @@ class Nodes:
         spans = None  # of another graph's parameter, nothing says which words may be its value
         if names <= declared.keys():
             given = [declared[name] for name in names]
-            spans = plan_spans(heard.text, given, found, secrets, others, self.playbook.familiar)
+            told = [declared[name] for name in risky if name in declared] if risky <= after.params.keys() else ()
+            spans = plan_spans(heard.text, given, found, secrets, others, self.playbook.familiar, told)
         unread = sensitive_names(said) in ({before.waiting_for}, self._risks(before))
         return marked(said, names or (risky if spans else ()), spans, anew=unread)
 
@@ -306,6 +309,12 @@ class Nodes:
 
     def _session(self, state: SessionState) -> Session:
         return read_session(state, self.playbook)
+
+
+def _now(state: SessionState) -> datetime:
+    """When the latest message was written, with its time zone; now, where that was not noted."""
+    last = next((message for message in reversed(state.get("messages") or []) if isinstance(message, HumanMessage)), None)
+    return (last and instant_of(last)) or datetime.now().astimezone()
 
 
 def _thread_id(config: RunnableConfig) -> str:

@@ -115,9 +115,20 @@ def written_at(message: M, moment: datetime) -> M:
 
 def moment_of(message: BaseMessage) -> datetime | None:
     """When the message was written, as noted on it, without a time zone: the user's clock on the wall."""
+    instant = _noted_at(message)
+    return None if instant is None else instant.replace(tzinfo=None)
+
+
+def instant_of(message: BaseMessage) -> datetime | None:
+    """When the message was written, as noted on it, with a time zone: of the machine where it was noted without."""
+    instant = _noted_at(message)
+    return instant if instant is None or instant.tzinfo is not None else instant.astimezone()
+
+
+def _noted_at(message: BaseMessage) -> datetime | None:
     noted = notes_of(vars(message)).get("at")
     try:
-        return datetime.fromisoformat(noted).replace(tzinfo=None) if isinstance(noted, str) else None
+        return datetime.fromisoformat(noted) if isinstance(noted, str) else None
     except ValueError:
         return None
 
@@ -213,8 +224,12 @@ def plan_spans(
     secrets: Secrets,
     known: Secrets,
     familiar: frozenset[str],
+    risky: Iterable[Param] = (),
 ) -> list[Span] | None:
     """What of a message to hide; None: all of it, because a value that it was given for was not recognised.
+
+    As long as a value is open, only familiar words are shown. Once all have been told, a message that gives none shows all
+    but what has the form of one: another card number is hidden, "inside" is not.
 
     Args:
         text: What the user says.
@@ -223,8 +238,10 @@ def plan_spans(
         secrets: All sensitive values that are known.
         known: Values that are known and not sensitive.
         familiar: Words that tell nothing (`familiar_words`).
+        risky: The sensitive parameters that it may speak of, if all of their values have been told before.
     """
     hidden: list[Span] = []
+    params = list(params)
     for param in params:
         own = [span for name, value in secrets if name == param.name for span in find_spans(text, value)]
         read = found.get(param.name)
@@ -233,11 +250,38 @@ def plan_spans(
             return None
         hidden += own
     harmless = {word for _, value in known if (word := squeezed(value))}
+    forms = {_form_of(param) for param in risky if not params} or {_ANY}
     for token in _TOKEN.finditer(text):
         overlaps = any(start < token.end() and token.start() < end for start, end in hidden)
-        if overlaps or not (squeezed(token[0]) in harmless or _is_familiar(token[0], familiar)):
+        known_word = squeezed(token[0]) in harmless or _is_familiar(token[0], familiar)
+        if overlaps or (not known_word and any(form.search(token[0]) for form in forms)):
             hidden.append(token.span())
     return joined(text, hidden)
+
+
+_DIGITS = re.compile(r"[\d@]")
+_NAMED = re.compile(r"[^\W\d_]*[A-Z]|[\d@]|[^\x00-\x7f]")
+_ANY = re.compile(r"\w")
+_NUMBERED = frozenset(
+    {
+        ParamType.INTEGER,
+        ParamType.NUMBER,
+        ParamType.MONEY,
+        ParamType.DATE,
+        ParamType.TIME,
+        ParamType.PHONE,
+        ParamType.EMAIL,
+        ParamType.IDENTIFIER,
+    }
+)
+_NAMES = frozenset({ParamType.PERSON, ParamType.NAME, ParamType.PLACE, ParamType.ADDRESS})
+
+
+def _form_of(param: Param) -> re.Pattern[str]:
+    """What a word has that may be part of a value of the parameter, where nothing else tells."""
+    if param.type in _NUMBERED and (param.pattern is None or re.search(r"\\d|\d", param.pattern)):
+        return _DIGITS
+    return _NAMED if param.type in _NAMES else _ANY
 
 
 def _is_familiar(token: str, familiar: frozenset[str]) -> bool:

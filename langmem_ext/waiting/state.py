@@ -45,9 +45,15 @@ class PlanExecution(TypedDict):
     confirmed: NotRequired[str | None]
     """Fingerprint of the calls the user said yes to: another value of any argument is not confirmed."""
     choices: NotRequired[dict[str, list[JsonValue]]]
-    """Two readings of what the user said for a parameter: which is meant is asked."""
+    """Readings of what the user said for a parameter: which is meant is asked, or whether the only one is."""
     skipped: NotRequired[list[str]]
     """Parameters that the user does not have, and without which the tools can be called."""
+    expires_at: NotRequired[str]
+    """When the question that waits expires, in UTC; only where it has a timeout."""
+    expired: NotRequired[bool]
+    """Whether that has passed: the user is asked whether to go on."""
+    given_up: NotRequired[bool]
+    """Whether a question was answered wrongly too often: it goes on only when it is asked for again."""
     denied: NotRequired[bool]
     """Whether the user said no to what was asked last, and is asked what to change."""
 

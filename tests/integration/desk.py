@@ -146,6 +146,7 @@ CATALOG: dict[str, Any] = {
         "back": "Back to where we were.",
     },
     "escalate_to": "talk_to_human",
+    "timeout": 7 * 86_400,
     "redaction": {"params": ["card"]},
 }
 

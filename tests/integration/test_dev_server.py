@@ -80,8 +80,12 @@ class Desk:
     def add_patient_graph(self) -> None:
         """A graph `patient` that works slowly when it is told to, and notes what it was told before."""
         (self.folder / "graphs" / "patient.py").write_text(PATIENT_GRAPH)
+        self.add_graph("patient", "./graphs/patient.py:graph")
+
+    def add_graph(self, name: str, place: str) -> None:
+        """A graph that the server has besides."""
         settings = json.loads((self.folder / "langgraph.json").read_text())
-        settings["graphs"]["patient"] = "./graphs/patient.py:graph"
+        settings["graphs"][name] = place
         (self.folder / "langgraph.json").write_text(json.dumps(settings))
 
     @property

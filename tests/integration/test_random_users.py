@@ -13,6 +13,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from itertools import cycle
 from pathlib import Path
 from typing import Any
@@ -126,12 +127,18 @@ ASIDES = [
     "not O-4, O-8, thanks",
     "the amount is wrong",
     "go for it",
+    "vouch",
+    "none",
+    "87",
+    "the carrier is whoever you would send it with today",
 ]
 """What neither answers nor asks for one thing only."""
 JUNK = ["", "  ", "banana", "?", "why do you ask", "O-", "{order_id} {result}", "\ud800", "yes, but O-8", "not sure", "🙂"]
 
 SAID = st.sampled_from(ANSWERS) | st.sampled_from(REQUESTS) | st.sampled_from(TURNS) | st.sampled_from(ASIDES) | st.sampled_from(JUNK)
 SAY = st.tuples(st.just("say"), SAID)
+BACK = st.tuples(st.just("come back"), SAID)
+"""The same, said long after the question has expired."""
 VALUES = st.sampled_from(
     [None, {}, [], "", 0, 7, True, False, 1.5, ["O-1"], {"text": "O-2"}, {"order_id": "O-3"}, {"x": [1, {}]}, "banana", "no"]
 )
@@ -155,7 +162,7 @@ EDITS = st.sampled_from(
 )
 CONFIRM = st.tuples(st.just("say"), st.sampled_from(CONFIRMING) | st.sampled_from(ASIDES))
 EDIT = st.tuples(st.just("edit"), EDITS)
-STEPS = st.lists(SAY | SAY | SAY | RESUME | EDIT, min_size=1, max_size=12)
+STEPS = st.lists(SAY | SAY | SAY | BACK | RESUME | EDIT, min_size=1, max_size=12)
 
 
 @dataclass
@@ -181,6 +188,8 @@ class User:
             calls = len(self.shop.calls())
             if kind == "say":
                 converse(graph, value, thread_id="t")
+            elif kind == "come back":
+                converse(graph, value, thread_id="t", now=datetime.now() + timedelta(days=30))
             elif kind == "edit":
                 self._edit(graph, value)
             else:
@@ -274,7 +283,7 @@ def test_whatever_users_do_the_graph_keeps_its_promises(durable: Backend, steps:
 
 
 @settings(max_examples=3 * settings().max_examples)
-@given(st.lists(CONFIRM | CONFIRM | CONFIRM | SAY | RESUME | EDIT, min_size=4, max_size=12))
+@given(st.lists(CONFIRM | CONFIRM | CONFIRM | SAY | BACK | RESUME | EDIT, min_size=4, max_size=12))
 def test_what_is_confirmed_is_what_was_shown(durable: Backend, steps: list[tuple[str, Any]]) -> None:
     play([("say", "cancel order O-4 please"), *steps], durable)
 

@@ -127,6 +127,7 @@ EFFECTS = frozenset(
         "context.cut.request_cache",
         "waiting.converse",
         "waiting.nodes",
+        "waiting.time_zone",
         "waiting.understand.intents.model",
     }
 )

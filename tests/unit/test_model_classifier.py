@@ -106,7 +106,7 @@ async def test_sync_and_async_ask_alike() -> None:
 
 def test_the_model_sees_the_catalog_the_question_and_the_conversation() -> None:
     history = [HumanMessage("hi there"), AIMessage("Good morning"), ToolMessage("secret", tool_call_id="1")]
-    _, model = ask(chosen(None), history=history, waiting_for="address", prompt="Where to?")
+    _, model = ask(chosen(None), history=history, waiting_for="address", prompt="Where to?", unread=True)
     [system, human] = model.seen[0]
     for part in ("check_order: Check the status of an order", "parameter reason (enum, one of: damaged, wrong_item", "Where to?"):
         assert part in system.text

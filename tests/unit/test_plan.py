@@ -98,7 +98,7 @@ class Talk:
             self.state["messages"] = [*self.state["messages"], HumanMessage(text, id=f"m{len(self.state['messages'])}")]
             heard = Heard(id=self.state["messages"][-1].id, text=text, history=(), now=NOW)
         before = copy.deepcopy(self.state)
-        deciding = plan_turn(PLAYBOOK, self.state, heard)
+        deciding = plan_turn(PLAYBOOK, self.state, heard, NOW.astimezone())
         try:
             request = next(deciding)
             while True:

@@ -26,6 +26,7 @@ DEFAULTS = {
     "enabled": True,
     "storage_path": "memory.db",
     "owner": "",
+    "tz": "",
     "synchronous": "full",
     "compress": False,
     "on_damage": "raise",
@@ -177,6 +178,8 @@ def valid(name: str) -> st.SearchStrategy[Any]:
         return st.integers(least, most)
     if kind is float:
         return st.floats(least, most)
+    if name == "tz":
+        return st.sampled_from(["Europe/Rome", "Asia/Kolkata", "UTC"])
     if kind is str:
         texts = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1)
         return texts.map(lambda text: f"/{text}") if about(field).is_path else texts

@@ -53,7 +53,7 @@ class Desk:
             on_damage=settings.on_damage,
         )
         self.stored = Threads(saver, tool_ttl=None)
-        self.thread = ChatThread(graph, "default")
+        self.thread = ChatThread(graph, "default", settings.tz)
 
     def open(self, key: str) -> str | None:
         """Open a thread, which is made by its first message; what is to be said of it, if that is not as usual.
@@ -61,13 +61,13 @@ class Desk:
         Raises:
             DamagedRow: It is damaged, and that is an error (the setting `on_damage`).
         """
-        thread = ChatThread(self.graph, key)
+        thread = ChatThread(self.graph, key, self.settings.tz)
         try:
             thread.in_progress()
         except DamagedRow as error:
             if self.settings.on_damage == "raise":
                 raise
-            self.thread = ChatThread(self.graph, str(uuid4()))
+            self.thread = ChatThread(self.graph, str(uuid4()), self.settings.tz)
             return f"thread {key} is damaged, so a new one is begun ({error})"
         self.thread = thread
         return None

@@ -28,14 +28,16 @@ class ChatThread:
     Args:
         graph: A graph compiled with a checkpointer.
         thread_id: The thread.
+        tz: The user's time zone; empty: this machine's.
 
     Attributes:
         id: The thread.
         config: What names it to the graph.
     """
 
-    def __init__(self, graph: Pregel[Any, Any, Any, Any], thread_id: str) -> None:
+    def __init__(self, graph: Pregel[Any, Any, Any, Any], thread_id: str, tz: str = "") -> None:
         self.id = thread_id
+        self._tz = tz
         self._graph = graph
         self.config: RunnableConfig = {"configurable": {"thread_id": self.id}}
         self._said: tuple[str, str] | None = None
@@ -58,9 +60,13 @@ class ChatThread:
         if self._said is None or self._said[0] != text:
             self._said = (text, str(uuid4()))
         self._unrecorded = not self.waits and bool(pending_interrupts(self._state()))
-        turn = converse(self._graph, text, thread_id=self.id, message_id=self._said[1], config={"callbacks": list(callbacks)})
+        turn = converse(self._graph, text, thread_id=self.id, message_id=self._said[1], config=self._config(callbacks))
         self._said = None
         return replace(turn, reply=reply_of(self._state(), masked=True)) if left else turn
+
+    def _config(self, callbacks: Sequence[BaseCallbackHandler]) -> RunnableConfig:
+        config: RunnableConfig = {"callbacks": list(callbacks)}
+        return {**config, "configurable": {"tz": self._tz}} if self._tz else config
 
     def asks_again(self) -> bool:
         """Whether the graph failed with the last answer, and the question waits again."""

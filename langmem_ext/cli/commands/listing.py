@@ -116,9 +116,27 @@ def several(how: str, name: str, found: Sequence[ThreadInfo]) -> InvalidInput:
 
 
 def list_with(
-    db: str | None, owner: str | None, *, limit: int | None, status: str | None, asked: Mapping[str, Any], as_json: bool, interactive: bool
+    db: str | None,
+    owner: str | None,
+    *,
+    limit: int | None,
+    status: str | None,
+    asked: Mapping[str, Any],
+    expired: bool = False,
+    as_json: bool,
+    interactive: bool,
 ) -> None:
     """Print the threads that are asked for; without a limit, as many as the settings say.
+
+    Args:
+        db: The database; None: the one of the settings.
+        owner: Whose threads; None: the owner of the settings.
+        limit: At most so many; 0 for all.
+        status: `active` or `archived`; None: both.
+        asked: What else they must be.
+        expired: Only those whose question has expired: the plan of each that waits is read.
+        as_json: Print JSON.
+        interactive: Print a table.
 
     Raises:
         LangmemExtError: As `Threads.list` has it.
@@ -127,8 +145,10 @@ def list_with(
     settings = settings_for(db, owner)
     limit = settings.list_limit if limit is None else limit
     with opened(settings, read_only=True) as threads:
-        found = list(islice(threads.each(**wanted), limit or None))
-        left_out = threads.count(**wanted) - len(found) if limit and len(found) == limit else 0
+        listed = _expired(threads, wanted) if expired else threads.each(**wanted)
+        found = list(islice(listed, limit or None))
+        full = bool(limit) and len(found) == limit
+        left_out = 0 if not full else sum(1 for _ in listed) if expired else threads.count(**wanted) - len(found)
     if as_json or not interactive:
         for thread in found:
             typer.echo(json_line(as_data(thread)) if as_json else columns_of(thread, settings.title_length))
@@ -139,6 +159,18 @@ def list_with(
         typer.echo(f"langmem-ext: {_NO_SUCH if asks else 'no threads: a thread is made by its first message'}", err=True)
     if left_out > 0:
         typer.echo(f"langmem-ext: {left_out:,} more: --limit 0 lists all", err=True)
+
+
+def _expired(threads: ThreadRows, wanted: Any) -> Iterator[ThreadInfo]:
+    """Those of the threads whose question has expired."""
+    from langmem_ext.source import Source  # noqa: PLC0415 - as above
+    from langmem_ext.threads.session.channels import CHANNELS, SessionChannels  # noqa: PLC0415 - a plain listing imports no codec
+
+    source, now = Source.of(threads.log, threads.owner), datetime.now(UTC)
+    for thread in threads.each(**wanted):
+        end = SessionChannels(source, source.key(thread.id), CHANNELS).expires_at()
+        if end is not None and end <= now:
+            yield thread
 
 
 def as_data(thread: ThreadInfo) -> dict[str, Any]:

@@ -44,6 +44,7 @@ def list_(
     archived: Annotated[bool, typer.Option("--archived", help="Those that were put away.")] = False,
     everything: Annotated[bool, typer.Option("--all", "-a", help="Those that were put away, too.")] = False,
     waiting: Annotated[bool, typer.Option("--waiting", "-w", help="Those that wait for an answer.")] = False,
+    expired: Annotated[bool, typer.Option("--expired", help="Those whose question has waited longer than its timeout.")] = False,
     waiting_for: Annotated[str | None, typer.Option(help="Those that wait for this parameter.", metavar="NAME")] = None,
     tool: Annotated[str | None, typer.Option(help="Those whose newest turn is for this tool.", metavar="NAME")] = None,
     tag: Annotated[str | None, typer.Option(help="Those with this tag.", metavar="TAG")] = None,
@@ -65,11 +66,12 @@ def list_(
             "tool": tool,
             "tag": tag,
             "title": title,
-            "waiting_for": waiting_for or (True if waiting else None),
+            "waiting_for": waiting_for or (True if waiting or expired else None),
             "since": None if since is None else moment_of(since, "--since"),
             "until": None if until is None else moment_of(until, "--until"),
         }
-        list_with(db, owner, limit=limit, status=status, asked=asked, as_json=as_json, interactive=sys.stdout.isatty())
+        interactive = sys.stdout.isatty()
+        list_with(db, owner, limit=limit, status=status, asked=asked, expired=expired, as_json=as_json, interactive=interactive)
 
 
 @threads.command(short_help="Show what there is to know of a conversation.")

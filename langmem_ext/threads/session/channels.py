@@ -92,6 +92,16 @@ class SessionChannels:
             return None
         return name if not self._is_the_graphs(read) or self._is_asked(name, read) else None
 
+    def expires_at(self) -> datetime | None:
+        """When the question that waits expires; None where none waits, or for ever."""
+        plan = self.get("plan_execution")
+        end = plan.get("expires_at") if isinstance(plan, dict) and self.waiting() is not None else None
+        try:
+            moment = datetime.fromisoformat(end) if isinstance(end, str) else None
+        except ValueError:
+            return None
+        return moment if moment is None or moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+
     def _is_the_graphs(self, read: ChannelsRead) -> bool:
         """Whether the waiting graph has run on the thread: it begins with one node and always sets its plan."""
         return _FIRST in read.seen and self.names["plan_execution"] in read.versions

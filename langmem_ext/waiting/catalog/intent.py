@@ -100,6 +100,8 @@ class Replies(Declaration):
         confirm: The question before a tool runs, for intents with `confirm: true`.
         change: The user said no to that question.
         which: Two intents fit a message, or two values; `{choices}` are these.
+        doubt: A value is not certain, and is confirmed; `{value}` is the value.
+        expired: The user comes back to a question that has expired; `{request}` is what it is for.
         hello: The user greets.
         thanks: The user thanks.
         bye: The user leaves.
@@ -123,6 +125,8 @@ class Replies(Declaration):
     confirm: str = "Shall I go ahead?"
     change: str = "All right. What should I change?"
     which: str = "Do you mean: {choices}?"
+    doubt: str = "Did you mean {value}?"
+    expired: str = "It has been a while. Do you still want to {request}?"
     hello: str = "Hello! What can I do for you?"
     thanks: str = "You're welcome."
     bye: str = "Goodbye!"
@@ -136,7 +140,13 @@ class Replies(Declaration):
     needed: str = "It is up to you, and I need it to {request}."
 
 
-OWN_FIELDS: Mapping[str, tuple[str, ...]] = {"which": ("choices",), "declined": ("request",), "needed": ("request",)}
+OWN_FIELDS: Mapping[str, tuple[str, ...]] = {
+    "which": ("choices",),
+    "doubt": ("value",),
+    "expired": ("request",),
+    "declined": ("request",),
+    "needed": ("request",),
+}
 """What a reply may fill in besides parameters."""
 
 

@@ -18,6 +18,7 @@ from langmem_ext.errors import InvalidInput
 from langmem_ext.types import CONFIRMATION
 from langmem_ext.waiting.catalog.catalog import Intent, IntentCatalog, field_error, step_arguments, tool_arguments
 from langmem_ext.waiting.catalog.param import NONE, Extensions, Param, ParamType, label
+from langmem_ext.waiting.catalog.tool_schema import WRONG_FORM
 from langmem_ext.waiting.extract.validity import is_allowed
 from langmem_ext.waiting.sensitive import familiar_words
 from langmem_ext.waiting.state import PlanExecution, Step
@@ -60,6 +61,16 @@ class Playbook:
         bound.familiar = familiar_words(self.catalog, bound.sensitive)
         return bound
 
+    @property
+    def local(self) -> frozenset[str]:
+        """The parameters whose values no model is shown: those that are sensitive, or read by rules alone."""
+        return self.sensitive | {name for name, param in self.catalog.params.items() if param.local_only}
+
+    @property
+    def reads_locally(self) -> bool:
+        """Whether a parameter is read by rules alone: then no summary may tell its value to a model."""
+        return any(param.local_only for param in self.catalog.params.values())
+
     def _steps_of(self, intent: Intent) -> list[Step]:
         return [Step(tool=name, args=step_arguments(intent, self.tools[name])) for name in intent.tool]
 
@@ -93,6 +104,11 @@ class Playbook:
     def param(self, name: str) -> Param:
         """The declaration of a parameter, or of the confirmation."""
         return self.confirmation if name == CONFIRMATION else self.catalog.params[name]
+
+    def timeout(self, name: str) -> float | None:
+        """Seconds after which the question for a parameter has expired; None: never."""
+        own = self.param(name).timeout
+        return self.catalog.timeout if own is None else own
 
     def uses(self, plan: PlanExecution) -> tuple[str, ...]:
         """Every parameter that the plan can take: those of its intent and those its steps are filled from."""
@@ -143,11 +159,11 @@ class Playbook:
     @staticmethod
     def _own_error(param: Param, value: JsonValue) -> str | None:
         if not isinstance(value, str | int | float):
-            return "must be one value"
+            return "it must be one value"
         if not is_allowed(param, value):
-            return "must be one of the possible values"
+            return "it must be one of the possible values"
         if param.pattern and isinstance(value, str) and not re.fullmatch(param.pattern, value):
-            return "must have the expected form"
+            return WRONG_FORM
         return param.problem_with(value)
 
     def sound(self, plan: PlanExecution, params: Params) -> dict[str, JsonValue]:
@@ -157,7 +173,7 @@ class Playbook:
 
     def ready(self, plan: PlanExecution, params: Params) -> bool:
         """Whether the next step, or else the reply, can be carried out as it stands."""
-        if self.missing(plan, params) or len(self.sound(plan, params)) < len(params):
+        if plan.get("expired") or self.missing(plan, params) or len(self.sound(plan, params)) < len(params):
             return False
         return not self.unconfirmed(plan, params)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import jsonschema  # type: ignore[import-untyped]  # ships no types
 from langchain_core.tools import BaseTool
@@ -121,6 +121,23 @@ def _enum(schema: Schema) -> list[JsonValue]:
     return list(values) if isinstance(values, list) else []
 
 
+WRONG_FORM: Final = "it does not have the right form"
+"""What is wrong with a value that does not match a pattern; the question gives an example."""
+
+_TOLD: Final[Mapping[str, str]] = {
+    "pattern": WRONG_FORM,
+    "format": WRONG_FORM,
+    "minimum": "it must be at least {}",
+    "maximum": "it must be at most {}",
+    "exclusiveMinimum": "it must be more than {}",
+    "exclusiveMaximum": "it must be less than {}",
+    "multipleOf": "it must be a multiple of {}",
+    "minLength": "it must have at least {} characters",
+    "maxLength": "it must have at most {} characters",
+}
+"""What a user is told of a JSON schema's constraint that a value does not meet."""
+
+
 def field_error(tool: BaseTool, argument: str, value: JsonValue) -> str | None:
     """Why `tool` does not accept `value` for `argument`, by the constraints and validators of that field; None when it does.
 
@@ -140,7 +157,7 @@ def _model_error(model: type[BaseModel], argument: str, value: JsonValue) -> str
     except ValidationError as exc:
         for error in exc.errors(include_url=False, include_context=False, include_input=False):
             if error["loc"][:1] == (argument,):
-                return error["msg"]
+                return WRONG_FORM if error["type"] == "string_pattern_mismatch" else error["msg"]
     except Exception:  # a validator of all arguments that misses the others: the call itself will judge
         return None
     return None
@@ -154,7 +171,8 @@ def _schema_error(schema: Schema, argument: str, value: JsonValue) -> str | None
     try:
         for error in validator.iter_errors({argument: value}):
             if list(error.absolute_path)[:1] == [argument]:
-                return f"does not meet {error.validator}: {error.validator_value}"
+                told = _TOLD.get(str(error.validator), f"does not meet {error.validator}: {{}}")
+                return told.format(error.validator_value)
     except Unresolvable:  # a reference to another document: the tool itself will judge
         return None
     return None

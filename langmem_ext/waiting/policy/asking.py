@@ -15,7 +15,7 @@ from pydantic import JsonValue
 from langmem_ext._internal.names import in_words
 from langmem_ext.messages.annotations import HIDDEN
 from langmem_ext.types import CONFIRMATION
-from langmem_ext.waiting.catalog.intent import template_fields
+from langmem_ext.waiting.catalog.intent import Intent, template_fields
 from langmem_ext.waiting.catalog.param import Param, ParamType, label
 from langmem_ext.waiting.catalog.playbook import Params, Playbook
 from langmem_ext.waiting.policy.wording import fill, in_text
@@ -71,22 +71,45 @@ def question(playbook: Playbook, plan: PlanExecution, params: Params, name: str)
     """The question for the parameter `name` (or `CONFIRMATION`), worded for the wrong answers it has had so far."""
     param = playbook.param(name)
     attempt = plan["attempts"].get(name, 0) + 1
-    asked = _confirmation(playbook, plan, params) if name == CONFIRMATION else _which(playbook, plan, name) or param.prompt
     return Question(
         param=name,
-        prompt=_wording(param, asked, attempt),
+        prompt=_prompt(playbook, plan, params, param, attempt),
         attempt=attempt,
         examples=_examples(param),
         schema=value_schema(param),
     )
 
 
-def _which(playbook: Playbook, plan: PlanExecution, name: str) -> str:
-    """The question which of two readings is meant; empty where none is open."""
-    choices = plan.get("choices", {}).get(name)
+def _prompt(playbook: Playbook, plan: PlanExecution, params: Params, param: Param, attempt: int) -> str:
+    """What is asked: whether to go on, which reading was meant, to go ahead, or for the value."""
+    if plan.get("expired"):
+        return playbook.catalog.replies.expired.replace("{request}", described(playbook.intent_of(plan)))
+    if asked := _which(playbook, plan, param):
+        return asked if attempt == 1 or len(plan["choices"][param.name]) > 1 else f"{asked} {YES_OR_NO}"
+    if param.name != CONFIRMATION:
+        return _wording(param, attempt)
+    asked = _confirmation(playbook, plan, params)
+    return asked if attempt == 1 else f"{asked} {YES_OR_NO}"
+
+
+YES_OR_NO: Final = "Please say yes or no."
+
+
+def described(intent: Intent) -> str:
+    """What an intent does, as it stands inside a sentence: "book a table"."""
+    text = intent.description.rstrip(".") or in_words(intent.id)
+    return text[:1].lower() + text[1:] if text[1:2].islower() else text
+
+
+def _which(playbook: Playbook, plan: PlanExecution, param: Param) -> str:
+    """The question which of two readings is meant, or whether the only one is; empty where nothing is open."""
+    choices = plan.get("choices", {}).get(param.name)
     if not choices:
         return ""
-    return playbook.catalog.replies.which.replace("{choices}", " or ".join(_time_in_words(choice) for choice in choices))
+    replies = playbook.catalog.replies
+    if len(choices) == 1:
+        return replies.doubt.replace("{value}", in_text(label(param, choices[0])))
+    return replies.which.replace("{choices}", " or ".join(_time_in_words(choice) for choice in choices))
 
 
 def _time_in_words(value: JsonValue) -> str:
@@ -98,13 +121,11 @@ def _time_in_words(value: JsonValue) -> str:
     return f"{hour % 12 or 12}:{minutes} {'in the morning' if hour < 12 else 'in the afternoon' if hour < 18 else 'in the evening'}"
 
 
-def _wording(param: Param, asked: str, attempt: int) -> str:
+def _wording(param: Param, attempt: int) -> str:
     """First the prompt, then the clarified prompt, then examples as well, as far as it does not hold them."""
     if attempt == 1:
-        return asked
-    if param.name == CONFIRMATION:
-        return f"{asked} Please say yes or no."
-    clarified = param.clarified_prompt or asked
+        return param.prompt
+    clarified = param.clarified_prompt or param.prompt
     if attempt == 2 and param.clarified_prompt:
         return clarified
     examples = " or ".join(example for example in map(str, _shown_examples(param)) if example not in clarified)

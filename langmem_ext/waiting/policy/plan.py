@@ -72,16 +72,17 @@ def plan_next(playbook: Playbook, session: Session, say: tuple[str, ...] = ()) -
     Values that a tool would refuse (edits bring them in) are dropped and asked for.
     """
     if session.plan is None:
-        if not session.suspended:
+        waiting = [entry for entry in session.suspended if not entry["plan"].get("given_up")]
+        if not waiting:
             return Move(replace(session, waiting_for=None), say)
-        back = restore(playbook, session, session.suspended[-1])
+        back = restore(playbook, session, waiting[-1])
         return plan_next(playbook, back, (*say, playbook.catalog.replies.back))
     plan = session.plan
     session = replace(session, params=playbook.sound(plan, session.params), waiting_for=None)
     if playbook.finished(plan):
         return Move(session, say)
     missing = playbook.missing(plan, session.params)
-    if not missing and not playbook.unconfirmed(plan, session.params):
+    if not missing and not playbook.unconfirmed(plan, session.params) and not plan.get("expired"):
         return Move(session, say)
     name = missing[0] if missing else CONFIRMATION
     if name == CONFIRMATION:
@@ -150,11 +151,23 @@ def restore(playbook: Playbook, session: Session, entry: Suspended) -> Session:
     """Go on with a suspended request: its own values, and those of the thread as they are now."""
     return replace(
         session,
-        plan=entry["plan"],
+        plan=_taken_up(entry["plan"]),
         params={**entry["params"], **lasting(playbook, session.params)},
         suspended=tuple(other for other in session.suspended if other is not entry),
         last_intent_id=entry["plan"]["intent_id"],
     )
+
+
+def _taken_up(plan: PlanExecution) -> PlanExecution:
+    """The plan; one that was given up begins with no wrong answers."""
+    return PlanExecution(**{**plan, "given_up": False, "attempts": {}}) if plan.get("given_up") else plan
+
+
+def give_up(session: Session) -> Session:
+    """Set the running request aside until the user asks for it again; its values stay."""
+    if session.plan is None:
+        return session
+    return suspend(replace(session, plan=PlanExecution(**{**session.plan, "given_up": True})))
 
 
 def drop(playbook: Playbook, session: Session, say: str) -> Move:

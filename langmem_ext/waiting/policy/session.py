@@ -102,7 +102,8 @@ def _read_wait(value: object, session: Session, playbook: Playbook) -> str | Non
     missing = playbook.missing(session.plan, session.params)
     if value == CONFIRMATION:
         asked = session.plan.get("asked") == playbook.fingerprint(session.plan, session.params)
-        return value if asked and not missing and playbook.unconfirmed(session.plan, session.params) else None
+        wanted = session.plan.get("expired") or playbook.unconfirmed(session.plan, session.params)
+        return value if asked and not missing and wanted else None
     return value if value in missing else None
 
 

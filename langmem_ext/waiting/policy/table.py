@@ -14,11 +14,11 @@ from typing import Final, TypeVar
 
 from pydantic import JsonValue
 
-from langmem_ext._internal.names import in_words
 from langmem_ext.types import CONFIRMATION
 from langmem_ext.waiting.catalog.param import Param, label
 from langmem_ext.waiting.catalog.playbook import Playbook
-from langmem_ext.waiting.policy.plan import Move, drop, forget, plan_next, start, suspend, take
+from langmem_ext.waiting.policy.asking import described
+from langmem_ext.waiting.policy.plan import Move, drop, forget, give_up, plan_next, start, suspend, take
 from langmem_ext.waiting.policy.session import Session
 from langmem_ext.waiting.state import PlanExecution
 from langmem_ext.waiting.understand.commands import (
@@ -96,13 +96,8 @@ def _at_rest(playbook: Playbook, session: Session, commands: Sequence[Command]) 
 
 def _which(playbook: Playbook, intents: Sequence[str]) -> str:
     """The question which of several intents is meant."""
-    told = [_described(playbook, intent_id) for intent_id in intents]
+    told = [described(playbook.intents[intent_id]) for intent_id in intents]
     return playbook.catalog.replies.which.replace("{choices}", ", or ".join(told))
-
-
-def _described(playbook: Playbook, intent_id: str) -> str:
-    text = playbook.intents[intent_id].description.rstrip(".") or in_words(intent_id)
-    return text[:1].lower() + text[1:] if text[1:2].islower() else text
 
 
 def _begun(playbook: Playbook, session: Session, heard: Heard, starts: Sequence[Start], say: tuple[str, ...]) -> Move:
@@ -126,12 +121,20 @@ def _queued(playbook: Playbook, session: Session, heard: Heard, starts: Sequence
 
 def _left_open(playbook: Playbook, move: Move, commands: Sequence[Command]) -> Move:
     """The move, with what the message leaves open of the request that runs then: it is asked for as a choice."""
-    choices = {command.param: list(command.choices) for command in commands if isinstance(command, Clarify) and command.param}
-    plan = move.session.plan
-    if plan is None or not choices:
+    session = _with_choices(playbook, move.session, commands)
+    if session is move.session:
         return move
-    session = replace(move.session, plan=PlanExecution(**{**plan, "choices": {**plan.get("choices", {}), **choices}}))
     return replace(plan_next(playbook, session, move.say[:-1] if session.waiting_for else move.say), mentioned=move.mentioned)
+
+
+def _with_choices(playbook: Playbook, session: Session, commands: Sequence[Command]) -> Session:
+    """The session with the values that are to be chosen from, or confirmed, before one counts."""
+    choices = {command.param: list(command.choices) for command in commands if isinstance(command, Clarify) and command.param}
+    plan = session.plan
+    choices = {name: values for name, values in choices.items() if plan is not None and name in playbook.uses(plan)}
+    if plan is None or not choices:
+        return session
+    return replace(session, plan=PlanExecution(**{**plan, "choices": {**plan.get("choices", {}), **choices}}))
 
 
 # -- while a request runs
@@ -145,11 +148,12 @@ def _while_running(playbook: Playbook, session: Session, plan: PlanExecution, he
     given = _values(commands)
     if given:
         session = _given(playbook, session, given)
+    before, session = session, _with_choices(playbook, session, commands)
     if starts := _all(commands, Start):
         move = _begun(playbook, suspend(session), heard, starts, ())
         return replace(move, mentioned=move.mentioned | given.keys())
     said = _words_back(playbook, session, commands)
-    if said or given:
+    if said or given or session is not before:
         if session.waiting_for != CONFIRMATION and _first(commands, Correct):
             said = (playbook.catalog.replies.corrected, *said)  # a confirmation shows the new value by itself
         return replace(plan_next(playbook, session, said), mentioned=frozenset(given))
@@ -184,7 +188,10 @@ def _confirmed(playbook: Playbook, session: Session, plan: PlanExecution) -> Mov
 
 
 def _denied(playbook: Playbook, session: Session, plan: PlanExecution) -> Move:
-    """No: ask what to change."""
+    """No: ask what to change; to a value that was not certain, ask for another."""
+    if session.waiting_for != CONFIRMATION:
+        choices = {name: values for name, values in plan.get("choices", {}).items() if name != session.waiting_for}
+        return plan_next(playbook, replace(session, plan=PlanExecution(**{**plan, "choices": choices})))
     return plan_next(playbook, replace(session, plan=PlanExecution(**{**plan, "denied": True})))
 
 
@@ -233,8 +240,6 @@ def _without_value(playbook: Playbook, session: Session, plan: PlanExecution, he
                 return _declined(playbook, session, plan, heard, name)
             case DontCare(name):
                 return _any(playbook, session, plan, name)
-            case Clarify(param=str()):
-                return _left_open(playbook, plan_next(playbook, session), commands)
             case Refuse(name, problem):
                 return _wrong(playbook, session, plan, name, heard, (_sentence(problem),))
             case _:
@@ -277,7 +282,7 @@ def _any(playbook: Playbook, session: Session, plan: PlanExecution, name: str) -
 
 
 def _for_request(playbook: Playbook, plan: PlanExecution, reply: str) -> str:
-    return reply.replace("{request}", _described(playbook, plan["intent_id"]))
+    return reply.replace("{request}", described(playbook.intent_of(plan)))
 
 
 def _wrong(playbook: Playbook, session: Session, plan: PlanExecution, name: str, heard: Heard, say: tuple[str, ...]) -> Move:
@@ -289,8 +294,8 @@ def _wrong(playbook: Playbook, session: Session, plan: PlanExecution, name: str,
         return plan_next(playbook, replace(session, plan=counted), say)
     takes_over = playbook.intents.get(playbook.catalog.escalate_to or "")
     if param.on_exhausted == "escalate" and takes_over is not None and takes_over.id != plan["intent_id"]:
-        return start(playbook, replace(session, plan=None, waiting_for=None), takes_over, heard, {})
-    return drop(playbook, session, playbook.catalog.replies.exhausted)
+        return start(playbook, give_up(session), takes_over, heard, {})
+    return plan_next(playbook, give_up(session), (playbook.catalog.replies.exhausted,))
 
 
 def _handed_over(playbook: Playbook, session: Session, heard: Heard) -> Move:

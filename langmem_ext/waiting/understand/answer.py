@@ -8,23 +8,28 @@ from dataclasses import replace
 from typing import Final
 
 from langmem_ext.types import CONFIRMATION
-from langmem_ext.waiting.catalog.param import Extraction, Param, ParamType
+from langmem_ext.waiting.catalog.param import Extraction, Param, ParamType, doubtful_below
 from langmem_ext.waiting.catalog.playbook import Playbook
+from langmem_ext.waiting.catalog.tool_schema import WRONG_FORM
 from langmem_ext.waiting.extract import Reply, extract
+from langmem_ext.waiting.extract.choices.enum import nearest
 from langmem_ext.waiting.policy.asking import question
 from langmem_ext.waiting.policy.session import Session
 from langmem_ext.waiting.state import PlanExecution
 from langmem_ext.waiting.understand.acts import (
     is_cancel,
     names,
+    yes_or_no,
 )
 from langmem_ext.waiting.understand.clauses import Clause, clauses_of, without
 from langmem_ext.waiting.understand.commands import (
     Ask,
     Cancel,
     Clarify,
+    Command,
     Correct,
     Decline,
+    Deny,
     DontCare,
     Fill,
     Refuse,
@@ -60,14 +65,16 @@ def read_answer(playbook: Playbook, session: Session, plan: PlanExecution, heard
     name, clauses = session.waiting_for, clauses_of(heard.text)
     if is_cancel(heard.text):
         return [Cancel(why="says to stop")]
+    if name and (decided := _at_doubt(playbook, plan, name, heard)):
+        return [decided]
     if name and _is_value(playbook.param(name), heard.text):
         answer = _answer(playbook, session, plan, heard, heard.text)
         if answer is not None and answer.status == "filled":
-            return [_fill(name, answer)]
+            return [Fill(name, answer.value, confidence=answer.confidence, why=answer.reason)]
     if name and len(whole) > len(heard.text) and playbook.param(name).type is ParamType.TEXT:
         answer = _answer(playbook, session, plan, heard, whole)
         if answer is not None and answer.status == "filled":
-            return [_fill(name, answer)]
+            return [_fill(playbook, name, answer)]
     if aside := aside_of(heard.text, clauses):
         return [aside]
     return (yield from _taken_apart(playbook, session, plan, heard, clauses))
@@ -86,15 +93,15 @@ def _taken_apart(playbook: Playbook, session: Session, plan: PlanExecution, hear
         return [Correct(other, value, why="takes a value back") for other, value in new.items()]
     found = {} if dropped else _values(playbook, session, plan, said, answer)
     if (asks := _asks_what_it_is(playbook, name, clauses)) and not dropped:
-        return [*(_fill(other, value) for other, value in found.items()), asks]
+        return [*(_fill(playbook, other, value) for other, value in found.items()), asks]
     asked_for = yield from classified(playbook, session, plan, heard, answer if name in found else None, found)
     if starts := other_requests(playbook, plan, heard, asked_for):
         own = {} if dropped else _own_values(playbook, heard, starts, found)
-        fills = [_fill(other, value) for other, value in own.items()]
+        fills = [_fill(playbook, other, value) for other, value in own.items()]
         return [*dropped, *fills, *starts]
     if dropped:
         return dropped
-    commands: Commands = [_fill(other, value) for other, value in found.items()]
+    commands: Commands = [_fill(playbook, other, value) for other, value in found.items()]
     if any(clause.act == "question" for clause in clauses):
         commands.append(_named_by_question(playbook, session, plan, heard) or _asks(playbook, session, clauses))
     return commands or _stance(playbook, plan, heard, name, answer)
@@ -116,8 +123,26 @@ def _replaces(playbook: Playbook, session: Session, plan: PlanExecution, heard: 
     return any(value.confidence > SURE for value in found.values())
 
 
-def _fill(name: str, found: Extraction) -> Fill:
+def _fill(playbook: Playbook, name: str, found: Extraction) -> Command:
+    """A value; one that is not certain is to be confirmed, but for a sensitive one: a question would show it."""
+    if found.confidence < doubtful_below(playbook.param(name)) and name not in playbook.sensitive:
+        return Clarify(param=name, choices=(found.value,), confidence=found.confidence, why=found.reason)
     return Fill(name, found.value, confidence=found.confidence, why=found.reason)
+
+
+def _at_doubt(playbook: Playbook, plan: PlanExecution, name: str, heard: Heard) -> Command | None:
+    """Yes or no to the value that is to be confirmed; None for any other message."""
+    choices = plan.get("choices", {}).get(name, ())
+    if len(choices) != 1:
+        return None
+    param = playbook.param(name)
+    decided = yes_or_no(heard.text, (), playbook.catalog.replies.doubt)
+    if decided is False:
+        return Deny(why="says no to the value")
+    if not decided:
+        said = extract(param, Reply(heard.text, prompt=param.prompt, suggested=choices[0], now=heard.now))
+        decided = said.status == "filled" and said.value == choices[0]
+    return Fill(name, choices[0], why="says yes to the value") if decided else None
 
 
 def _answer(playbook: Playbook, session: Session, plan: PlanExecution, heard: Heard, text: str) -> Extraction | None:
@@ -126,8 +151,8 @@ def _answer(playbook: Playbook, session: Session, plan: PlanExecution, heard: He
     if name is None:
         return None
     others = alike(playbook.param(name), [playbook.param(other) for other in playbook.missing(plan, session.params)])
-    prompt = question(playbook, plan, session.params, name).prompt
-    if (choices := plan.get("choices", {}).get(name)) and (value := chosen(text, choices)) is not None:
+    prompt = _prompt(playbook, session, plan, name)
+    if (choices := plan.get("choices", {}).get(name)) and len(choices) > 1 and (value := chosen(text, choices)) is not None:
         return Extraction("filled", value, confidence=0.9, reason="one of two readings")
     reply = Reply(text, prompt=prompt, others=others, filled=session.params, now=heard.now)
     found = extract(playbook.param(name), reply)
@@ -136,12 +161,18 @@ def _answer(playbook: Playbook, session: Session, plan: PlanExecution, heard: He
     return settled(found, playbook.param(name), about(playbook.intent_of(plan)))
 
 
+def _prompt(playbook: Playbook, session: Session, plan: PlanExecution, name: str) -> str:
+    """What was asked; of a value that is to be confirmed, the question before."""
+    asked = playbook.param(name).prompt if plan.get("expired") or len(plan.get("choices", {}).get(name, ())) == 1 else ""
+    return asked or question(playbook, plan, session.params, name).prompt
+
+
 def _values(playbook: Playbook, session: Session, plan: PlanExecution, heard: Heard, answer: Extraction | None) -> dict[str, Extraction]:
     """The values that the message gives for what is asked and for what is still open."""
     name = session.waiting_for
     again = _TAKEN_BACK.search(heard.text) is not None
     open_names = [other for other in playbook.uses(plan) if other == name or other not in session.params or again]
-    prompt = question(playbook, plan, session.params, name).prompt if name else ""
+    prompt = _prompt(playbook, session, plan, name) if name else ""
     reading = Reading(heard.text, heard.now, filled=session.params, asked=name, prompt=prompt, about=about(playbook.intent_of(plan)))
     found = read_values([playbook.param(other) for other in open_names], reading)
     if name and name not in found and answer is not None and answer.status == "filled":
@@ -186,13 +217,15 @@ def _asks(playbook: Playbook, session: Session, clauses: Sequence[Clause]) -> As
     return Ask(why="asks something")
 
 
-def _named_by_question(playbook: Playbook, session: Session, plan: PlanExecution, heard: Heard) -> Fill | None:
+def _named_by_question(playbook: Playbook, session: Session, plan: PlanExecution, heard: Heard) -> Command | None:
     """The identifier that is asked for, in a question that nobody answers: "is it O-2?"."""
     name = session.waiting_for
     if name is None or playbook.param(name).type is not ParamType.IDENTIFIER:
         return None
     found = _answer(playbook, session, plan, heard, heard.text)
-    return _fill(name, found) if found and found.status == "filled" and not playbook.value_error(plan, name, found.value) else None
+    return (
+        _fill(playbook, name, found) if found and found.status == "filled" and not playbook.value_error(plan, name, found.value) else None
+    )
 
 
 def _asks_what_it_is(playbook: Playbook, name: str | None, clauses: Sequence[Clause]) -> Ask | None:
@@ -241,7 +274,7 @@ def _stance(playbook: Playbook, plan: PlanExecution, heard: Heard, name: str | N
     reason = answer.reason if answer else ""
     if status == "filled" and answer is not None:
         problem = playbook.value_error(plan, name, answer.value)
-        return [Refuse(name, problem, why=reason)] if problem else [Fill(name, answer.value, why=reason, confidence=answer.confidence)]
+        return [Refuse(name, problem, why=reason)] if problem else [_fill(playbook, name, answer)]
     if answer is not None and answer.problem:
         return [Refuse(name, answer.problem, why=reason)]
     if answer is not None and answer.choices and name not in playbook.sensitive:
@@ -252,7 +285,22 @@ def _stance(playbook: Playbook, plan: PlanExecution, heard: Heard, name: str | N
         return [Decline(name, why=reason)]
     if status == "question":
         return [_asks_about(playbook, name, heard.text, reason)]
-    return [Unclear(why=reason or "no value found")]
+    return [_no_value(playbook, name, heard.text, reason)]
+
+
+def _no_value(playbook: Playbook, name: str, text: str, reason: str) -> Command:
+    """What a message is that has nothing to do with the parameter by its form: no, a value that is not allowed, or neither."""
+    param = playbook.param(name)
+    if param.on_declined != "ask" and (yes_or_no(text, (), "") is False or _NOTHING.fullmatch(text)):
+        return Decline(name, why="says no")
+    if param.type is ParamType.ENUM and name not in playbook.sensitive and (near := nearest(param, text)):
+        return Clarify(param=name, choices=(near,), confidence=0.4, why="the allowed value that is most like it")
+    if param.type is ParamType.IDENTIFIER and re.search(r"\d", text):
+        return Refuse(name, WRONG_FORM, why="does not have the right form")
+    return Unclear(why=reason or "no value found")
+
+
+_NOTHING: Final = re.compile(r"\W*(?:no,? )?(?:none|nothing(?: else| more)?|nope|not really)\W*", re.IGNORECASE)
 
 
 def _asks_about(playbook: Playbook, name: str, text: str, reason: str) -> Ask:

@@ -25,6 +25,7 @@ from langmem_ext.waiting.understand.acts import (
     refers_back,
     wants_person,
     words_without_values,
+    yes_or_no,
 )
 from langmem_ext.waiting.understand.answer import read_answer
 from langmem_ext.waiting.understand.clauses import LONGEST, clauses_of
@@ -32,6 +33,7 @@ from langmem_ext.waiting.understand.commands import (
     Ask,
     Cancel,
     Clarify,
+    Confirm,
     HandOver,
     Reset,
     Start,
@@ -43,6 +45,7 @@ from langmem_ext.waiting.understand.intents.classifier import Classification, Cl
 from langmem_ext.waiting.understand.intents.similarity import about
 from langmem_ext.waiting.understand.message import Heard
 from langmem_ext.waiting.understand.requests import Commands, Understanding, chat_of, request_of
+from langmem_ext.waiting.understand.second_reading import is_unread, read_by_model
 from langmem_ext.waiting.understand.values import Reading, open_choices, read_values, spans_of, values_of
 
 
@@ -62,9 +65,15 @@ def understand(playbook: Playbook, session: Session, heard: Heard) -> Understand
         return [Reset(why="says to start over")]
     if session.plan is None:
         return (yield from _at_rest(playbook, session, heard))
+    if session.plan.get("expired") and (decided := yes_or_no(heard.text, (), "")) is not None:
+        return [Confirm(why="wants to go on")] if decided else [Cancel(why="does not want to go on")]
     if session.waiting_for == CONFIRMATION:
-        return (yield from read_at_confirmation(playbook, session, session.plan, heard))
-    return (yield from read_answer(playbook, session, session.plan, heard, whole.text))
+        commands = yield from read_at_confirmation(playbook, session, session.plan, heard)
+    else:
+        commands = yield from read_answer(playbook, session, session.plan, heard, whole.text)
+    if not is_unread(commands) or session.waiting_for in playbook.local:
+        return commands
+    return (yield from read_by_model(playbook, session, session.plan, heard)) or commands
 
 
 def _at_rest(playbook: Playbook, session: Session, heard: Heard) -> Understanding:

@@ -63,23 +63,25 @@ def request_of(
 ) -> ClassifyRequest:
     """What a classifier is asked about the message."""
     plan, waiting = session.plan, session.waiting_for
+    prompt = question(playbook, plan, session.params, waiting).prompt if plan and waiting else ""
     params = playbook.catalog.params
     own = playbook.uses(plan) if plan else ()
     telling = {name: param for name, param in params.items() if param.type is not ParamType.BOOLEAN and name not in own}
     read = {name: find(param, heard.text, now=heard.now) for name, param in telling.items()}
     found = {name: value.span for name, value in read.items() if value.span and (value.status == "filled" or value.choices)}
-    spans = [span for name, span in found.items() if params[name].type not in (ParamType.ENUM, ParamType.INTEGER)]
+    spans = [span for name, span in found.items() if params[name].type not in (ParamType.ENUM, ParamType.INTEGER) or name in playbook.local]
     return ClassifyRequest(
         heard.text if text is None else text,
         playbook.catalog,
         history=heard.history,
         params=session.params,
         waiting_for=waiting,
-        prompt=question(playbook, plan, session.params, waiting).prompt if plan and waiting else "",
+        prompt=prompt,
         now=heard.now,
         values=(*spans, *values),
         found=found,
         running=plan["intent_id"] if plan else None,
+        local=playbook.local,
     )
 
 

@@ -24,6 +24,12 @@ _TYPO = 84.0
 """Similarity (0 to 100) from which a misspelt word counts as a value."""
 
 
+_LIKE = 62.0
+"""The same from which a value is worth a question."""
+_FEW = 3
+"""Words of a message that may be a value which is not allowed, at most."""
+
+
 def _normal(text: str) -> str:
     return re.sub(r"[\s_-]+", " ", text).strip().lower()
 
@@ -139,6 +145,19 @@ def _typos(param: Param, text: str) -> list[Candidate]:
             if score >= _TYPO:
                 found.append(Candidate(start, end, value, round(score / 100 * 0.8, 2), 1, "a misspelt value"))
     return found
+
+
+def nearest(param: Param, text: str) -> str | None:
+    """The allowed value that a short message is most like, though it names none: "historical" for `history`."""
+    words = [token.low for token in tokens(text) if token.low not in FUNCTION_WORDS]
+    if not 1 <= len(words) <= _FEW:
+        return None
+    said = " ".join(words)
+    forms = [
+        (max(fuzz.ratio(said, form), *(fuzz.ratio(word, form) for word in words)), value) for _, value, form in _forms(_items(param.enum))
+    ]
+    score, value = max(forms, default=(0.0, ""))
+    return value if score >= _LIKE else None
 
 
 def _by_order(param: Param, reply: Reply) -> list[Candidate]:

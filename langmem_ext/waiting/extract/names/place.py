@@ -155,7 +155,7 @@ def _lower(reply: Reply, words: Sequence[Token], masked: Sequence[tuple[int, int
             end = _region(reply.text, taken[-1].end, masked)
             sure = 1 if _SURE_CUE.match(cue.group()) or _GOING.search(before(reply.text, cue.end())) else 0
             found.append(
-                Candidate(taken[0].start, end, reply.text[taken[0].start : end], 0.6 if sure else 0.5, sure, "words after a preposition")
+                Candidate(taken[0].start, end, reply.text[taken[0].start : end], 0.6 if sure else 0.45, sure, "words after a preposition")
             )
     return found
 
@@ -176,7 +176,9 @@ def _whole(reply: Reply, masked: Sequence[tuple[int, int]]) -> list[Candidate]:
     words = tokens(reply.text[start:end])
     if not words or not _is_name(reply.text[start:end], words):
         return []
-    return [Candidate(start, end, reply.text[start:end], 0.7 if part else 0.5, 1 if part else 0, "the whole answer")]
+    bare = len(words) <= 2 and not re.search(r"\w", reply.text[:start] + reply.text[end:])
+    sure = 0.7 if part else 0.5 if bare else 0.45
+    return [Candidate(start, end, reply.text[start:end], sure, 1 if part else 0, "the whole answer")]
 
 
 def _is_name(written: str, words: Sequence[Token]) -> bool:

@@ -10,7 +10,16 @@ from langmem_ext.waiting.catalog.param import Param
 from langmem_ext.waiting.extract.candidate import Candidate
 from langmem_ext.waiting.extract.codes.identifier import by_pattern
 from langmem_ext.waiting.extract.english.leadin import answer_span
-from langmem_ext.waiting.extract.english.lexicon import FUNCTION_WORDS, GENERIC_NOUNS, NEVER_NAMES, PRICE, STOPS_NAME, VERBS, word_set
+from langmem_ext.waiting.extract.english.lexicon import (
+    AUXILIARIES,
+    FUNCTION_WORDS,
+    GENERIC_NOUNS,
+    NEVER_NAMES,
+    PRICE,
+    STOPS_NAME,
+    VERBS,
+    word_set,
+)
 from langmem_ext.waiting.extract.english.tokens import Token, runs, sentences, tokens, trim
 from langmem_ext.waiting.extract.english.vocabulary import own_stems, split_name, stem
 from langmem_ext.waiting.extract.mask import closed_spans
@@ -31,6 +40,19 @@ _BUT = re.compile(r",?\s{1,9}(?:but|however|although)\s{1,9}|,\s+(?=(?:i|we|it|s
 _SERVES = re.compile(
     r"\b(?:serv(?:es?|ing)|offers?|offering|in the mood for|craving|feel like|into)\s+(?:(?:some|any|a|an|the)\s+)?(?=\w)", re.I
 )
+_TOLD = frozenset(
+    stem(word)
+    for word in word_set(
+        "reason note comment message description detail problem issue fault complaint symptom question request wish remark purpose"
+        " feedback instruction text story matter concern incident explanation statement happened happen wrong tell describe anything"
+        " say write occasion"
+    )
+)
+"""Words of a parameter that is told in whole sentences."""
+_SHORT = 3
+"""Words of an answer that is no sentence, at most."""
+_SAYING = AUXILIARIES | VERBS | word_set("i we you he she it they i'm i've i'd it's that's we're never")
+"""Words of a sentence that a name for something has not."""
 _OFFER = re.compile(r"\W*(?:(?:is|are) there|any|do (?:you|they)|have you|can|could|tell me|give me|please)\b", re.I)
 
 
@@ -163,8 +185,11 @@ def _served(reply: Reply, masked: Sequence[tuple[int, int]]) -> list[Candidate]:
     return found
 
 
-def _free(reply: Reply) -> list[Candidate]:
-    """All that is said, from the answer's first word on; what follows "because" when it gives a reason."""
+def _free(param: Param, reply: Reply) -> list[Candidate]:
+    """All that is said, from the answer's first word on; what follows "because" when it gives a reason.
+
+    A sentence for what is named in a word or two ("which carrier?") is the least sure of all values.
+    """
     text = reply.text
     reason = _REASON.search(text)
     start, end = trim(text, reason.end(), len(text)) if reason else answer_span(text, framed=False)
@@ -172,7 +197,16 @@ def _free(reply: Reply) -> list[Candidate]:
         return []
     if all(word.low in FUNCTION_WORDS for word in tokens(text[start:end])):
         return []
-    return [Candidate(start, end, text[start:end], 0.45 if reason else 0.35, 0, "the whole answer")]
+    words = tokens(text[start:end])
+    sentence = len(words) > _SHORT and any(word.low in _SAYING for word in words)
+    told = reason or not sentence or _is_told(param)
+    return [Candidate(start, end, text[start:end], 0.45 if told else 0.35, 0, "the whole answer")]
+
+
+def _is_told(param: Param) -> bool:
+    """Whether the parameter is told in whole sentences."""
+    words = [*split_name(param.name), *re.findall(r"[a-z]+", f"{param.description} {param.prompt}".lower())]
+    return any(len(example.split()) > _SHORT for example in param.examples) or not _TOLD.isdisjoint(map(stem, words))
 
 
 def read(param: Param, reply: Reply) -> list[Candidate]:
@@ -183,4 +217,4 @@ def read(param: Param, reply: Reply) -> list[Candidate]:
         return []
     if is_kind(param):
         return _kind(param, reply)
-    return [] if is_no_answer(reply.text[slice(*sentences(reply.text)[0])]) else _free(reply)
+    return [] if is_no_answer(reply.text[slice(*sentences(reply.text)[0])]) else _free(param, reply)

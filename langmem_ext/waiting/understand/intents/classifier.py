@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import datetime
-from typing import Final, Literal, Protocol, runtime_checkable
+from typing import Final, Literal, Protocol, TypeAlias, runtime_checkable
 
 from langchain_core.messages import BaseMessage
 from pydantic import JsonValue
@@ -80,6 +80,9 @@ class ClassifyRequest:
         running: The intent of the request that runs.
         answered: Whether the message holds a certain answer to the question.
         among: The intents to choose from; empty: all of the catalog.
+        unread: Whether a question waits and the rules could not read the message: a model may.
+        local: Parameters whose values no model may see.
+        summary: What was said before `history`, in short; empty where it was not summarised.
     """
 
     text: str
@@ -95,6 +98,13 @@ class ClassifyRequest:
     running: str | None = None
     answered: bool = False
     among: Collection[str] = ()
+    unread: bool = False
+    local: Collection[str] = ()
+    summary: str = ""
+
+
+Act: TypeAlias = Literal["dontcare", "decline", "ask", "chat", "repeat", "handover", "cancel"]
+"""What a message does to the question that waits, besides answering it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,12 +113,14 @@ class Classification:
 
     Attributes:
         intent_id: The intent; None when the classifier is not sure of one.
-        params: Values of that intent's parameters that the message holds; none without an intent.
+        params: Values of that intent's parameters that the message holds. Without an intent, and for a
+            request that is `unread`: values of the request that runs.
         confidence: 0 to 1.
         source: Who decided.
         reason: Why, in a few words, for tests and traces; never holds a value.
         also: What else the message asks for, in its order.
         choices: Without an intent: those that fit as well, for a question which of them is meant.
+        act: What a message that is `unread` does to the question that waits.
     """
 
     intent_id: str | None = None
@@ -118,6 +130,7 @@ class Classification:
     reason: str = ""
     also: Sequence[Classification] = ()
     choices: Sequence[str] = ()
+    act: Act | None = None
 
 
 @runtime_checkable

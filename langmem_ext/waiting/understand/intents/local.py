@@ -1,4 +1,4 @@
-"""What a model is sent of a conversation: nothing of the parameters that are read by rules alone."""
+"""What a model is sent of a conversation: nothing of the parameters that are sensitive or read by rules alone."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import datetime
 
 from langchain_core.messages import BaseMessage
 
-from langmem_ext.messages.annotations import HIDDEN
+from langmem_ext.messages.annotations import HIDDEN, shown_text
 from langmem_ext.waiting.catalog.param import Param
 from langmem_ext.waiting.extract import find
 from langmem_ext.waiting.understand.intents.classifier import ClassifyRequest
@@ -15,8 +15,12 @@ from langmem_ext.waiting.understand.intents.classifier import ClassifyRequest
 
 def is_asked_locally(request: ClassifyRequest) -> bool:
     """Whether the message may answer a question whose answer no model sees."""
-    asked = request.catalog.params.get(request.waiting_for or "")
-    return asked is not None and asked.local_only
+    return any(param.name == request.waiting_for for param in _local(request))
+
+
+def is_local(param: Param, request: ClassifyRequest) -> bool:
+    """Whether no model sees the parameter's values."""
+    return param.local_only or param.name in request.local
 
 
 def without_local(text: str, request: ClassifyRequest) -> str:
@@ -34,7 +38,7 @@ def history_without_local(request: ClassifyRequest) -> list[tuple[str, str]]:
     asked = [question for param in _local(request) for question in (param.prompt, param.clarified_prompt) if question]
     shown, before = [], ""
     for message in _talk(request.history):
-        text = str(message.text)
+        text = shown_text(vars(message))
         answers = message.type == "human" and any(question in before for question in asked)
         shown.append((message.type, HIDDEN if answers else without_local(text, request)))
         before = text if message.type == "ai" else ""
@@ -46,7 +50,7 @@ def _talk(history: Sequence[BaseMessage]) -> list[BaseMessage]:
 
 
 def _local(request: ClassifyRequest) -> list[Param]:
-    return [param for param in request.catalog.params.values() if param.local_only]
+    return [param for param in request.catalog.params.values() if is_local(param, request)]
 
 
 def _masked(param: Param, text: str, now: datetime) -> str:
