@@ -182,3 +182,9 @@ def test_a_typed_value_of_another_parameter_is_no_open_answer() -> None:
 
 def test_a_name_written_small_stands_behind_whoever_it_is_of() -> None:
     assert find(param("name", "person"), "a ticket for my sister ines lund on friday", now=NOW).value == "ines lund"
+
+
+def test_what_was_lost_is_what_the_message_says_was_left() -> None:
+    item = param("item", "text", description="what was lost")
+    assert find(item, "hello, I left my green hat at yours on monday", now=NOW).value == "my green hat"
+    assert answer("last monday", item, "What did you lose?").status == "abstained"

@@ -12,7 +12,8 @@ from langmem_ext.waiting.extract.english.tokens import before
 
 _CORRECTION = re.compile(r"\b(?:sorry|i meant?|i mean|actually|rather|scratch that|correction|make (?:that|it)|or rather|wait)\b", re.I)
 _REJECTED = re.compile(
-    r"\b(?:not|neither|isn't|isnt|except|any(?:\s+\w+)?\s+but|before|anything but|other than|rather than|instead of"
+    r"\b(?:not|there(?:['’]?s| is| are) no|neither|isn't|isnt|except|any(?:\s+\w+)?\s+but|before|anything but"
+    r"|other than|rather than|instead of"
     r"|nor|but not|don't want|do not want|cannot do|can't do)"
     r"(?:\s+(?:on|at|for|in|from|to|the|a|an|my|until|till|with|want|any))*\s*$",
     re.I,

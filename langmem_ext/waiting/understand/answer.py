@@ -7,18 +7,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
+from pydantic import JsonValue
+
 from langmem_ext.types import CONFIRMATION
 from langmem_ext.waiting.catalog.param import Extraction, Param, ParamType, doubtful_below
 from langmem_ext.waiting.catalog.playbook import Playbook
 from langmem_ext.waiting.catalog.tool_schema import WRONG_FORM
 from langmem_ext.waiting.extract import Reply, extract
 from langmem_ext.waiting.extract.choices.enum import nearest
+from langmem_ext.waiting.extract.english.lexicon import FUNCTION_WORDS
 from langmem_ext.waiting.policy.asking import question
 from langmem_ext.waiting.policy.session import Session
 from langmem_ext.waiting.state import PlanExecution
 from langmem_ext.waiting.understand.acts import (
     is_cancel,
     names,
+    words_without_values,
     yes_or_no,
 )
 from langmem_ext.waiting.understand.clauses import Clause, clauses_of, without
@@ -49,7 +53,7 @@ from langmem_ext.waiting.understand.requests import (
     corrected,
     other_requests,
 )
-from langmem_ext.waiting.understand.values import SURE, Reading, alike, is_named_near, overlap, read_values, settled
+from langmem_ext.waiting.understand.values import SURE, Reading, alike, is_named_near, overlap, read_values, settled, spans_of
 
 
 def read_answer(playbook: Playbook, session: Session, plan: PlanExecution, heard: Heard, whole: str) -> Understanding:
@@ -104,7 +108,27 @@ def _taken_apart(playbook: Playbook, session: Session, plan: PlanExecution, hear
     commands: Commands = [_fill(playbook, other, value) for other, value in found.items()]
     if any(clause.act == "question" for clause in clauses):
         commands.append(_named_by_question(playbook, session, plan, heard) or _asks(playbook, session, clauses))
+    if not commands and (new := _replaced(playbook, session, plan, said, answer)):
+        return [Correct(other, value, why="gives a known value anew") for other, value in new.items()]
     return commands or _stance(playbook, plan, heard, name, answer)
+
+
+_BESIDE: Final = FUNCTION_WORDS | {"then", "rather", "better", "ok", "okay"}
+
+
+def _replaced(playbook: Playbook, session: Session, plan: PlanExecution, heard: Heard, answer: Extraction | None) -> dict[str, JsonValue]:
+    """New values for known ones, in a message that says nothing else and answers nothing: "ok, 4.30 then"."""
+    if answer is not None and (answer.status != "abstained" or answer.choices or answer.problem):
+        return {}
+    known = [playbook.param(name) for name in playbook.uses(plan) if name in session.params]
+    known = [param for param in known if not alike(param, known)]
+    reading = Reading(heard.text, heard.now, filled=session.params, about=about(playbook.intent_of(plan)))
+    read = read_values([param for param in known if param.type not in OPEN_TYPES], reading)
+    rest = re.findall(r"[^\W\d_]+", words_without_values(heard.text, spans_of(read)).lower())
+    if not set(rest) <= _BESIDE or any(found.confidence <= SURE for found in read.values()):
+        return {}
+    values = {name: found.value for name, found in read.items() if found.value != session.params[name]}
+    return {name: value for name, value in values.items() if playbook.value_error(plan, name, value) is None}
 
 
 _FEW: Final = 3

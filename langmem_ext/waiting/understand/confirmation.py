@@ -89,7 +89,7 @@ def _numbers_said_again(text: str, params: Mapping[str, JsonValue]) -> list[tupl
 
 
 _BARE_INSTEAD: Final = re.compile(
-    r"^\W*(?:(?:no|nope|nah|sorry|oh|hm+|um+|wait|actually|not quite|make it|make that|better|rather|i mean|i meant"
+    r"(?:^|[,.;–—-]\s)\W*(?:(?:no|nope|nah|sorry|oh|hm+|um+|wait|actually|not quite|make it|make that|better|rather|i mean|i meant"
     r"|say|it['’]?s|its|should be)\b\W*)+"
     r"(?P<value>[^\s,.;!?]+(?:\s+[^\s,.;!?]+){0,2})\W*$",
     re.IGNORECASE,
@@ -99,7 +99,7 @@ _BARE_TYPES: Final = frozenset({ParamType.INTEGER, ParamType.NUMBER, ParamType.M
 
 def _bare_instead(playbook: Playbook, session: Session, plan: PlanExecution, heard: Heard) -> dict[str, JsonValue]:
     """A bare value in the place of the known values that it can replace: "no sorry, 85"."""
-    match = _BARE_INSTEAD.match(heard.text)
+    match = _BARE_INSTEAD.search(heard.text)
     if not match or not re.search(r"\d|\w{3}", match["value"]):
         return {}
     read: dict[str, JsonValue] = {}

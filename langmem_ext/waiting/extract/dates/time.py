@@ -108,7 +108,9 @@ _AT = re.compile(
 )
 _FOLLOWS = word_set(
     "for on with and but please if when under in tomorrow today tonight this next then thanks name my we i it is will would so because"
-    " since as monday tuesday wednesday thursday friday saturday sunday mon tue tues wed thu thur thurs fri sat sun ish or table booking"
+    " since as instead sharp latest rather too works monday tuesday wednesday thursday friday saturday sunday mon tue tues wed thu"
+    " thur thurs fri"
+    " sat sun ish or table booking"
 )
 """Words that may follow an hour that is named by "at 8" alone; a noun would make it a count, a name an address."""
 _COUNTED = re.compile(r"\b(?:table|party|group|booking|reservation|seats?|places?|room|dinner|lunch|us)\s+(?:for|of)\s+(?:the\s+)?$", re.I)

@@ -133,7 +133,7 @@ replace: replace, replacement, new one, substitute, exchange
 photo: photo, picture, image
 pet: pet, dog, cat, animal
 birth: birth, birthday, born, dob, date of birth
-party: party, celebration, anniversary, wedding
+party: party, celebration, celebrate, anniversary, wedding, married
 test: test, exam, exams, check
 vaccination: vaccination, vaccine, jab, shot, flu shot, booster
 dentist: dentist, tooth, teeth, dental

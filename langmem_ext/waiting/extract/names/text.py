@@ -209,12 +209,37 @@ def _is_told(param: Param) -> bool:
     return any(len(example.split()) > _SHORT for example in param.examples) or not _TOLD.isdisjoint(map(stem, words))
 
 
+_LOST = re.compile(r"\b(?:lost|lose|left|leave|forgot|forget|found|missing)\b", re.I)
+_LEFT = re.compile(
+    r"\b(?:lost|left|forgot|forgotten|misplaced)\s+(?P<thing>(?:my|an?|the|our|his|her|some)(?:\s+"
+    r"(?!(?:at|in|on|with|behind|by|under|yesterday|last|this|today|tonight|somewhere|here|there|and|when|when|from|to|i|we)\b)[\w'’-]+){1,4})",
+    re.I,
+)
+
+
+def _left(param: Param, text: str) -> list[Candidate]:
+    """What a message says was lost, for a parameter that is just that: "I left my scarf at yours"."""
+    match = _LEFT.search(text) if _LOST.search(f"{param.description} {param.prompt}") else None
+    return [Candidate(*match.span("thing"), match["thing"], 0.6, 1, "what was lost")] if match else []
+
+
+def _is_moment(param: Param, reply: Reply) -> bool:
+    """Whether an answer is nothing but a day, a time or a sum, which no free text is, unless it is asked for when."""
+    if re.search(r"\b(?:when|day|date|time|how much|how long)\b", f"{param.description} {param.prompt} {reply.prompt}", re.I):
+        return False
+    kept = list(reply.text.lower())
+    for start, end in closed_spans(param, reply):
+        kept[start:end] = " " * (end - start)
+    rest = "".join(kept)
+    return rest != reply.text.lower() and all(word in FUNCTION_WORDS for word in re.findall(r"[^\W_]+", rest))
+
+
 def read(param: Param, reply: Reply) -> list[Candidate]:
-    """What a reply may mean by an open value; never anything without a question, unless it matches a declared pattern."""
+    """What a reply may mean by an open value; without a question only what matches a declared pattern, or was lost."""
     if param.pattern:
         return by_pattern(param, reply.text)
-    if reply.strict or not re.search(r"\w", reply.text):
-        return []
+    if reply.strict or not re.search(r"\w", reply.text) or _is_moment(param, reply):
+        return _left(param, reply.text) if reply.strict else []
     if is_kind(param):
         return _kind(param, reply)
     return [] if is_no_answer(reply.text[slice(*sentences(reply.text)[0])]) else _free(param, reply)
