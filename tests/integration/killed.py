@@ -68,6 +68,13 @@ def talk(folder: Path, first: int, dies_at: int | None, url: str | None = None) 
     return steps.count
 
 
+def timeless(noted: dict[str, Any]) -> dict[str, Any]:
+    """What is noted on a message, but for the time at which it was written: that differs from run to run."""
+    own = {name: value for name, value in noted.get("langmem_ext", {}).items() if name != "at"}
+    rest = {name: value for name, value in noted.items() if name != "langmem_ext"}
+    return {**rest, "langmem_ext": own} if own else rest
+
+
 def end_of(graph: Any, folder: Path) -> Any:
     """What the conversation left, without what differs from run to run by nature: random ids and times."""
     values = dict(graph.get_state({"configurable": {"thread_id": "t"}}).values)
@@ -83,7 +90,7 @@ def end_of(graph: Any, folder: Path) -> Any:
             message.id if str(message.id).startswith("said-") else known(str(message.id)),
             [[call["name"], call["args"], known(str(call["id"]))] for call in getattr(message, "tool_calls", [])],
             known(message.tool_call_id) if message.type == "tool" else None,
-            message.additional_kwargs,
+            timeless(message.additional_kwargs),
         ]
         for message in values.pop("messages")
     ]

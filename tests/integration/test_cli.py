@@ -588,7 +588,7 @@ def others(folder: Path) -> None:
         (bad_file, ["--db", "mysql://host"], 2, "no database of kind"),
         (bad_file, ["--thread", ""], 2, "thread id is empty"),
         (bad_file, ["--model", "nobody:nothing"], 2, "nobody:nothing"),
-        (others, ["--graph", "others"], 2, "names no graph"),
+        (others, ["--graph", "others"], 2, "names nothing"),
         (others, ["--graph", "others:nothing"], 2, "cannot be loaded"),
         (others, ["--graph", "not_there.py:graph"], 2, "there is no file not_there.py"),
         (others, ["--graph", "broken.py:graph"], 2, "SyntaxError"),

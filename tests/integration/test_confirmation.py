@@ -137,6 +137,14 @@ def test_a_second_no_ends_the_request(confirming: Desk) -> None:
     assert (confirming.ran, confirming.state["plan"]) == ([], None)
 
 
+def test_a_value_that_is_said_again_after_a_no_is_not_lost(confirming: Desk) -> None:
+    confirming.say("no")
+    confirming.say("cancel order O-778")
+    assert confirming.state["params"]["order_id"] == "O-778"
+    assert CHANGE in confirming.last.reply
+    assert confirming.ran == []
+
+
 def test_a_yes_after_a_no_is_asked_for_once_more(confirming: Desk) -> None:
     confirming.say("no")
     assert confirming.say("yes, go ahead").reply == CANCEL.format("O-778")

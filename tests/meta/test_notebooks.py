@@ -116,7 +116,7 @@ def test_the_context_notebook_shows_plans_as_tables_and_undoes_what_was_decided(
     outputs = [output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs]
     tables = [output["data"]["text/html"] for output in outputs if "text/html" in output.get("data", {})]
     assert ["left out before" in table for table in tables] == [False, True, False, False]
-    assert ["for which" in table or "cut down" in table for table in tables] == [True, True, True, True]
+    assert ["replaced by" in table or "cut down" in table for table in tables] == [True, True, True, True]
 
 
 @parametrized

@@ -73,7 +73,7 @@ def read_at_confirmation(playbook: Playbook, session: Session, plan: PlanExecuti
     asked_for = yield from classified(playbook, session, plan, heard, None, given)
     if starts := other_requests(playbook, plan, heard, asked_for):
         return starts
-    return _neither_yes_nor_no(playbook, session, plan, heard.text, clauses, changed)
+    return _neither_yes_nor_no(playbook, session, plan, heard.text, clauses, given, changed)
 
 
 def _yes_first(clauses: Sequence[Clause], asked: str) -> Clause | None:
@@ -144,6 +144,7 @@ def _neither_yes_nor_no(
     plan: PlanExecution,
     text: str,
     clauses: Sequence[Clause],
+    given: Mapping[str, Extraction],
     changed: Mapping[str, Extraction],
 ) -> Commands:
     """What a message does to a confirmation that it does not answer."""
@@ -152,7 +153,7 @@ def _neither_yes_nor_no(
     says_so = _INSTEAD.search(text) is not None or any(says_no(clause.text) for clause in clauses)
     if says_so and (new := _plain_values(playbook, changed)) and playbook.accepts(plan, new):
         return [Correct(name, value, why="puts another value in its place") for name, value in new.items()]
-    if unwanted := _taken_back(playbook, session, plan, text):
+    if unwanted := _taken_back(playbook, session, plan, text, given):
         return [Correct(name, None, why="wants another value") for name in unwanted]
     if not changed and begins_with_no(text):
         return _denied(plan, text)
@@ -180,11 +181,21 @@ def _denied(plan: PlanExecution, text: str) -> Commands:
     return [Cancel(why="says no for good")] if plan.get("denied") or refuses(text) else [Deny(why="says no")]
 
 
-def _taken_back(playbook: Playbook, session: Session, plan: PlanExecution, text: str) -> list[str]:
-    """The parameters that a message wants to change without saying to what: "the time", "another day"."""
-    if not (plan.get("denied") or takes_back(text)):
-        return []
-    return [name for name in playbook.uses(plan) if name in session.params and names(text, playbook.param(name))][:1]
+def _taken_back(
+    playbook: Playbook,
+    session: Session,
+    plan: PlanExecution,
+    text: str,
+    given: Mapping[str, Extraction],
+) -> list[str]:
+    """The parameters that a message wants to change without saying to what: "the time", "another day".
+
+    After a no it is enough to name one, but not with the value that it has.
+    """
+    unwanted = [name for name in playbook.uses(plan) if name in session.params and names(text, playbook.param(name))]
+    if not takes_back(text):
+        unwanted = [name for name in unwanted if plan.get("denied") and name not in given]
+    return unwanted[:1]
 
 
 def _asked(playbook: Playbook, plan: PlanExecution) -> str:

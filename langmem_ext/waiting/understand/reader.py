@@ -178,8 +178,9 @@ def _again(playbook: Playbook, session: Session, heard: Heard) -> Start | None:
         return Start(intent.id, tuple({**known, **corrected}.items()), why="corrects the last request")
     read = read_values([playbook.param(name) for name in uses], Reading(heard.text, heard.now, about=about(intent)))
     rest = words_without_values(heard.text, spans_of(read))
-    if not read or not set(re.findall(r"[^\W\d_]+", rest.lower())) <= _ONE_MORE:
-        return None
+    words = set(re.findall(r"[^\W\d_]+", rest.lower()))
+    if not read or not words <= _ONE_MORE or words.isdisjoint(_MORE):
+        return None  # a value alone asks for nothing: it may be an answer that came twice
     return Start(intent.id, tuple({**known, **values_of(read)}.items()), why="asks the same about another value")
 
 
@@ -188,3 +189,6 @@ _ONE_MORE: Final = word_set(
     "cheers one more next another oh"
 )
 """Words beside a value that ask for the same once more: "and O-2?"."""
+
+_MORE: Final = word_set("and what about how same also too well again more next another")
+"""Of these at least one says that it is once more."""
