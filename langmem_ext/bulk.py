@@ -90,7 +90,7 @@ class BulkSaver(ForgettingSaver):
         ops.sort(key=lambda op: op.thread or "")
         threads = {op.thread for op in ops}
         only = threads.pop() if len(threads) == 1 else None
-        together = transfer_ops.store_puts(None if only is None else ThreadKey(only, self.owner), ops, indexes=self.log.indexes)
+        together = transfer_ops.store_puts(None if only is None else ThreadKey(only, self.owner), ops)
         together.heavy = any(op.heavy for op in ops)
         return together
 

@@ -23,7 +23,6 @@ from langgraph.checkpoint.base import (
 from langgraph.checkpoint.base.id import uuid6
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
-from langmem_ext.ahead import Ahead, Build, plan_ahead, read_beside
 from langmem_ext.bulk import BulkSaver
 from langmem_ext.checkpoint_pages import CheckpointPages
 from langmem_ext.codec import MessageCodec, codec_of
@@ -33,7 +32,6 @@ from langmem_ext.log import MessageLog, owner_key, thread_key
 from langmem_ext.opening import Done, Opening, SaverOptions
 from langmem_ext.packing import (
     config_of,
-    follows_head,
     is_heavy,
     is_small,
     load_checkpoint,
@@ -43,7 +41,16 @@ from langmem_ext.packing import (
     texts_of,
 )
 from langmem_ext.retention import Retention, require_retention
-from langmem_ext.saver_terms import checked_checkpoint, checked_task, checked_writes, configurable_of, place_of, require_limit, several
+from langmem_ext.saver_terms import (
+    checked_checkpoint,
+    checked_task,
+    checked_writes,
+    configurable_of,
+    is_plain,
+    place_of,
+    require_limit,
+    several,
+)
 from langmem_ext.serde import DataSerializer
 from langmem_ext.shown import Showing, Shown
 from langmem_ext.storage import checkpoint_ops, read_ops, write_ops
@@ -96,7 +103,7 @@ class DeltaSaver(Showing, BulkSaver):
         self.owner, emitter = owner_key(owner), Emitter(telemetry)
         self.metadata_keys = None if metadata_keys is None else frozenset(several(metadata_keys, "metadata_keys"))
         self.log = source if isinstance(source, MessageLog) else MessageLog.open(source)
-        self._codec = codec_of(self.serde, self.log.templates)
+        self._codec = codec_of(self.serde)
         self._codec_serde = self.serde
         self._keep(retention, emitter)
 
@@ -188,7 +195,7 @@ class DeltaSaver(Showing, BulkSaver):
         """
         op, stored = self._put(config, checkpoint, metadata, new_versions, of_run=True)
         self.log.write_of_run(op)
-        if (work := self._after_put(config)) is not None:
+        if self._keeper is not None and (work := self._after_put(config)) is not None:
             work()
         return stored
 
@@ -198,7 +205,7 @@ class DeltaSaver(Showing, BulkSaver):
         """Async twin of `put`."""
         op, stored = self._put(config, checkpoint, metadata, new_versions, of_run=True)
         await self.log.awrite_of_run(op)
-        if (work := self._after_put(config)) is not None:
+        if self._keeper is not None and (work := self._after_put(config)) is not None:
             await self.log.driver.acall(work)
         return stored
 
@@ -211,18 +218,22 @@ class DeltaSaver(Showing, BulkSaver):
         *,
         of_run: bool = False,
     ) -> tuple[Operation[None], RunnableConfig]:
-        key = self._key_to_write(config)
-        checkpoint = checked_checkpoint(checkpoint, metadata, new_versions)
-        configurable = config["configurable"]
-        place = place_of(configurable)
+        key, configurable, place = self._place(config, write=True)
+        if not is_plain(checkpoint, metadata, new_versions):
+            checkpoint = checked_checkpoint(checkpoint, metadata, new_versions)
+        namespace, parent = place
+        indexes, codec = self.log.indexes, self.codec
         # One that must follow an expected head is refused where that is gone.
-        origin = origin_of(configurable, *place, writes=False) if of_run and not follows_head(config) else None
+        origin = origin_of(configurable, *place, writes=False) if of_run and EXPECTED_HEAD not in configurable else None
         if origin is not None:
-            self.log.indexes.late_writes.follow(checkpoint["id"], origin)
-        packed = pack_checkpoint(self.codec, config, place, checkpoint, metadata, new_versions, self.metadata_keys)
-        op = checkpoint_ops.put_checkpoint(key, place[0], packed, now=now_ms(), indexes=self.log.indexes, codec=self.codec, origin=origin)
-        op.heavy = is_heavy(packed.values.values())
-        return op, config_of(configurable["thread_id"], place[0], checkpoint["id"])
+            indexes.late_writes.follow(checkpoint["id"], origin)
+        lists = partial(indexes.list_at, key.id, codec.key, namespace)
+        packed = pack_checkpoint(codec, config, place, checkpoint, metadata, new_versions, self.metadata_keys, known=lists)
+        known: Any = {"now": now_ms(), "indexes": indexes, "codec": codec, "origin": origin}
+        op = Operation(checkpoint_ops.put_checkpoint, key, namespace, packed, **known)
+        if self.log.driver.remote:
+            op.heavy = is_heavy(packed.values.values())
+        return op, config_of(configurable["thread_id"], namespace, packed.id)
 
     def put_writes(self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = "") -> None:
         """Store a task's writes for a checkpoint; they are stored when this returns.
@@ -241,16 +252,26 @@ class DeltaSaver(Showing, BulkSaver):
     def _put_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = "", *, of_run: bool = False
     ) -> Operation[None]:
-        key = self._key_to_write(config)
-        namespace, checkpoint_id, task, path = checked_task(config["configurable"], task_id, task_path)
+        key, configurable, (namespace, checkpoint_id) = self._place(config, write=True)
+        task, path = task_id, task_path
+        if (
+            type(checkpoint_id) is not str
+            or type(task) is not str
+            or type(path) is not str
+            or not f"{task}{path}".isascii()
+            or "\0" in task
+        ):
+            namespace, checkpoint_id, task, path = checked_task(configurable, task_id, task_path)
+        codec = self.codec
         packed = [
-            PackedWrite(WRITES_IDX_MAP.get(channel, index), channel, self.codec.pack_value(value, texts=texts_of(channel)))
+            PackedWrite(WRITES_IDX_MAP.get(channel, index), channel, codec.pack_value(value, texts=texts_of(channel)))
             for index, (channel, value) in enumerate(checked_writes(writes))
         ]
-        origin = origin_of(config["configurable"], namespace, checkpoint_id, writes=True) if of_run else None
-        known: Any = {"now": now_ms(), "indexes": self.log.indexes, "codec": self.codec, "origin": origin}
-        op = write_ops.put_writes(key, namespace, checkpoint_id, task, path, packed, **known)
-        op.heavy = is_heavy(write.value for write in packed)
+        origin = origin_of(configurable, namespace, checkpoint_id, writes=True) if of_run else None
+        known: Any = {"now": now_ms(), "indexes": self.log.indexes, "codec": codec, "origin": origin}
+        op = Operation(write_ops.put_writes, key, namespace, checkpoint_id, task, path, packed, asks=not of_run, **known)
+        if self.log.driver.remote:
+            op.heavy = is_heavy(write.value for write in packed)
         return op
 
     # -- reading -------------------------------------------------------------------------------------------------------------------------
@@ -267,47 +288,41 @@ class DeltaSaver(Showing, BulkSaver):
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """Async twin of `get_tuple`."""
         op = self._get(config)
-        if op is None:
-            return None
-        stored, ahead = await read_beside(self.log, op, self._plan_ahead(config))
-        return await self._aload(config, stored, ahead)
-
-    def _plan_ahead(self, config: RunnableConfig) -> Build | None:
-        """What to build while a thread's newest checkpoint is asked for."""
-        namespace, checkpoint_id = place_of(config["configurable"])
-        return None if checkpoint_id else plan_ahead(self.log, self.codec, thread_key(config["configurable"].get("thread_id")), namespace)
+        return None if op is None else await self._aload(config, await self.log.arun(op, write=False))
 
     def _get(self, config: RunnableConfig) -> Operation[StoredCheckpoint | None] | None:
         """The operation that reads what the config names; None where it names what nobody may see."""
-        one = self._wanted(config)
-        if one is None:
+        key, _, (namespace, checkpoint_id) = self._place(config, write=False)
+        if key is None:
             return None
         known: Any = {"indexes": self.log.indexes, "codec": self.codec, "moment": uuid6().bytes}
-        return read_ops.get_checkpoint(one.key, one.namespace, one.id, **known)
+        return Operation(read_ops.get_checkpoint, key, namespace, checkpoint_id, **known)
 
     def _wanted(self, config: RunnableConfig) -> Wanted | None:
         key = self._key_to_read(config)
         return None if key is None else Wanted(key, *place_of(config["configurable"]))
 
-    async def _aload(self, config: RunnableConfig, stored: StoredCheckpoint | None, ahead: Ahead | None = None) -> CheckpointTuple | None:
-        if stored is None or is_small(stored, ahead):
-            return self._load(config, stored, ahead)
-        return await self.log.driver.acall(lambda: self._load(config, stored, ahead))
+    async def _aload(self, config: RunnableConfig, stored: StoredCheckpoint | None) -> CheckpointTuple | None:
+        if stored is None or is_small(stored):
+            return self._load(config, stored)
+        return await self.log.driver.acall(lambda: self._load(config, stored))
 
-    def _load(self, config: RunnableConfig, stored: StoredCheckpoint | None, ahead: Ahead | None = None) -> CheckpointTuple | None:
+    def _load(self, config: RunnableConfig, stored: StoredCheckpoint | None) -> CheckpointTuple | None:
         """The objects of what was read; raises where it is not the head that the config expects."""
         configurable = config["configurable"]
         asked = bool(configurable.get("checkpoint_id"))
-        if follows_head(config) and not asked:
+        if EXPECTED_HEAD in configurable and not asked and not configurable.get("checkpoint_ns"):
             expected, found = configurable[EXPECTED_HEAD] or None, stored.id if stored is not None else None
             if expected != found:
                 raise HeadConflict(thread_key(configurable.get("thread_id")), expected, found)
+        late_writes = self.log.indexes.late_writes
         if stored is None:
             if not asked and not configurable.get("checkpoint_ns"):
-                self.log.indexes.late_writes.begin(thread_key(configurable.get("thread_id")), uuid6().bytes)
+                late_writes.begin(thread_key(configurable.get("thread_id")), uuid6().bytes)
             return None
-        self.log.indexes.late_writes.found(stored.thread)
-        return load_checkpoint(self.codec, stored, configurable["thread_id"], config if asked else None, ahead)
+        if late_writes.begun:
+            late_writes.found(stored.thread)
+        return load_checkpoint(self.codec, stored, configurable["thread_id"], config if asked else None)
 
     def list(
         self,
@@ -398,8 +413,32 @@ class DeltaSaver(Showing, BulkSaver):
     def codec(self) -> MessageCodec:
         """Packs and loads values by the saver's serializer, which `with_allowlist` replaces on a copy."""
         if self._codec_serde is not self.serde:
-            self._codec, self._codec_serde = codec_of(self.serde, self.log.templates), self.serde
+            self._codec, self._codec_serde = codec_of(self.serde), self.serde
         return self._codec
+
+    def _place(self, config: RunnableConfig, *, write: bool) -> tuple[Any, Mapping[str, Any], tuple[str, str | None]]:
+        """The thread that a config names, its `configurable`, and the namespace and checkpoint; no thread where nobody may see it.
+
+        What is plain, as LangGraph's configs are, is taken as it is; all else is looked at.
+        """
+        try:
+            configurable = config["configurable"]
+            thread_id, namespace = configurable["thread_id"], configurable.get("checkpoint_ns") or ""
+            checkpoint_id = configurable.get("checkpoint_id") or None
+            if (
+                type(thread_id) is str
+                and type(namespace) is str
+                and (checkpoint_id is None or type(checkpoint_id) is str)
+                and "owner" not in configurable
+                and thread_id
+                and "\0" not in (text := f"{thread_id}{namespace}{checkpoint_id}")
+                and text.isascii()
+            ):
+                return ThreadKey(thread_id, self.owner), configurable, (namespace, checkpoint_id)
+        except (TypeError, KeyError, AttributeError):
+            pass
+        key = self._key_to_write(config) if write else self._key_to_read(config)
+        return key, configurable_of(config), place_of(configurable_of(config))
 
     def _key_to_read(self, config: RunnableConfig) -> ThreadKey | None:
         """The thread that the config names; None where the saver is bound to another owner than the config."""

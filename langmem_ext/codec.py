@@ -1,7 +1,7 @@
 """Values to bytes and back. Messages are lifted out of whatever holds them, so that each is stored once.
 
 Packing happens when a call arrives, in the calling thread: what was passed is what is stored, whatever the caller does to it afterwards.
-What can be made of the bytes alone is made later, off an event loop (`storage.compounds`, `templates.catch_up`).
+What can be made of the bytes alone is made later, off an event loop (`storage.compounds`).
 Loading happens outside the transaction and gives every caller objects of its own.
 """
 
@@ -36,11 +36,12 @@ from langmem_ext.messages.packed import (
     unpack,
 )
 from langmem_ext.messages.proportion import SMALL, Extension, is_in_proportion, require_shallow, walk
+from langmem_ext.messages.stored_tokens import implied_tokens
 from langmem_ext.messages.text import SPLIT, WHOLE, join_content, split_content, text_of
 from langmem_ext.messages.tokens import approximate_tokens
 from langmem_ext.serde import DataSerializer, RestoreHook, RestorePolicy, rebuild
-from langmem_ext.template_cache import Place, TemplateCache
-from langmem_ext.templates import load_list, pack_list
+from langmem_ext.storage.index import KnownList
+from langmem_ext.templates import load_list, pack_list, templates_of
 from langmem_ext.types import ItemRow, PackedValue, Shown, Snapshot
 
 T = TypeVar("T")
@@ -76,6 +77,16 @@ _REST: Final = frozenset({*FIELD_CODES.values(), WHOLE, SPLIT})
 _PLAIN: Final[tuple[dict[str, Any], ...]] = tuple({name: DEFAULTS[code].get(name) for name in FIELDS[code]} for code in range(len(CLASSES)))
 """A message of each class that has nothing but a text, in class order."""
 
+NOTHING: Final = PackedValue(body=pack(None))
+"""None, packed."""
+
+_EXACT: Final = tuple(
+    not {type(value) for name, value in plain.items()}.difference((str, type(None), dict, list)) and "role" not in plain for plain in _PLAIN
+)
+"""Whether `==` tells a message of each class that has nothing but a text from every other."""
+
+_TEXTS: Final = frozenset({str, type(None)})
+
 _numbers = itertools.count()
 
 
@@ -84,32 +95,32 @@ class MessageCodec:
 
     Args:
         policy: What may be restored.
-        templates: Lists of messages lately packed and loaded.
     """
 
     key = "native"
 
-    def __init__(self, policy: RestorePolicy, templates: TemplateCache | None = None) -> None:
+    def __init__(self, policy: RestorePolicy) -> None:
         self._policy = policy
-        self._templates = templates if templates is not None else TemplateCache(0)
         self._hook = RestoreHook(policy, _restore_bytearray)
 
     # -- values --------------------------------------------------------------------------------------------------------------------------
 
-    def pack_value(self, value: Any, *, texts: Texts = "none", place: Place | None = None) -> PackedValue:
+    def pack_value(self, value: Any, *, texts: Texts = "none", known: KnownList | None = None) -> PackedValue:
         """A value as it is now, with its messages lifted out.
 
         Args:
             value: Anything that LangGraph's serializers take.
-            place: Where it stands; it makes a long list that was there before faster.
+            known: What is remembered of the list that stood in its place before.
             texts: Which long texts are lifted out too: those of an input (`all`), of whatever may become a message (`messages`), of
                 messages written as tuples and dicts (`written`), or `none`.
 
         Raises:
             TypeError: Something in it cannot be stored (as `ormsgpack.MsgpackEncodeError`, which LangGraph's serializers raise too).
         """
+        if value is None:
+            return NOTHING
         if is_message_list(value):
-            return self._pack_list(value, place)
+            return self._pack_list(value, known)
         messages: list[Snapshot] = []
         if type(value) is bytearray:
             value = ormsgpack.Ext(EXT_BYTEARRAY, bytes(value))
@@ -126,19 +137,18 @@ class MessageCodec:
             return PackedValue(body=body, count=array_count(body))
         return PackedValue(body=body, keyed=type(value) is dict and len(value) >= PARTS_KEYS)
 
-    def _pack_list(self, messages: Sequence[BaseMessage], place: Place | None) -> PackedValue:
-        if place is None:
-            packed, fresh = snapshots(messages, default_of), len(messages)
-        else:
-            packed, fresh = pack_list(self._templates, place, messages, default_of)
-        return PackedValue(messages=packed, fresh=fresh) if _may_be_named(packed) else PackedValue(body=self.pack_plain(messages))
+    def _pack_list(self, messages: Sequence[BaseMessage], known: KnownList | None) -> PackedValue:
+        packed, fresh, templates = pack_list(None if known is None else known.templates, messages, default_of)
+        if sum(map(len, packed)) > SMALL and not _may_be_named(packed):
+            return PackedValue(body=self.pack_plain(messages))
+        return PackedValue(messages=packed, fresh=fresh, known=known, templates=templates)
 
-    def load_value(self, packed: PackedValue, place: Place | None = None) -> Any:
-        """A fresh object; `place` is where it stands."""
+    def load_value(self, packed: PackedValue) -> Any:
+        """A fresh object."""
         if packed.body is None:
             if len(packed.messages) >= MANY:
-                return without_collector(self._load_messages, packed.messages, place)
-            return self._load_messages(packed.messages, place)
+                return without_collector(self._load_messages, packed)
+            return self._load_messages(packed)
         if not packed.messages:
             return unpack(packed.body, self._hook)
         left = dict(enumerate(packed.messages))
@@ -152,10 +162,12 @@ class MessageCodec:
 
         return unpack(packed.body, RestoreHook(self._policy, lifted))
 
-    def _load_messages(self, messages: Sequence[bytes], place: Place | None) -> list[Any]:
-        if place:
-            return load_list(self._templates, place, messages, self._hook, self.load_message)
-        return [message_of(message, self._hook, self._rebuild) for message in messages]
+    def _load_messages(self, packed: PackedValue) -> list[Any]:
+        known, messages = packed.known, packed.messages
+        if known is None:
+            return [message_of(message, self._hook, self._rebuild) for message in messages]
+        known.templates = templates = templates_of(known.templates, messages)
+        return load_list(templates, len(messages), self._hook, self.load_message)
 
     def texts_in(self, body: bytes) -> frozenset[int]:
         """Which of a value's messages, by position, stand in it as texts."""
@@ -211,6 +223,25 @@ class MessageCodec:
                 rest[FIELD_CODES.get(field, field)] = value
         row = ItemRow(message_id, code, name, text.replace("\0", ""), fields.get("tool_call_id"), pack(rest) if rest else None)
         return replace(row, tool=tool_of(fields)) if fields["additional_kwargs"] else row
+
+    def ready_row(self, packed: Snapshot) -> ItemRow:
+        """The row of a message that is new: unpacked once, where it is nothing but a text, as most are."""
+        fields = unpack(packed, opaque)
+        if type(fields) is dict and type(text := fields["content"]) is str and "\0" not in text:
+            code, message_id, name, call = CODE_OF_TYPE[fields["type"]], fields["id"], fields["name"], fields.get("tool_call_id")
+            plain = {**_PLAIN[code], "content": text, "name": name, "id": message_id}
+            if "tool_call_id" in plain:
+                plain["tool_call_id"] = call
+            is_plain = _EXACT[code] and fields == plain and _TEXTS.issuperset((type(message_id), type(name), type(call)))
+            if is_plain and "\0" not in f"{message_id}{name}{call}":
+                fields["id"] = None
+                bare = packed if message_id is None else pack(fields)
+                tokens = implied_tokens(code, text) if name is None else None
+                return ItemRow(message_id, code, name, text, call, None, None, bare, self.tokens_of(packed) if tokens is None else tokens)
+        row = self.item_row(packed)
+        row.bare = packed if row.message_id is None else self.renamed(packed, None)
+        row.tokens = self.tokens_of(packed)
+        return row
 
     def title_of(self, packed: Snapshot) -> str | None:
         """A title from the message, if it is a user's; None for every other."""
@@ -286,20 +317,19 @@ class ForeignCodec(MessageCodec):
 
     Args:
         serde: The serializer.
-        templates: Lists of messages lately packed and loaded.
     """
 
-    def __init__(self, serde: SerializerProtocol, templates: TemplateCache | None = None) -> None:
-        super().__init__(RestorePolicy(), templates)
+    def __init__(self, serde: SerializerProtocol) -> None:
+        super().__init__(RestorePolicy())
         self._serde = serde
         # Of its own, not the serializer's id: those are given again, and rows read with one key must not be shown to another.
         self.key = f"serde-{next(_numbers)}"
 
-    def pack_value(self, value: Any, *, texts: Texts = "none", place: Place | None = None) -> PackedValue:
+    def pack_value(self, value: Any, *, texts: Texts = "none", known: KnownList | None = None) -> PackedValue:
         """A value as it is now; a list of messages as its messages, everything else whole."""
         if is_message_list(value):
             try:
-                return self._pack_list(value, place)
+                return self._pack_list(value, known)
             except (TypeError, ormsgpack.MsgpackEncodeError):
                 pass
         return PackedValue(body=self.pack_plain(value))
@@ -317,16 +347,22 @@ class ForeignCodec(MessageCodec):
         """Whether a value is an empty list; whatever the serializer raises where it cannot tell."""
         return bool(self.load_plain(body) == [])
 
-    def load_value(self, packed: PackedValue, place: Place | None = None) -> Any:
+    def load_value(self, packed: PackedValue) -> Any:
         """A fresh object."""
         if packed.body is None:
-            return super().load_value(packed, place)
+            return super().load_value(packed)
         return self.load_plain(packed.body)
 
     def item_row(self, packed: Snapshot) -> ItemRow:
         """A message's row; nothing of it readable but its id."""
         message = self.load_message(packed)
         return ItemRow(self.id_of(packed), None, None, None, None, self.pack_plain(message))
+
+    def ready_row(self, packed: Snapshot) -> ItemRow:
+        """The row of a message that is new."""
+        row = self.item_row(packed)
+        row.bare, row.tokens = self.renamed(packed, None), self.tokens_of(packed)
+        return row
 
     def title_of(self, packed: Snapshot) -> str | None:
         """None: no column shows anything of a message."""
@@ -349,9 +385,9 @@ def _has_zero(fields: dict[str, Any]) -> bool:
     return "\0" in (fields["name"] or "") or "\0" in fields.get("tool_call_id", "")
 
 
-def codec_of(serde: SerializerProtocol, templates: TemplateCache | None = None) -> MessageCodec:
+def codec_of(serde: SerializerProtocol) -> MessageCodec:
     """The codec for a saver's serializer."""
-    return MessageCodec(serde.policy, templates) if isinstance(serde, DataSerializer) else ForeignCodec(serde, templates)
+    return MessageCodec(serde.policy) if isinstance(serde, DataSerializer) else ForeignCodec(serde)
 
 
 def take_named(left: dict[int, T], data: bytes) -> T:

@@ -25,7 +25,6 @@ from langmem_ext.storage.effects import Operation
 from langmem_ext.storage.ids import new_generation
 from langmem_ext.storage.retention_ops import Surroundings
 from langmem_ext.telemetry import Emitter, Sink
-from langmem_ext.templates import catch_up
 from langmem_ext.types import Pruned, ThreadKey
 
 Strategy = Literal["keep_latest", "delete"]
@@ -51,14 +50,10 @@ class ForgettingSaver(BaseCheckpointSaver[Any]):
         if retention is not None:
             self._keeper = Keeper(retention, self.log, Surroundings(self.owner, CheckpointMeaning(self.codec), self.log.indexes), emitter)
 
-    def _after_put(self, config: RunnableConfig) -> Callable[[], None] | None:
+    def _after_put(self, config: RunnableConfig) -> Callable[[], object] | None:
         """What a put gives occasion for; None: nothing."""
-        works: list[Callable[[], object]] = []
-        if self.log.templates.is_behind:
-            works.append(partial(catch_up, self.log.templates))
-        if self._keeper is not None and self._keeper.is_due(thread_id := thread_key(config["configurable"]["thread_id"])):
-            works.append(partial(self._keeper.step, thread_id, now_ms()))
-        return partial(_do_all, works) if works else None
+        keeper, thread_id = self._keeper, thread_key(config["configurable"]["thread_id"])
+        return partial(keeper.step, thread_id, now_ms()) if keeper is not None and keeper.is_due(thread_id) else None
 
     def delete_thread(self, thread_id: str) -> None:
         """Delete a thread with everything it has. Nothing happens if there is none (or it is another owner's)."""

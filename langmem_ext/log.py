@@ -26,7 +26,6 @@ from langmem_ext.storage.effects import Operation
 from langmem_ext.storage.index import Indexes
 from langmem_ext.storage.late_writes import PATIENCE, Buried, certain
 from langmem_ext.storage.sqlite import SqliteDriver, Synchronous
-from langmem_ext.template_cache import TemplateCache
 
 if TYPE_CHECKING:
     from langmem_ext.checkpoint import DeltaSaver
@@ -59,13 +58,9 @@ class MessageLog(Showing):
             compression.require()
         self.driver = driver
         texts = compress and not driver.compresses
-        self.indexes = Indexes(cache_bytes // 2, compress=compress, compress_texts=texts, speculates=driver.speculates)
-        self.templates = TemplateCache(cache_bytes // 2)
+        self.indexes = Indexes(cache_bytes, compress=compress, compress_texts=texts, remote=driver.remote)
         renew_in_child(self.indexes)
-        renew_in_child(self.templates)
         driver.share(self.indexes)
-        driver.on_rollback(self.indexes.forget)
-        self.indexes.on_drop(self.templates.forget)
 
     @classmethod
     def open(
@@ -148,25 +143,41 @@ class MessageLog(Showing):
 
     def write_of_run(self, op: Operation[T]) -> T:
         """Run what a run of a graph writes: as `run`, but where it may be late it is tried again (`storage.late_writes`)."""
+        try:
+            result = self.driver.run(op, write=True)
+        except Buried:
+            result = self._write_late(op)
+        late_writes = self.indexes.late_writes
+        if late_writes.begun:
+            late_writes.found(op.thread)
+        return result
+
+    def _write_late(self, op: Operation[T]) -> T:
         for pause in PATIENCE:
-            with suppress(Buried):
-                return self._stored(op, self.run(op, write=True))
             time.sleep(pause)
+            with suppress(Buried):
+                return self.run(op, write=True)
         with certain():
-            return self._stored(op, self.run(op, write=True))
+            return self.run(op, write=True)
 
     async def awrite_of_run(self, op: Operation[T]) -> T:
         """Async twin of `write_of_run`."""
-        for pause in PATIENCE:
-            with suppress(Buried):
-                return self._stored(op, await self.arun(op, write=True))
-            await asyncio.sleep(pause)
-        with certain():
-            return self._stored(op, await self.arun(op, write=True))
-
-    def _stored(self, op: Operation[T], result: T) -> T:
-        self.indexes.late_writes.found(op.thread)
+        try:
+            result = await self.driver.arun(op, write=True)
+        except Buried:
+            result = await self._awrite_late(op)
+        late_writes = self.indexes.late_writes
+        if late_writes.begun:
+            late_writes.found(op.thread)
         return result
+
+    async def _awrite_late(self, op: Operation[T]) -> T:
+        for pause in PATIENCE:
+            await asyncio.sleep(pause)
+            with suppress(Buried):
+                return await self.arun(op, write=True)
+        with certain():
+            return await self.arun(op, write=True)
 
     def compact(self, *, full: bool = False) -> int:
         """Give the space of what was deleted back to the file system; returns how many bytes the database got smaller.
@@ -201,13 +212,11 @@ class MessageLog(Showing):
         """Close the database; idempotent."""
         self.driver.close()
         self.indexes.forget()
-        self.templates.forget()
 
     async def aclose(self) -> None:
         """Async twin of `close`."""
         await self.driver.aclose()
         self.indexes.forget()
-        self.templates.forget()
 
 
 def _advance(steps: Generator[None, None, T]) -> T | None:

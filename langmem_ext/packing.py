@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -20,15 +19,13 @@ from langgraph.checkpoint.base import (
 )
 from langgraph.checkpoint.serde.types import RESUME
 
-from langmem_ext.ahead import Ahead
 from langmem_ext.codec import MessageCodec, Texts
 from langmem_ext.errors import DamagedRow, InvalidInput, cause, told
 from langmem_ext.interruption import pass_on
-from langmem_ext.labels import EXPECTED_HEAD, metadata_of
-from langmem_ext.log import thread_key
+from langmem_ext.labels import EXPECTED_HEAD, label_of, metadata_of
 from langmem_ext.messages.proportion import load_json
 from langmem_ext.messages.text import column_name
-from langmem_ext.template_cache import LONG, Place
+from langmem_ext.storage.index import KnownList
 from langmem_ext.templates import AT_ONCE
 from langmem_ext.types import DeltaHistory, PackedCheckpoint, PackedValue, StoredCheckpoint
 
@@ -49,6 +46,9 @@ INTEGER_BITS: Final = 64
 WRITTEN_BITS: Final = 2048
 """Of a number that is written out: Python may be set to refuse more than 640 digits (`sys.set_int_max_str_digits`)."""
 
+LONG: Final = 64
+"""Messages of a list that an event loop builds itself, at most."""
+
 SMALL_BYTES: Final = 32 * 1024
 """Bytes of values beside messages that an event loop loads itself, at most."""
 
@@ -58,8 +58,6 @@ HEAVY_BYTES: Final = 128 * 1024
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]*")
 
 _LABELS: Final = frozenset([str, bool, int, float, type(None)])
-
-_labels: Final = json.JSONEncoder(separators=(",", ":"), sort_keys=True).encode
 
 _KNOWN_KEYS: Final = ("v", "ts", "id", "channel_values", "channel_versions", "versions_seen", "updated_channels")
 _ALL_KNOWN: Final = frozenset(_KNOWN_KEYS)
@@ -73,31 +71,50 @@ def pack_checkpoint(
     metadata: CheckpointMetadata,
     new_versions: ChannelVersions,
     metadata_keys: Collection[str] | None = None,
+    *,
+    known: Callable[[str], KnownList | None] | None = None,
 ) -> PackedCheckpoint:
     """A checkpoint as it is now, with the metadata that the config adds (`labels.metadata_of`).
 
     Args:
         codec: Packs the values.
         config: What it is put with.
-        place: The namespace that this names, and the id of the parent.
+        place: The namespace that it names, and the id of the parent.
         checkpoint: What is put.
         metadata: What the graph says of it.
         new_versions: The versions of the channels that it changes.
         metadata_keys: The names in `configurable` that become metadata; None: all that look like no secret.
+        known: What is remembered of the list in a channel.
     """
     values = checkpoint.get("channel_values", {})
-    thread, (namespace, parent) = thread_key(config["configurable"]["thread_id"]), place
-    fresh = {
-        channel: codec.pack_value(value, texts="all" if channel == INPUT_CHANNEL else "none", place=(thread, namespace, channel))
-        for channel, value in values.items()
-        if channel in new_versions
-    }
-    labels, step, details = _split_metadata(metadata_of(config, metadata, metadata_keys))
+    parent = place[1]
+    fresh: dict[str, PackedValue] = {}
+    carried: dict[str, Callable[[], PackedValue]] = {}
+    for channel, value in values.items():
+        if channel not in new_versions:
+            carried[channel] = partial(codec.pack_value, value)
+        else:
+            before = known(channel) if known is not None and type(value) is list else None
+            fresh[channel] = codec.pack_value(value, texts="all" if channel == INPUT_CHANNEL else "none", known=before)
+    labels: dict[str, Any] = {}
+    details: dict[str, Any] = {}
+    step: int | None = None
+    said: Mapping[str, Any] = metadata_of(config, metadata, metadata_keys)
+    for name, value in said.items():
+        kind = type(value)
+        if name == "step" and kind is int and value.bit_length() < INTEGER_BITS:
+            step = value
+        elif type(name) is str and (kind is str or (kind in _LABELS and is_scalar(value))):
+            labels[name] = value
+        else:
+            details[name] = value
     further: dict[str, Any] = {}
     absent: list[str] = []
     if checkpoint.keys() != _ALL_KNOWN:
         further = {name: value for name, value in checkpoint.items() if name not in _ALL_KNOWN}
         absent = [name for name in _KNOWN_KEYS if name not in checkpoint]
+    configurable = config["configurable"]
+    waiting = values.get(WAITING_CHANNEL)
     return PackedCheckpoint(
         id=checkpoint["id"],
         parent=parent,
@@ -107,16 +124,16 @@ def pack_checkpoint(
         seen={node: dict(seen) for node, seen in checkpoint.get("versions_seen", {}).items()},
         updated=checkpoint.get("updated_channels"),
         values=fresh,
-        carried={channel: partial(codec.pack_value, value) for channel, value in values.items() if channel not in fresh},
+        carried=carried,
         order=tuple(values),
         extra=codec.pack_plain([further, absent]) if further or absent else None,
-        label=_labels(labels).encode(),
+        label=label_of(labels),
         step=step,
         details=codec.pack_plain(details) if details else None,
-        waiting_for=column_name(values.get(WAITING_CHANNEL)),
-        follows_head=follows_head(config),
+        waiting_for=None if waiting is None else column_name(waiting),
+        follows_head=EXPECTED_HEAD in configurable and not configurable.get("checkpoint_ns"),
         # A turn names the head that it began with in all of its puts; its own checkpoints have become the head since.
-        expected_head=parent or config["configurable"].get(EXPECTED_HEAD) or None,
+        expected_head=parent or configurable.get(EXPECTED_HEAD) or None,
     )
 
 
@@ -124,21 +141,6 @@ def follows_head(config: RunnableConfig) -> bool:
     """Whether a write of this config must follow the thread's newest checkpoint."""
     configurable = config["configurable"]
     return EXPECTED_HEAD in configurable and not configurable.get("checkpoint_ns")
-
-
-def _split_metadata(metadata: CheckpointMetadata) -> tuple[dict[str, Any], int | None, dict[str, Any]]:
-    """Metadata as the scalars that can be searched, the step, and the rest."""
-    labels: dict[str, Any] = {}
-    details: dict[str, Any] = {}
-    step: int | None = None
-    for name, value in metadata.items():
-        if name == "step" and type(value) is int and value.bit_length() < INTEGER_BITS:
-            step = value
-        elif type(name) is str and type(value) in _LABELS and is_scalar(value):
-            labels[name] = value
-        else:
-            details[name] = value
-    return labels, step, details
 
 
 def texts_of(channel: str) -> Texts:
@@ -169,10 +171,9 @@ def matches(metadata: Mapping[str, Any], wanted: Mapping[str, Any] | None) -> bo
     return not wanted or all(metadata.get(name) == value for name, value in wanted.items())
 
 
-def is_small(stored: StoredCheckpoint, ahead: Ahead | None = None) -> bool:
+def is_small(stored: StoredCheckpoint) -> bool:
     """Whether to load a checkpoint takes no time to speak of, on an event loop."""
-    values = [value for channel, value in stored.values.items() if ahead is None or not ahead.is_of(_place(stored, channel), value)]
-    values += [write.value for write in stored.writes]
+    values = [*stored.values.values(), *(write.value for write in stored.writes)]
     return sum(len(value.messages) for value in values) <= LONG and sum(len(value.body or b"") for value in values) <= SMALL_BYTES
 
 
@@ -185,9 +186,7 @@ def is_heavy(values: Iterable[PackedValue]) -> bool:
     return fresh > AT_ONCE or size > HEAVY_BYTES
 
 
-def load_checkpoint(
-    codec: MessageCodec, stored: StoredCheckpoint, thread_id: Any, config: RunnableConfig | None = None, ahead: Ahead | None = None
-) -> CheckpointTuple:
+def load_checkpoint(codec: MessageCodec, stored: StoredCheckpoint, thread_id: Any, config: RunnableConfig | None = None) -> CheckpointTuple:
     """A checkpoint as LangGraph reads it, sharing nothing with any other.
 
     Args:
@@ -195,12 +194,16 @@ def load_checkpoint(
         stored: The checkpoint.
         thread_id: The thread's id as the caller named it.
         config: The config that asked for it by its id; None where it was found otherwise.
-        ahead: What of it is built already, perhaps.
 
     Raises:
         DamagedRow: A value does not decode.
     """
-    metadata, (checkpoint, writes) = _decoded(stored, lambda: (_metadata(codec, stored), _state(codec, stored, ahead)))
+    try:
+        metadata = _metadata(codec, stored)
+        checkpoint, writes = _state(codec, stored)
+    except Exception as error:
+        pass_on(error)
+        raise _undecodable(stored, error) from cause(error)
     config, parent = _configs_of(stored, thread_id, config)
     return CheckpointTuple(config, checkpoint, metadata, parent, writes)
 
@@ -219,13 +222,12 @@ class ListedCheckpoint(CheckpointTuple):
         stored: StoredCheckpoint,
         thread_id: Any,
         config: RunnableConfig | None = None,
-        ahead: Ahead | None = None,
     ) -> ListedCheckpoint:
         """See `load_checkpoint`."""
         config, parent = _configs_of(stored, thread_id, config)
         metadata = _decoded(stored, lambda: _metadata(codec, stored))
         self = tuple.__new__(cls, (config, None, metadata, parent, None))
-        self._build = lambda: _decoded(stored, lambda: _state(codec, stored, ahead))
+        self._build = lambda: _decoded(stored, lambda: _state(codec, stored))
         return self
 
     @property
@@ -282,33 +284,31 @@ def _decoded(stored: StoredCheckpoint, build: Callable[[], T]) -> T:
         return build()
     except Exception as error:
         pass_on(error)
-        raise DamagedRow(
-            f"checkpoint {stored.id} of thread {stored.thread!r} holds a value that does not decode ({told(error)}): other threads stay"
-            " readable; open it with the serializer that wrote it, fork from an earlier checkpoint, or delete the thread"
-        ) from cause(error)
+        raise _undecodable(stored, error) from cause(error)
 
 
-def _place(stored: StoredCheckpoint, channel: str) -> Place:
-    return stored.thread, stored.namespace, channel
+def _undecodable(stored: StoredCheckpoint, error: Exception) -> DamagedRow:
+    return DamagedRow(
+        f"checkpoint {stored.id} of thread {stored.thread!r} holds a value that does not decode ({told(error)}): other threads stay"
+        " readable; open it with the serializer that wrote it, fork from an earlier checkpoint, or delete the thread"
+    )
 
 
-def _state(codec: MessageCodec, stored: StoredCheckpoint, ahead: Ahead | None) -> tuple[Checkpoint, list[PendingWrite]]:
-    def load(channel: str, value: PackedValue) -> Any:
-        built = None if ahead is None else ahead.take(_place(stored, channel), value)
-        return built if built is not None else codec.load_value(value, _place(stored, channel))
-
-    further, absent = codec.load_plain(stored.extra) if stored.extra is not None else ({}, [])
-    known = {
+def _state(codec: MessageCodec, stored: StoredCheckpoint) -> tuple[Checkpoint, list[PendingWrite]]:
+    load = codec.load_value
+    checkpoint: Any = {
         "v": stored.v,
         "ts": stored.ts,
         "id": stored.id,
-        "channel_values": {channel: load(channel, value) for channel, value in stored.values.items()},
+        "channel_values": {channel: load(value) for channel, value in stored.values.items()},
         "channel_versions": dict(stored.versions),
         "versions_seen": {node: dict(seen) for node, seen in stored.seen.items()},
         "updated_channels": None if stored.updated is None else list(stored.updated),
     }
-    checkpoint: Any = {name: value for name, value in known.items() if name not in absent} | further
-    return checkpoint, [(write.task, write.channel, codec.load_value(write.value)) for write in stored.writes]
+    if stored.extra is not None:
+        further, absent = codec.load_plain(stored.extra)
+        checkpoint = {name: value for name, value in checkpoint.items() if name not in absent} | further
+    return checkpoint, [(write.task, write.channel, load(write.value)) for write in stored.writes]
 
 
 def _metadata(codec: MessageCodec, stored: StoredCheckpoint) -> CheckpointMetadata:

@@ -15,6 +15,8 @@ from langmem_ext.errors import InvalidInput
 from langmem_ext.log import require_storable
 
 _TEXT: Final = frozenset([str])
+_DICT: Final = {dict}
+_NUMBER: Final = frozenset([int, float])
 _VERSION: Final = frozenset([str, int, float])
 
 
@@ -39,6 +41,29 @@ def place_of(configurable: Mapping[str, Any]) -> tuple[str, str | None]:
     if checkpoint_id is not None:
         checkpoint_id = _storable(checkpoint_id, "configurable['checkpoint_id']")
     return namespace or "", checkpoint_id or None
+
+
+def is_plain(checkpoint: Any, metadata: Any, new_versions: Any) -> bool:
+    """Whether a checkpoint is as LangGraph's own are, so that nothing of it need be looked at (`checked_checkpoint`)."""
+    try:
+        values, versions, seen = checkpoint["channel_values"], checkpoint["channel_versions"], checkpoint["versions_seen"]
+        updated = checkpoint["updated_channels"] or ()
+        kinds = {*map(type, (checkpoint, metadata, new_versions, values, versions, seen)), *map(type, seen.values())}
+        if kinds != _DICT or type(updated) is not list and updated != ():
+            return False
+        inner = seen.values()
+        texts = [checkpoint["id"], checkpoint["ts"], *values, *versions, *seen, *chain.from_iterable(inner), *updated]
+        numbers = [*versions.values(), *chain.from_iterable(map(dict.values, inner))]
+        whole = "".join(texts)
+        return (
+            type(checkpoint["v"]) is int
+            and _TEXT.issuperset(map(type, texts))
+            and "\0" not in checkpoint["id"]
+            and whole.isascii()
+            and (_TEXT.issuperset(map(type, numbers)) and "".join(numbers).isascii() or _NUMBER.issuperset(map(type, numbers)))
+        )
+    except (TypeError, KeyError, AttributeError):
+        return False
 
 
 def checked_checkpoint(checkpoint: object, metadata: object, new_versions: object) -> Any:
@@ -97,6 +122,8 @@ def checked_writes(writes: Any) -> list[tuple[str, Any]]:
         InvalidInput: They are none, or a channel's name is no text.
     """
     pairs = list(writes) if isinstance(writes, Iterable) else [writes]
+    if all([type(pair) is tuple and len(pair) == 2 and type(pair[0]) is str and pair[0].isascii() for pair in pairs]):
+        return pairs
     for pair in pairs:
         if not isinstance(pair, tuple | list) or len(pair) != 2:
             raise InvalidInput("a task's writes are pairs of a channel's name and a value: pass [('messages', message)]")

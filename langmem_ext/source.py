@@ -50,7 +50,7 @@ class Source:
         bound = bound_owner(log, owner)
         opened = MessageLog.of(log)
         codec: Any = getattr(log, "codec", None)
-        codec = codec or MessageCodec(RestorePolicy(), opened.templates)
+        codec = codec or MessageCodec(RestorePolicy())
         return cls(opened, bound, codec, getattr(log, "serde", None))
 
     def key(self, thread_id: object) -> ThreadKey:

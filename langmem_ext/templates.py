@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import compress, repeat
 from operator import and_, attrgetter, eq, is_, or_
 from typing import Any, Final, TypeAlias
@@ -23,16 +24,13 @@ from pydantic import BaseModel
 from langmem_ext.interruption import pass_on
 from langmem_ext.messages.identity import CLASS_OF_TYPE, CLASSES, DEFAULTS, snapshot, snapshots
 from langmem_ext.messages.packed import Default, ExtHook, Snapshot, array_head, fields_of, has_texts, is_standard, pack, unpack
-from langmem_ext.template_cache import Place, TemplateCache
 
 Template: TypeAlias = tuple[type[BaseMessage] | None, dict[str, Any]]
 """A message's class, None if it is not one of LangChain's or must be validated, and its plain fields, `{}` if it is rich."""
 
-TEMPLATE_BYTES: Final = 700
-"""What a template costs in memory beyond its texts, about."""
-
 AT_ONCE: Final = 128
-"""New messages of a list whose templates are made as it is packed, at most: they take longer than packing it."""
+"""New messages of a list whose templates are made as it is packed, at most: they take longer than packing it. Else they are made when
+it is loaded."""
 
 _CONTAINERS: Final = {
     cls: tuple((name, type(default)) for name, default in DEFAULTS[code].items() if type(default) in (dict, list))
@@ -47,6 +45,7 @@ _FIELD_SETS: Final = {cls: set(cls.model_fields) for cls in CLASSES}
 _fields = attrgetter("__dict__")
 _extra = attrgetter("__pydantic_extra__")
 _new = object.__new__
+_fresh: Any = partial(dict.fromkeys, ())
 _set_fields, _set_names, _set_extra, _set_private = (
     vars(BaseModel)[name].__set__ for name in ("__dict__", "__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__")
 )
@@ -60,14 +59,12 @@ class Templates:
         packed: Each message's exact bytes.
         classes, fields: Its template, in two parts.
         rich: Whether it is rich.
-        size: Bytes held, about.
     """
 
     packed: list[Snapshot]
     classes: list[type[BaseMessage] | None]
     fields: list[dict[str, Any]]
     rich: list[bool]
-    size: int = 0
 
     def following(self, packed: Sequence[Snapshot]) -> Templates:
         """The templates of a list that begins as this one does; of this one, where it is the longer."""
@@ -78,64 +75,52 @@ class Templates:
             known = dict(zip(self.packed[shared:], zip(self.classes[shared:], self.fields[shared:], strict=True), strict=True))
         elif shared == len(packed):
             return self
-        tail = [known.get(message) or _template_of(message) for message in packed[shared:]]
-        return Templates(
-            [*self.packed[:shared], *packed[shared:]],
-            [*self.classes[:shared], *(cls for cls, _ in tail)],
-            [*self.fields[:shared], *(fields for _, fields in tail)],
-            [*self.rich[:shared], *(cls is not None and not fields for cls, fields in tail)],
-            self.size + _size(packed[shared:]) - _size(self.packed[shared:]),
-        )
+        classes, all_fields, rich = self.classes[:shared], self.fields[:shared], self.rich[:shared]
+        for message in packed[shared:]:
+            cls, fields = known.get(message) or _template_of(message)
+            classes.append(cls)
+            all_fields.append(fields)
+            rich.append(cls is not None and not fields)
+        return Templates([*self.packed[:shared], *packed[shared:]], classes, all_fields, rich)
 
 
 _NOTHING: Final = Templates([], [], [], [])
 
 
-def pack_list(cache: TemplateCache, place: Place, messages: Sequence[BaseMessage], default: Default) -> tuple[list[Snapshot], int]:
-    """`identity.snapshots` of a list, and how many of the messages were not known.
+def pack_list(known: Templates | None, messages: Sequence[BaseMessage], default: Default) -> tuple[list[Snapshot], int, Templates]:
+    """`identity.snapshots` of a list, how many of the messages were not known, and what is known from then on.
 
-    Where these are many, the list is known from the next `catch_up` on.
+    Args:
+        known: What is remembered of the list.
+        messages: The list.
+        default: Turns a value that msgpack does not know into one that it does.
     """
-    known = cache.find(place) or _NOTHING
+    known = known or _NOTHING
     unchanged = _unchanged(messages, known)
-    tail = snapshots(messages[len(unchanged) :], default)
+    count = len(unchanged)
+    tail = snapshots(messages[count:], default)
     if all(unchanged):
-        packed = known.packed[: len(unchanged)] + tail
+        packed, fresh = known.packed[:count] + tail, len(tail)
     else:
         before = zip(unchanged, known.packed, messages)  # noqa: B905 - as long as `unchanged`
         packed = [packed if same else snapshot(message, default) for same, packed, message in before] + tail
-    fresh = len(messages) - sum(unchanged)
-    if fresh > AT_ONCE:
-        cache.put_off(place, packed)
-    else:
-        cache.remember(place, known.following(packed))
-    return packed, fresh
+        fresh = len(messages) - sum(unchanged)
+    return packed, fresh, known if fresh > AT_ONCE else known.following(packed)
 
 
-def catch_up(cache: TemplateCache) -> None:
-    """Get to know the lists that had many new messages when they were packed: it may take a while."""
-    while cache.is_behind:
-        for place, packed in cache.take_behind().items():
-            cache.remember(place, (cache.find(place) or _NOTHING).following(packed))
-
-
-def load_list(
-    cache: TemplateCache, place: Place, packed: Sequence[Snapshot], hook: ExtHook, decode: Callable[[Snapshot], Any]
-) -> list[Any]:
-    """A fresh message for each.
+def load_list(templates: Templates, count: int, hook: ExtHook, decode: Callable[[Snapshot], Any]) -> list[Any]:
+    """A fresh message for each of the first of a list.
 
     Args:
-        cache: What is remembered.
-        place: Where the list stands.
-        packed: The messages' exact bytes.
+        templates: What is known of the list.
+        count: How many.
         hook: Restores the values in rich messages that are not plain data.
         decode: Builds a message that is not of LangChain's classes.
     """
-    templates = (cache.find(place) or _NOTHING).following(packed)
-    cache.remember(place, templates)
-    classes, fields = templates.classes[: len(packed)], templates.fields[: len(packed)]
+    classes, fields = templates.classes[:count], templates.fields[:count]
     if all(fields):
         return _messages(classes, _copies(classes, fields))
+    packed = templates.packed[:count]
     copies = iter(_copies(list(compress(classes, fields)), list(compress(fields, fields))))
     rich = iter(_unpack_all(list(compress(packed, templates.rich)), hook))
     own = [next(copies) if plain else next(rich) for cls, plain in zip(classes, fields, strict=True) if cls]
@@ -143,8 +128,9 @@ def load_list(
     return [next(messages) if cls else decode(message) for message, cls in zip(packed, classes, strict=True)]
 
 
-def _size(packed: Sequence[Snapshot]) -> int:
-    return 2 * sum(map(len, packed)) + TEMPLATE_BYTES * len(packed)
+def templates_of(known: Templates | None, packed: Sequence[Snapshot]) -> Templates:
+    """The templates of a list, of which something may be known."""
+    return (known or _NOTHING).following(packed)
 
 
 def _template_of(packed: Snapshot) -> Template:
@@ -214,11 +200,12 @@ def _messages(classes: Sequence[Any], fields: Sequence[dict[str, Any]]) -> list[
     bytes. It would grow where somebody gives one of them a field that its class has not, and shows in `model_fields_set` alone.
     """
     messages = list(map(_new, classes))
-    names = {cls: _FIELD_SETS[cls].copy() for cls in set(classes)}
+    kinds = tuple(set(classes))
+    names = dict(zip(kinds, map(set.copy, map(_FIELD_SETS.__getitem__, kinds)), strict=True))
     for setter, values in (
         (_set_fields, fields),
         (_set_names, map(names.__getitem__, classes)),
-        (_set_extra, [{} for _ in fields]),
+        (_set_extra, map(_fresh, fields)),
         (_set_private, repeat(None)),
     ):
         deque(map(setter, messages, values), maxlen=0)

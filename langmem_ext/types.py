@@ -23,6 +23,8 @@ class PackedValue:
         keyed: Whether it is a dict that may be stored in parts.
         count: Number of elements, if it is a list that may be stored in parts.
         fresh: How many of the messages were not in its place when it was packed there before.
+        known: If it is a plain list, what is remembered of it, or of the list that it was packed after (`storage.index.KnownList`).
+        templates: If it is a plain list, what its messages are recognised by (`templates`).
     """
 
     messages: Sequence[Snapshot] = ()
@@ -30,6 +32,8 @@ class PackedValue:
     keyed: bool = False
     count: int | None = None
     fresh: int = field(default=0, compare=False)
+    known: Any = field(default=None, compare=False, repr=False)
+    templates: Any = field(default=None, compare=False, repr=False)
 
 
 @dataclass(slots=True)  # as above
@@ -120,6 +124,8 @@ class ItemRow:
         name, text, tool_call_id: Readable columns.
         rest: What the columns do not hold, encoded; None where there is nothing.
         tool: The tool that the message says its turn is for; it stands in `rest` too.
+        bare: The message's exact bytes without its id.
+        tokens: About how many tokens it costs a model; 0 for a bare text.
     """
 
     message_id: str | None
@@ -129,6 +135,8 @@ class ItemRow:
     tool_call_id: str | None
     rest: bytes | None
     tool: str | None = None
+    bare: Snapshot = b""
+    tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +164,9 @@ class Codec(Protocol):
 
     def item_row(self, packed: Snapshot) -> ItemRow:
         """The row of a message."""
+
+    def ready_row(self, packed: Snapshot) -> ItemRow:
+        """The row of a message that is new, with all that it is looked for by."""
 
     def tokens_of(self, packed: Snapshot) -> int:
         """About how many tokens the message costs a model; 0 for a bare text."""

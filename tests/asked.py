@@ -12,7 +12,7 @@ import pytest
 from langmem_ext import DeltaSaver
 from langmem_ext.storage.commands import Command
 from langmem_ext.storage.dialect import SQLITE
-from langmem_ext.storage.effects import Batch, Effect, Rows, Statement
+from langmem_ext.storage.effects import Batch, Operation, Rows, Statement, Together
 from langmem_ext.storage.postgres.driver import PostgresDriver
 from langmem_ext.storage.postgres.exchange import Session
 from langmem_ext.storage.sqlite import SqliteDriver
@@ -49,12 +49,23 @@ class Asked:
 def watch(patch: pytest.MonkeyPatch) -> Asked:
     """Look at every database from now on."""
     asked = Asked()
-    execute, messages, rows = SqliteDriver.execute, Session._messages, Session._rows
+    drive, messages, rows = SqliteDriver._drive, Session._messages, Session._rows
 
-    def executed(driver: SqliteDriver, effect: Effect) -> Rows:
-        if isinstance(effect, Statement | Batch):
-            asked.statements.append(effect)
-        return asked.receive(execute(driver, effect))
+    def driven(driver: SqliteDriver, op: Any) -> Any:
+        return drive(driver, Operation(watched, op))
+
+    def watched(op: Any) -> Any:
+        steps, answer = op(), None
+        while True:
+            try:
+                effect = steps.send(answer)
+            except StopIteration as done:
+                return done.value
+            for one in _asked_by(effect):
+                asked.statements.append(one)
+            answer = yield effect
+            for found in answer if isinstance(effect, Together) else (answer,):
+                asked.receive(found or ())
 
     def sent(session: Session, commands: Sequence[Command]) -> Any:
         asked.statements.extend(command for command in commands if not command.sql.startswith(_FRAME))
@@ -63,10 +74,15 @@ def watch(patch: pytest.MonkeyPatch) -> Asked:
     def received(session: Session, result: Any) -> Rows:
         return asked.receive(rows(session, result))
 
-    patch.setattr(SqliteDriver, "execute", executed)
+    patch.setattr(SqliteDriver, "_drive", driven)
     patch.setattr(Session, "_messages", sent)
     patch.setattr(Session, "_rows", received)
     return asked
+
+
+def _asked_by(effect: Any) -> list[Statement | Batch | Command]:
+    several = effect.statements if isinstance(effect, Together) else (effect,)
+    return [Command(*one[:2]) if isinstance(one, tuple) else one for one in several if isinstance(one, Statement | Batch | tuple)]
 
 
 def plan_of(saver: DeltaSaver, asked: Statement | Batch | Command) -> str:
@@ -74,7 +90,8 @@ def plan_of(saver: DeltaSaver, asked: Statement | Batch | Command) -> str:
     assert not isinstance(asked, Batch)
     driver = saver.log.driver
     if isinstance(driver, SqliteDriver):
-        found = driver._connection.execute(f"EXPLAIN QUERY PLAN {SQLITE.render(asked.sql)}", dict(asked.params or {})).fetchall()
+        params = asked.params if isinstance(asked.params, tuple) else dict(asked.params or {})
+        found = driver._connection.execute(f"EXPLAIN QUERY PLAN {SQLITE.render(asked.sql)}", params).fetchall()
     else:
         assert isinstance(driver, PostgresDriver)
         with psycopg.connect(driver.server.conninfo) as connection:

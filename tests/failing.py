@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,6 @@ import pytest
 
 from langmem_ext import MessageLog
 from langmem_ext.storage.commands import Command
-from langmem_ext.storage.effects import Effect, Rows
 from langmem_ext.storage.postgres.exchange import Session
 from langmem_ext.storage.sqlite import SqliteDriver
 
@@ -54,17 +53,31 @@ class FailingDriver(SqliteDriver):
         super().__init__(path)
         self._faults = faults
 
+        self._cursor = FailingCursor(self._cursor, self._reach)  # type: ignore[assignment]  # as the driver uses it
+
     def _reach(self) -> None:
         if self._faults.reach():
             raise sqlite3.OperationalError("disk I/O error")
 
-    def execute(self, effect: Effect) -> Rows:
-        self._reach()
-        return super().execute(effect)
-
     def commit(self) -> None:
         self._reach()
         super().commit()
+
+
+class FailingCursor:
+    """A cursor that asks first whether a statement is to fail; what begins a transaction does not."""
+
+    def __init__(self, cursor: sqlite3.Cursor, reach: Callable[[], None]) -> None:
+        self._cursor, self._reach = cursor, reach
+
+    def execute(self, statement: str, params: Any = ()) -> sqlite3.Cursor:
+        if not statement.startswith(("BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE")):
+            self._reach()
+        return self._cursor.execute(statement, params)
+
+    def executemany(self, statement: str, params: Any) -> sqlite3.Cursor:
+        self._reach()
+        return self._cursor.executemany(statement, params)
 
 
 def failing_log(url: str, faults: Faults, patch: pytest.MonkeyPatch) -> MessageLog:

@@ -98,7 +98,6 @@ def copy_thread(reference: InMemorySaver, source: str, target: str) -> None:
 
 UNUSED_WORDS = f"""SELECT word.thread, word.number FROM word WHERE word.number NOT IN (
     SELECT label FROM checkpoint WHERE thread = word.thread UNION SELECT shape FROM checkpoint WHERE thread = word.thread
-    UNION SELECT pattern FROM checkpoint WHERE thread = word.thread AND pattern IS NOT NULL
     UNION SELECT shape FROM pending_write WHERE thread = word.thread AND shape IS NOT NULL
     UNION SELECT shape FROM item WHERE {ROW_THREAD} = word.thread AND shape IS NOT NULL)"""
 UNUSED_NAMESPACES = """SELECT thread, number FROM namespace WHERE NOT EXISTS (

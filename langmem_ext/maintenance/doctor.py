@@ -47,7 +47,7 @@ def examine(
     try:
         return Running(log.driver, _examination(source, serde).steps(fix=fix, progress=progress)).finish()
     finally:
-        log.indexes.forget_expected()
+        log.indexes.forget()
         if is_address(source):
             log.close()
 
@@ -64,7 +64,7 @@ async def aexamine(
     try:
         return await Running(log.driver, _examination(source, serde).steps(fix=fix, progress=progress)).afinish()
     finally:
-        log.indexes.forget_expected()
+        log.indexes.forget()
         if is_address(source):
             await log.aclose()
 

@@ -15,6 +15,7 @@ from langmem_ext.maintenance.transcoding import Ancestor, Transcoder, moment
 from langmem_ext.packing import INPUT_CHANNEL
 from langmem_ext.storage import read_ops, transfer_ops
 from langmem_ext.storage.clock import now_ms
+from langmem_ext.storage.effects import Operation
 from langmem_ext.storage.saver_file import SaverFile
 from langmem_ext.storage.transfer_ops import Moved, Places, TaskWrites
 from langmem_ext.types import PackedValue, PackedWrite, StoredWrite, ThreadKey
@@ -247,7 +248,7 @@ class Moving:
         return [Moved(*place, None, tasks, now_ms())] if tasks else []
 
     def _stored_writes(self, key: ThreadKey, place: Place) -> Sequence[StoredWrite]:
-        op = read_ops.get_checkpoint(key, *place, indexes=self._log.indexes, codec=self._codec)
+        op = Operation(read_ops.get_checkpoint, key, *place, indexes=self._log.indexes, codec=self._codec)
         stored = self._log.run(op, write=False)
         return () if stored is None else stored.writes
 

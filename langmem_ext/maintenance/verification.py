@@ -23,6 +23,7 @@ from langmem_ext.messages.packed import unpack
 from langmem_ext.packing import config_of, load_checkpoint
 from langmem_ext.serde import RestoreHook, RestorePolicy
 from langmem_ext.storage import read_ops
+from langmem_ext.storage.effects import Operation
 from langmem_ext.storage.saver_file import SaverFile
 from langmem_ext.types import PackedValue, Snapshot, ThreadKey
 
@@ -121,7 +122,7 @@ class Verification:
 
     def _target(self, namespace: str, checkpoint_id: str) -> CheckpointTuple | None:
         key = ThreadKey(thread_key(self._thread), self._owner)
-        op = read_ops.get_checkpoint(key, namespace, checkpoint_id, indexes=self._log.indexes, codec=self._codec)
+        op = Operation(read_ops.get_checkpoint, key, namespace, checkpoint_id, indexes=self._log.indexes, codec=self._codec)
         stored = self._log.run(op, write=False)
         if stored is None:
             return None
@@ -175,9 +176,9 @@ class _SharingCodec(MessageCodec):
         super().__init__(NamingPolicy())
         self._loaded: dict[Snapshot, Any] = {}
 
-    def load_value(self, packed: PackedValue, place: Any = None) -> Any:
+    def load_value(self, packed: PackedValue) -> Any:
         if packed.body is not None:
-            return super().load_value(packed, place)
+            return super().load_value(packed)
         for message in packed.messages:
             if message not in self._loaded:
                 self._loaded[message] = self.load_message(message)

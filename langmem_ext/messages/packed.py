@@ -6,6 +6,7 @@ Storage and listings handle messages by these bytes alone, so they need no messa
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 import ormsgpack
@@ -30,6 +31,10 @@ PACK_OPTIONS: Final = (
 UNPACK_OPTIONS: Final = ormsgpack.OPT_NON_STR_KEYS
 
 _packb = ormsgpack.packb
+
+pack: Final[Callable[..., bytes]] = partial(ormsgpack.packb, option=PACK_OPTIONS)
+"""Any plain value as msgpack, with the options that snapshots use; behind it, what turns other values into plain ones (`Default`)."""
+
 _unpackb = ormsgpack.unpackb
 
 
@@ -96,11 +101,6 @@ def text_key(packed: Snapshot) -> Snapshot | None:
     content = fields_of(packed).get("content")
     text = text_of(content)
     return _packb(text, None, PACK_OPTIONS) if text and WHOLE not in split_content(content, text) else None
-
-
-def pack(value: Any, default: Default | None = None) -> bytes:
-    """Any plain value as msgpack, with the options that snapshots use."""
-    return _packb(value, default, PACK_OPTIONS)
 
 
 def unpack(packed: bytes, ext_hook: ExtHook | None = None) -> Any:

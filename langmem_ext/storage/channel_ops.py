@@ -10,7 +10,7 @@ from typing import TypeAlias
 from langmem_ext.storage.checkpoint_ops import open_writer, store_value
 from langmem_ext.storage.edit_ops import Edit, Head, find_head, follow
 from langmem_ext.storage.effects import Op, operation
-from langmem_ext.storage.header import ValueRef, Versions
+from langmem_ext.storage.header import ValueRef, Versions, value_ref
 from langmem_ext.storage.history_ops import list_of, list_ref
 from langmem_ext.storage.index import Indexes
 from langmem_ext.storage.lookup_ops import find_writes
@@ -46,7 +46,7 @@ def read_channels(key: ThreadKey, channels: Collection[str], *, pending: bool = 
     thread = yield from find_thread(key, indexes)
     if thread is None:
         return ChannelsRead()
-    reader = Reader(key.id, indexes.of(thread.number, thread.generation, codec), codec)
+    reader = Reader(key.id, indexes.of(key.id, thread.row(), codec), codec)
     head = yield from find_head(reader.index)
     if head is None:
         return ChannelsRead()
@@ -56,7 +56,7 @@ def read_channels(key: ThreadKey, channels: Collection[str], *, pending: bool = 
         written = frozenset(entry.channel for _, entry in (yield from read_entries(reader, rows)))
     header = head.header
     values = yield from _values_of(reader, head, channels)
-    indexes.account(reader.index)
+    indexes.keep(reader.index)
     return ChannelsRead(values, frozenset(header.values), header.versions, header.seen, written)
 
 
@@ -96,10 +96,10 @@ def change_channels(
     if head is not None and emptied is not None and (yield from list_of(writer.index, codec, head.header, emptied)).runs:
         refs[emptied] = list_ref(codec, ())
     for channel, value in change(values).items():
-        refs[channel] = yield from store_value(writer, value, (0, channel))
+        refs[channel] = value_ref((yield from store_value(writer, value, (0, channel))))
     if refs:
         yield from follow(writer, head, refs, edit, waiting_for=waiting_for)
-    indexes.account(writer.index)
+    indexes.keep(writer.index)
 
 
 def _values_of(reader: Reader, head: Head, channels: Collection[str]) -> Op[dict[str, PackedValue]]:

@@ -2,35 +2,43 @@
 
 A checkpoint is its header: what is unchanged since its parent is the parent's reference, what is new is stored and referred to. Values are
 found by reference only, never by channel and version: versions collide across forks.
+
+A write rests on what is remembered of the thread (`index`). Its first statement is the guard: it writes the thread's counters and changes
+nothing where another process has written meanwhile; then the operation is `Stale`, and runs again on what it reads.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
-from operator import itemgetter
-from typing import Any, Final
+from typing import Final
 
 from langmem_ext.errors import DamagedRow, HeadConflict, InvalidInput, cause, told
 from langmem_ext.interruption import pass_on
-from langmem_ext.messages.manifest import Runs
+from langmem_ext.messages.manifest import LONGEST, Runs, length_of
 from langmem_ext.messages.packed import pack, unpack
 from langmem_ext.storage import checks
 from langmem_ext.storage import statements as sql
 from langmem_ext.storage.clock import MINUTE_MS, Times
 from langmem_ext.storage.compounds import Compound, apply_delta, plan_base, plan_delta
-from langmem_ext.storage.effects import Batch, Closing, Op, Row, Statement, execute, fetch, fetch_one, operation
-from langmem_ext.storage.expectations import NONE, STORED
-from langmem_ext.storage.header import Header, ValueRef, decode_header, encode_header, longest_list, require_countable
-from langmem_ext.storage.ids import decode_id, encode_id, key_behind, readable
-from langmem_ext.storage.index import Indexes, ThreadIndex
+from langmem_ext.storage.effects import ONE, RUN, Op, Row, Stale, execute, fetch, fetch_one
+from langmem_ext.storage.header import (
+    MOST_NAMED,
+    Entry,
+    Header,
+    ValueRef,
+    decode_header,
+    encode_header,
+    require_countable,
+    value_ref,
+)
+from langmem_ext.storage.ids import decode_id, encode_id, key_behind, new_version, readable
+from langmem_ext.storage.index import Indexes, KnownList, ThreadIndex
 from langmem_ext.storage.late_writes import ROOT, Origin
-from langmem_ext.storage.lookup_ops import Newest, find_namespace, find_newest_id, read_body, read_pattern, read_word
-from langmem_ext.storage.manifests import decode_runs, encode_runs, plan_row
+from langmem_ext.storage.lookup_ops import find_namespace, find_newest_id, read_body, read_pattern
+from langmem_ext.storage.manifests import MAX_RUNS, decode_runs, encode_runs, plan_row
 from langmem_ext.storage.message_ops import catch_up, resolve
 from langmem_ext.storage.rest import is_at_rest
 from langmem_ext.storage.search_ops import keep_indexed
-from langmem_ext.storage.thread_ops import ThreadRow, ensure_thread, require_origin
+from langmem_ext.storage.thread_ops import ThreadRow, ensure_thread, require_origin, row_of
 from langmem_ext.storage.title_ops import keep_title
 from langmem_ext.storage.writer import Writer
 from langmem_ext.types import Codec, PackedCheckpoint, PackedValue, ThreadKey
@@ -38,17 +46,13 @@ from langmem_ext.types import Codec, PackedCheckpoint, PackedValue, ThreadKey
 INLINE_BYTES: Final = 64
 """A value's body up to this size stands in the row that refers to it; a larger one has a row of its own, written once."""
 
-_CHECKPOINT: Final = itemgetter("id", "parent", "step", "label", "shape", "pattern", "body", "own_key", "crc")
-"""The columns of a checkpoint's row, as it is read (`statements.CHECKPOINT_COLUMNS`)."""
-
-_SUMS: Final = ("items", "tokens")
-"""Of a thread's counters (`close_writer`), those to which a write adds."""
+MOST_LISTS: Final = MOST_NAMED // LONGEST
+"""Values of which it need not be counted how many messages they name."""
 
 PRECEDING: Final = b""
 """Stands in a row for a parent that is the row before it, by id."""
 
 
-@operation
 def put_checkpoint(
     key: ThreadKey,
     namespace: str,
@@ -77,31 +81,44 @@ def put_checkpoint(
         ThreadDeleted: The thread was deleted while the run was under way.
         HeadConflict: It must follow the newest checkpoint, and another than the expected one is that.
     """
-    steps = packed.parent or "", packed.id
-    writer = yield from open_writer(key, *steps, now=now, indexes=indexes, codec=codec, times=times, born=packed.id, origin=origin)
-    space = yield from ensure_namespace(writer, namespace)
+    writer = yield from open_writer(key, now=now, indexes=indexes, codec=codec, times=times, born=packed.id, origin=origin)
+    space = 0 if namespace == "" else (yield from ensure_namespace(writer, namespace))
     if packed.follows_head:
         yield from _require_head(key, writer, packed)
-    inherited = yield from _inherited(writer, space, packed)
-    refs: dict[str, ValueRef] = {}
-    for channel in packed.order:
-        if channel in packed.values:
-            refs[channel] = yield from store_value(writer, packed.values[channel], (space, channel))
-        elif channel in inherited:
-            refs[channel] = inherited[channel]
-        else:
-            refs[channel] = yield from store_value(writer, packed.carried[channel](), (space, channel))
-    header = Header(packed.v, packed.ts, packed.versions, packed.seen, packed.updated, refs, packed.extra, packed.details)
+    index, fresh = writer.index, packed.values
     checkpoint = encode_id(packed.id)
     parent = None if packed.parent is None else encode_id(packed.parent)
+    entries: dict[str, Entry] = {}
+    whole: dict[str, ValueRef] = {}
+    for channel in packed.order:
+        if channel in fresh:
+            place = space, channel
+            entries[channel] = entry = yield from store_value(writer, fresh[channel], place)
+            if len(entry) > 1 and type(entry[1]) is dict and (ref := index.lists[place].whole) is not None:
+                whole[channel] = ref
+            continue
+        before = index.headers.get((space, parent)) if parent is not None else None
+        if before is None or before.versions.get(channel) != packed.versions.get(channel) or channel not in before.entries:
+            before = yield from _find_carrier(index, space, packed, channel)
+        if before is None:
+            entries[channel] = yield from store_value(writer, packed.carried[channel](), (space, channel))
+            continue
+        entries[channel] = before.entries[channel]
+        if channel in before.whole:
+            whole[channel] = before.whole[channel]
+    header = Header(packed.v, packed.ts, packed.versions, packed.seen, packed.updated, entries, packed.extra, packed.details, whole=whole)
     root = origin.id if origin is not None and origin.namespace == ROOT else None
     newest = yield from store_header(writer, space, checkpoint, parent, header, step=packed.step, label=packed.label, root=root)
-    if newest and space == 0:
-        writer.final = header if is_at_rest(header, codec) else None
-        # Not before the graph has looked at the first prompt: it may mark it as one that holds a sensitive value.
-        yield from keep_title(writer, refs, ready=(packed.step or 0) > 0 or writer.final is not None)
-    yield from close_writer(writer, (longest_list(refs), packed.waiting_for) if newest and space == 0 else None)
-    indexes.account(writer.index)
+    yield from close_writer(writer, header if newest and space == 0 else None, packed.waiting_for, step=packed.step or 0)
+
+
+def _find_carrier(index: ThreadIndex, space: int, packed: PackedCheckpoint, channel: str) -> Op[Header | None]:
+    """The header that has the value that a channel carries on at the same version: the parent's, or its own if it is put again."""
+    for checkpoint in (packed.parent, packed.id):
+        header = None if checkpoint is None else (yield from read_header(index, space, encode_id(checkpoint)))
+        if header is not None and channel in header.entries and header.versions.get(channel) == packed.versions.get(channel):
+            return header
+    return None
 
 
 def store_header(
@@ -115,7 +132,7 @@ def store_header(
     label: bytes,
     root: bytes | None = None,
 ) -> Op[bool]:
-    """Write a checkpoint's row, and before it what the writer has queued; whether it is now the newest of its namespace.
+    """Queue a checkpoint's row; whether it is now the newest of its namespace.
 
     Args:
         writer: What is written.
@@ -130,49 +147,50 @@ def store_header(
     Raises:
         InvalidInput: It names more messages than can be read.
     """
+    index, thread = writer.index, writer.thread.number
+    if len(header.entries) > MOST_LISTS:
+        _require_readable(header)
+    form, own = encode_header(header, checkpoint)
+    word = writer.intern_pattern(form)
+    body = pack(own if word is not None else [form, *own])
+    newest = index.newest[space] if space in index.newest else (yield from find_newest_id(index, space))
+    if newest is not None and newest[1] < checkpoint:
+        key, is_newest, exists = checkpoint, True, False
+    else:
+        key, is_newest, exists = yield from _key_for(writer, space, checkpoint, parent, newest, root)
+    columns = (parent, step, writer.intern(label), word, body)
+    own_key = None if key == checkpoint else key
+    checked = (space, checkpoint, *columns) if own_key is None else (space, checkpoint, *columns, own_key)
+    check = checks.check_of(thread, *checked)
+    ahead = newest is None or newest[1] < key
+    if not ahead:
+        yield from execute(sql.NAME_PRECEDING, thread=thread, namespace=space, key=key)
+    # A parent that is the preceding row is not written out: it mostly is.
+    written = PRECEDING if ahead and newest is not None and parent == newest[0] else parent
+    row = (thread, space, key, None if own_key is None else checkpoint, written, *columns[1:], check)
+    if exists:
+        writer.rows.append((sql.REPLACE_CHECKPOINT, row, ONE))
+        writer.thread.generation = index.generation = writer.thread.generation + 1
+    else:
+        writer.rows.append((sql.INSERT_CHECKPOINT, row, RUN))
+    if is_newest:
+        index.newest[space] = checkpoint, key
+    header.row = (checkpoint, *columns, own_key, check)
+    index.learn_header(space, checkpoint, header)
+    return is_newest
+
+
+def _require_readable(header: Header) -> None:
     try:
         require_countable(header.values.values())
     except ValueError as error:
         raise InvalidInput(f"a checkpoint cannot be stored, because {error}: keep shorter lists, or fewer of them") from None
-    encoded = encode_header(header, checkpoint)
-    pattern = writer.intern_pattern(encoded.pattern)
-    thread = writer.thread.number
-    newest = yield from find_newest_id(writer.index, space)
-    key, is_newest = yield from _key_for(writer, space, checkpoint, parent, newest, root)
-    columns = {
-        "namespace": space,
-        "id": checkpoint,
-        "parent": parent,
-        "step": step,
-        "label": writer.intern(label),
-        "shape": writer.intern(encoded.shape),
-        "pattern": pattern,
-        "body": pack(encoded.body if pattern is not None else [encoded.pattern, *encoded.body]),
-        "own_key": None if key == checkpoint else key,
-    }
-    columns["crc"] = checks.checkpoint_check(thread, tuple(columns.values()))
-    yield from writer.flush()
-    ahead = newest is None or newest.key < key
-    if newest is not None and key < newest.key:
-        yield from execute(sql.NAME_PRECEDING, thread=thread, namespace=space, key=key)
-    # A parent that is the preceding row is not written out: it mostly is.
-    written = PRECEDING if ahead and newest is not None and parent == newest.id else parent
-    place = {"thread": thread, "key": key, "given_id": None if key == checkpoint else checkpoint}
-    expected = STORED if ahead else NONE if (space, checkpoint) in writer.index.headers else None
-    new = yield Statement(sql.INSERT_CHECKPOINT, {**columns, **place, "parent": written}, expected)
-    if not new:
-        yield from execute(sql.REPLACE_CHECKPOINT, **columns, **place)
-        writer.thread.generation = writer.index.generation = writer.thread.generation + 1
-    writer.index.learn_header(space, checkpoint, header)
-    if writer.index.expected is not None:
-        _expect_checkpoint(writer, space, columns, new=bool(new), newest=is_newest)
-    return is_newest
 
 
 def _key_for(
-    writer: Writer, space: int, checkpoint: bytes, parent: bytes | None, newest: Newest | None, root: bytes | None
-) -> Op[tuple[bytes, bool]]:
-    """The key of a checkpoint that is to be stored, and whether it is the newest of its namespace then.
+    writer: Writer, space: int, checkpoint: bytes, parent: bytes | None, newest: tuple[bytes, bytes] | None, root: bytes | None
+) -> Op[tuple[bytes, bool, bool]]:
+    """The key of a checkpoint that is to be stored, whether it is the newest of its namespace then, and whether it is there already.
 
     What follows the newest is the newest, whatever its id says: the clock of the machine that made the
     id may be behind. A subgraph's first follows the root's that it names (`_is_behind`). Any other
@@ -181,17 +199,17 @@ def _key_for(
     """
     if newest is None:
         is_behind = root is not None and (yield from _is_behind(writer, checkpoint, root))
-        return ((yield from _key_behind_all(writer)) if is_behind else checkpoint), True
-    if newest.key < checkpoint:
-        return checkpoint, True
-    if newest.id == checkpoint:
-        return newest.key, True
+        return ((yield from _key_behind_all(writer)) if is_behind else checkpoint), True, False
+    if newest[1] < checkpoint:
+        return checkpoint, True, False
+    if newest[0] == checkpoint:
+        return newest[1], True, True
     stored = yield from fetch_one(sql.SELECT_KEY, thread=writer.thread.number, namespace=space, id=checkpoint)
     if stored is not None:
-        return stored[0], False
-    if parent != newest.id:
-        return checkpoint, False
-    return (yield from _key_behind_all(writer)), True
+        return stored[0], False, True
+    if parent != newest[0]:
+        return checkpoint, False, False
+    return (yield from _key_behind_all(writer)), True, False
 
 
 def _is_behind(writer: Writer, checkpoint: bytes, root: bytes) -> Op[bool]:
@@ -200,9 +218,9 @@ def _is_behind(writer: Writer, checkpoint: bytes, root: bytes) -> Op[bool]:
     The root's checkpoint that it names may still be on its way: it follows the newest then.
     """
     head = yield from find_newest_id(writer.index, 0)
-    if head is None or checkpoint > head.key:
+    if head is None or checkpoint > head[1]:
         return False
-    if head.id == root:
+    if head[0] == root:
         return True
     return not (yield from fetch(sql.SELECT_KEY, thread=writer.thread.number, namespace=0, id=root))
 
@@ -219,22 +237,13 @@ def key_of(row: Row) -> bytes:
     return key
 
 
-def _expect_checkpoint(writer: Writer, space: int, columns: Mapping[str, Any], *, new: bool, newest: bool) -> None:
-    """Expect a checkpoint to be there as it has been stored."""
-    expected = writer.index.expected
-    assert expected is not None
-    expected.generation = writer.thread.generation
-    if new:
-        expected.begin_writes(space, columns["id"])
-    if newest:
-        expected.learn_newest(space, _CHECKPOINT(columns))
-
-
 def _require_head(key: ThreadKey, writer: Writer, packed: PackedCheckpoint) -> Op[None]:
     """Refuse a checkpoint if the root's newest one is not the expected one; the same again is its own."""
     newest = yield from find_newest_id(writer.index, 0)
-    found = None if newest is None else decode_id(newest.id)
+    found = None if newest is None else decode_id(newest[0])
     if found not in (packed.expected_head, packed.id):
+        if writer.warm:
+            raise Stale  # it may be the expected one by now
         raise HeadConflict(key.id, packed.expected_head, found)
 
 
@@ -243,7 +252,7 @@ def _require_head(key: ThreadKey, writer: Writer, packed: PackedCheckpoint) -> O
 
 def open_writer(
     key: ThreadKey,
-    *steps: str,
+    *,
     now: int,
     indexes: Indexes,
     codec: Codec,
@@ -251,11 +260,10 @@ def open_writer(
     born: str | None = None,
     origin: Origin | None = None,
 ) -> Op[Writer]:
-    """What a write needs.
+    """What a write needs: what is remembered of the thread, or else what is read of it.
 
     Args:
         key: The thread; it is made if there is none.
-        steps: The checkpoints whose following step it is a part of (`Writer.late`).
         now: Unix milliseconds.
         indexes: What this process knows.
         codec: Reads and writes items.
@@ -264,90 +272,123 @@ def open_writer(
         origin: The checkpoint that a write of a run builds on (`late_writes`).
     """
     made, created, updated = (now, now, now) if times is None else (times.made, times.created, times.updated)
-    first = origin.id if origin is not None else None if born is None else encode_id(born)
-    thread = yield from ensure_thread(key, now=created, indexes=indexes, born=first, origin=origin)
-    index = indexes.of(thread.number, thread.generation, codec)
-    if origin is not None:
-        yield from require_origin(index, key.id, thread.born, origin, indexes.late_writes)
-    yield from catch_up(index, thread, codec)
-    late = [index.late_of(encode_id(step)) for step in steps]
-    return Writer(thread, key.id, index, indexes, codec, now=made, late=late, updated=updated)
+    index = indexes.take(key.id, codec)
+    known = origin is None
+    if origin is not None and index is not None and index.row is not None:
+        is_stored = (index.namespaces.get(origin.namespace), origin.id) in index.headers
+        known = is_stored or indexes.late_writes.is_timely(key.id, index.row[2], origin)
+    if index is not None and index.row is not None and known and key.owner in (None, index.row[1]):
+        thread, warm = ThreadRow(*index.row), True
+    else:
+        if index is not None:
+            indexes.keep(index)
+        first = origin.id if origin is not None else None if born is None else encode_id(born)
+        thread, warm = (yield from ensure_thread(key, now=created, indexes=indexes, born=first, origin=origin)), False
+        index = indexes.of(key.id, thread.row(), codec)
+        if thread.next_item == 0 and thread.next_word == 0:
+            index.newest[0] = None  # nothing was ever stored in it
+        else:
+            indexes.late_writes.met(key.id, thread.born)
+            index.met = True
+        if origin is not None:
+            yield from require_origin(index, key.id, thread.born, origin, indexes.late_writes)
+    if not index.met and warm:
+        indexes.late_writes.met(key.id, thread.born)
+        index.met = True
+    if index.items_end < thread.next_item or index.words_end < thread.next_word:
+        yield from catch_up(index, thread, codec)
+    return Writer(thread, key.id, index, indexes, codec, now=made, updated=updated, warm=warm)
 
 
-def close_writer(writer: Writer, head: tuple[int | None, str | None] | None) -> Op[None]:
-    """Write the thread's counters.
+def close_writer(writer: Writer, head: Header | None, waiting_for: str | None = None, *, step: int = 1) -> Op[None]:
+    """Write the thread's counters, which fails where another process has written, and then all that is queued.
 
     Args:
         writer: What was written.
-        head: Longest list of messages and awaited parameter of the root's newest checkpoint, if that is what was written.
+        head: The root's newest checkpoint, if that is what was written.
+        waiting_for: The parameter that it waits for.
+        step: Its metadata's. A graph has not looked at its first prompt before the first: it may mark it as one that holds a sensitive
+            value.
     """
-    thread = writer.thread
+    thread, index = writer.thread, writer.index
+    length: int | None = None
+    if head is not None:
+        length, runs = longest_list(head)
+        if thread.untitled or thread.indexed is not None:
+            writer.final = head if is_at_rest(head, writer.codec) else None
+        if thread.titled and not (runs and runs[0] <= thread.titled - 1 < runs[1]) or thread.untitled:
+            yield from keep_title(writer, runs, ready=step > 0 or writer.final is not None)
     minute = max(thread.active_at, writer.updated // MINUTE_MS)
     if minute != thread.active_at or writer.title is not None or writer.tool is not None:
-        yield from execute(sql.DESCRIBE_THREAD, thread=thread.number, active_at=minute, **writer.description())
+        writer.rows.append((sql.DESCRIBE_THREAD, (minute, writer.tool, writer.title, writer.titled_by, thread.number), RUN))
         thread.active_at = minute
         if thread.untitled:
             thread.untitled, thread.titled = int(writer.title is None), 0 if writer.titled_by is None else writer.titled_by + 1
     if thread.indexed is not None:
         yield from keep_indexed(writer)
-    counters = {
-        "thread": thread.number,
-        "now": writer.updated,
-        "indexed": thread.indexed,
-        "generation": thread.generation,
-        "next_item": thread.next_item,
-        "next_value": thread.next_value,
-        "next_word": thread.next_word,
-        "next_namespace": thread.next_namespace,
-        "items": writer.added_items,
-        "tokens": writer.added_tokens,
-    }
-    if head is not None:
-        yield Closing(sql.UPDATE_THREAD_HEAD, counters | {"head_messages": head[0], "waiting_for": head[1]}, sums=_SUMS)
+    before, thread.version = thread.version, new_version()
+    guard = (
+        thread.version,
+        writer.updated,
+        thread.generation,
+        thread.next_item,
+        thread.next_value,
+        thread.next_word,
+        thread.next_namespace,
+        thread.indexed,
+        writer.added_items,
+        writer.added_tokens,
+        thread.number,
+        before,
+    )
+    if head is None:
+        yield sql.GUARD, guard, ONE
     else:
-        yield Closing(sql.UPDATE_THREAD, counters, sums=_SUMS)
-    if writer.indexes.speculates:
-        writer.indexes.keep_row(writer.thread_id, thread.row())
-    if head is not None and writer.index.expected is not None:
-        writer.index.expected.waiting = (head[1],)
+        yield sql.GUARD_HEAD, (*guard, length, waiting_for), ONE
+    yield from writer.commands()
+    index.row, index.items_end, index.words_end = row_of(thread), thread.next_item, thread.next_word
+    writer.indexes.keep(index, written=True)
+
+
+def longest_list(header: Header) -> tuple[int | None, Runs]:
+    """Length and runs of the longest list of messages among a checkpoint's values; None where it has none."""
+    longest: int | None = None
+    found: Runs = ()
+    for channel, entry in header.entries.items():
+        if entry[0] is None:
+            end = len(entry) - (type(entry[-1]) is list)
+            if channel in header.whole:
+                runs = header.whole[channel].runs
+                length = length_of(runs)
+            elif end == 3:
+                runs, length = (entry[1], entry[2]), entry[2] - entry[1]
+            else:
+                runs = tuple(entry[1:end])
+                length = length_of(runs)
+            if longest is None or length > longest:
+                longest, found = length, runs
+    return longest, found
 
 
 def ensure_namespace(writer: Writer, name: str) -> Op[int]:
     """A namespace's number within its thread, given at its first write."""
-    thread = writer.thread
-    known = yield from find_namespace(writer.index, name, end=thread.next_namespace)
-    if known is not None:
-        return known
+    index, thread = writer.index, writer.thread
+    number = index.namespaces.get(name)
+    if number is None:
+        number = None if thread.next_namespace == len(index.namespaces) else (yield from find_namespace(index, name))
+    if number is not None:
+        return number
     number = thread.next_namespace
     thread.next_namespace = number + 1
     check = checks.check_of(thread.number, number, name)
-    yield Batch(sql.INSERT_NAMESPACE, ({"thread": thread.number, "number": number, "name": name, "crc": check},))
-    writer.index.learn_namespace(name, number)
-    if writer.index.expected is not None:
-        writer.index.expected.learn_newest(number, None)
+    writer.rows.append((sql.INSERT_NAMESPACE, (thread.number, number, name, check), RUN))
+    index.learn_namespace(name, number)
+    index.newest[number] = None
     return number
 
 
-def _inherited(writer: Writer, space: int, packed: PackedCheckpoint) -> Op[dict[str, ValueRef]]:
-    """References for the channels that the checkpoint carries on at the same version: the parent's, or its own if it is put again."""
-    found: dict[str, ValueRef] = {}
-    for checkpoint in (packed.parent, packed.id):
-        missing = [channel for channel in packed.carried if channel not in found]
-        if not missing or checkpoint is None:
-            continue
-        header = yield from read_header(writer.thread, writer.index, space, encode_id(checkpoint))
-        if header is not None:
-            versions = header.versions
-            found |= {
-                channel: header.values[channel]
-                for channel in missing
-                if channel in header.values and versions.get(channel) == packed.versions.get(channel)
-            }
-    return found
-
-
-def store_value(writer: Writer, value: PackedValue, place: tuple[int, str], *, whole: bool = True) -> Op[ValueRef]:
-    """Store what of a value is new.
+def store_value(writer: Writer, value: PackedValue, place: tuple[int, str], *, whole: bool = True) -> Op[Entry]:
+    """Store what of a value is new; where it stands.
 
     Args:
         writer: Where new rows go.
@@ -355,19 +396,37 @@ def store_value(writer: Writer, value: PackedValue, place: tuple[int, str], *, w
         place: Namespace and channel.
         whole: Whether it is the channel's value, not what a task adds to it.
     """
-    known = writer.index.lists.get(place) if whole and value.body is None else None
+    body = value.body
+    if body is None:
+        return (yield from _store_list(writer, value, place if whole else None))
+    where: int | bytes | list[int] = body
+    if len(body) > INLINE_BYTES:
+        rows = _store_compound(writer, value, place, whole) if value.keyed or value.count is not None else None
+        if rows is not None:
+            return [list(rows)]
+        where = writer.add_value(body)
+    if not value.messages:
+        return [where]
+    runs, nameless = yield from resolve(writer, value.messages)
+    return [where, *runs, list(nameless)] if nameless else [where, *runs]
+
+
+def _store_list(writer: Writer, value: PackedValue, place: tuple[int, str] | None) -> Op[Entry]:
+    """Store what of a list of messages is new; it is remembered, where it is a channel's (`place`)."""
+    index = writer.index
+    known = None if place is None else index.lists.get(place)
     runs, nameless = yield from resolve(writer, value.messages, known)
-    if value.body is None:
-        if whole:
-            writer.index.learn_list(place, value.messages, runs, nameless)
-            return ValueRef(runs=runs, nameless=nameless, manifest=_store_manifest(writer, runs, place))
-        return ValueRef(runs=runs, nameless=nameless)
-    if len(value.body) <= INLINE_BYTES:
-        return ValueRef(body=value.body, runs=runs, nameless=nameless)
-    rows = _store_compound(writer, value, place, whole)
-    if rows is not None:
-        return ValueRef(row=rows[0], deltas=rows[1:])
-    return ValueRef(row=writer.add_value(value.body), runs=runs, nameless=nameless)
+    if place is None:
+        return [None, *runs, list(nameless)] if nameless else [None, *runs]
+    if known is not None and known.runs == runs and known.nameless == nameless:
+        return known.entry
+    manifest = _store_manifest(writer, runs, place) if len(runs) > MAX_RUNS else None
+    ref = None if manifest is None else ValueRef(runs=runs, nameless=nameless, manifest=manifest)
+    entry: Entry = [None, *runs] if manifest is None else [None, dict([manifest]), *runs[manifest[1] :]]
+    if nameless:
+        entry.append(list(nameless))
+    index.learn_list(place, KnownList(value.messages, runs, nameless, entry, ref, value.templates))
+    return entry
 
 
 def _store_manifest(writer: Writer, runs: Runs, place: tuple[int, str]) -> tuple[int, int] | None:
@@ -410,12 +469,12 @@ def _store_compound(writer: Writer, packed: PackedValue, place: tuple[int, str],
 # -- headers -----------------------------------------------------------------------------------------------------------------------------
 
 
-def read_header(thread: ThreadRow, index: ThreadIndex, space: int, checkpoint: bytes) -> Op[Header | None]:
+def read_header(index: ThreadIndex, space: int, checkpoint: bytes) -> Op[Header | None]:
     """A checkpoint's header; None if there is no such checkpoint."""
     known = index.headers.get((space, checkpoint))
     if known is not None:
         return known
-    row = yield from fetch_one(sql.SELECT_CHECKPOINT, thread=thread.number, namespace=space, id=checkpoint)
+    row = yield from fetch_one(sql.SELECT_CHECKPOINT, thread=index.number, namespace=space, id=checkpoint)
     if row is None:
         return None
     return (yield from header_of(index, space, row))
@@ -427,23 +486,24 @@ def header_of(index: ThreadIndex, space: int, row: Row) -> Op[Header]:
     Raises:
         DamagedRow: It is not as it was written, or does not decode.
     """
-    checkpoint, _, _, _, shape_number, pattern_number, body, _, check = row
+    checkpoint, _, _, _, form_number, body, _, check = row
+    known = index.headers.get((space, checkpoint))
+    if known is not None and known.row == row:
+        return known
     try:
         if check != checks.checkpoint_check(index.number, (space, *row[:-1])):
             raise ValueError(checks.CHANGED)
-        known = index.headers.get((space, checkpoint))
-        if known is not None:
-            return known
-        shape = yield from read_word(index, shape_number)
-        pattern = None if pattern_number is None else (yield from read_pattern(index, pattern_number))
+        form = None if form_number is None else (yield from read_pattern(index, form_number))
         fields = unpack(body)
-        if pattern is None:
-            pattern, *fields = fields
-        header = decode_header(shape, pattern, fields, checkpoint)
-        for channel, ref in header.values.items():
-            if ref.manifest is not None:
-                beginning = yield from _read_manifest(index, (space, channel), ref.manifest[0])
-                header = replace(header, values={**header.values, channel: ref.with_beginning(beginning)})
+        if form is None:
+            form, *fields = fields
+        header = decode_header(form, fields, checkpoint)
+        for channel, entry in header.entries.items():
+            if len(entry) > 1 and type(entry[1]) is dict:
+                ref = value_ref(entry)
+                assert ref.manifest is not None
+                header.whole[channel] = ref.with_beginning((yield from _read_manifest(index, (space, channel), ref.manifest[0])))
+        header.row = row
         require_countable(header.values.values())
     except DamagedRow:
         raise

@@ -26,7 +26,7 @@ from langmem_ext.storage.effects import Row
 CHANGED: Final = "it is not as it was written"
 """What is said of a row whose check does not match."""
 
-_HALF: Final = 1 << 31
+HALF: Final = 1 << 31
 """Taken off, so that half of all checks are negative and none needs more than the four bytes that it is."""
 
 ALL: Final = (1 << 32) - 1
@@ -40,12 +40,12 @@ def check_of(thread: int, *columns: Any) -> int:
         thread: The thread's number.
         columns: What tells the row from others of its table and thread, and its columns, in the order of `storage.schema`.
     """
-    return (crc32(pack(columns)) + thread & ALL) - _HALF
+    return (crc32(pack(columns)) + thread & ALL) - HALF
 
 
 def item_check(thread: int, row: Row) -> int:
     """The check of an item, from its number or key and its columns (`statements.ITEM_COLUMNS`, up to its shape)."""
-    return (crc32(pack(row[1:9]), row[0] & ALL) + thread & ALL) - _HALF
+    return (crc32(pack(row[1:9]), row[0] & ALL) + thread & ALL) - HALF
 
 
 def checkpoint_check(thread: int, row: Row) -> int:
@@ -55,12 +55,12 @@ def checkpoint_check(thread: int, row: Row) -> int:
 
 def moved(check: int, apart: int) -> int:
     """The check of a row that is copied to a thread whose number is another by so much."""
-    return (check + _HALF + apart & ALL) - _HALF
+    return (check + HALF + apart & ALL) - HALF
 
 
 def changed_items(rows: Sequence[Row], thread: int) -> set[int]:
     """The first columns of those of a thread's items that do not match their checks; a loop without calls, for lists are long."""
-    check, mask, half, pack_columns = crc32, ALL, _HALF, pack
+    check, mask, half, pack_columns = crc32, ALL, HALF, pack
     return {row[0] for row in rows if row[9] != (check(pack_columns(row[1:9]), row[0] & mask) + thread & mask) - half}
 
 

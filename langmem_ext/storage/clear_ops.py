@@ -6,7 +6,6 @@ What is set aside stands in a namespace of its own, which no graph reads: of eve
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Final
 
 from langmem_ext.errors import ThreadNotFound
@@ -14,7 +13,7 @@ from langmem_ext.messages.manifest import Runs, length_of, numbers_of, runs_of
 from langmem_ext.storage.checkpoint_ops import ensure_namespace, header_of, open_writer, store_header, store_value
 from langmem_ext.storage.edit_ops import EDIT, Edit, find_head, follow
 from langmem_ext.storage.effects import Op, operation
-from langmem_ext.storage.header import Header, ValueRef, next_version
+from langmem_ext.storage.header import Header, ValueRef, next_version, value_ref
 from langmem_ext.storage.history_ops import list_of, list_ref
 from langmem_ext.storage.ids import encode_id
 from langmem_ext.storage.index import Indexes
@@ -57,9 +56,9 @@ def clear_view(
     refs = {channel: list_ref(codec, ())}
     for name, value in emptied.items():
         if name in head.header.values:
-            refs[name] = yield from store_value(writer, value, (0, name))
+            refs[name] = value_ref((yield from store_value(writer, value, (0, name))))
     yield from follow(writer, head, refs, edit)
-    indexes.account(writer.index)
+    indexes.keep(writer.index)
     return length_of(ref.runs)
 
 
@@ -75,9 +74,7 @@ def _set_aside(writer: Writer, channel: str, ref: ValueRef, aside: Edit) -> Op[N
         earlier = yield from list_of(writer.index, writer.codec, header, channel)
     together = _appended(earlier, ref)
     version = next_version(max(header.versions.values(), default=None), aside.random)
-    following = replace(
-        header, ts=aside.ts, versions={**header.versions, channel: version}, updated=None, values={**header.values, channel: together}
-    )
+    following = header.following(aside.ts, {**header.versions, channel: version}, {channel: together})
     yield from store_header(writer, space, checkpoint, parent, following, step=step, label=EDIT)
 
 

@@ -73,7 +73,7 @@ def copy_thread(source: ThreadKey, target: Copy, *, now: int, indexes: Indexes) 
     if thread.indexed is not None or copy.indexed is not None:
         yield from copy_indexed(thread.number, copy.number)
     yield from rename_labels(copy.number, source.id, target.id)
-    indexes.forget_thread(copy.number)
+    indexes.forget_thread(target.id)
     return True
 
 

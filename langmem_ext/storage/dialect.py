@@ -58,6 +58,15 @@ ROW_THREAD: Final = "[row thread]"
 FROM_THREAD: Final = "[from thread]"
 """A row's thread; rows of the threads from `:first` on, in order."""
 
+PLACE_1_2: Final = "[:numbered place]"
+AT_1_2: Final = "[numbered at]"
+OF_ID_1_2: Final = "[numbered of id]"
+THREAD_1_2: Final = "[numbered thread]"
+THREAD_OF_ROW: Final = "[numbered thread of row]"
+"""The same where parameters are numbered: a place's values, and the row there, by `?1` and `?2`, a thread and a number; the thread of the
+id `?2`, and its number, also where a row of it is joined: PostgreSQL plans for one partition where a parameter names the thread. `?1` is
+what follows from the id (`ids.thread_number`), which SQLite does not look at."""
+
 # -- threads -----------------------------------------------------------------------------------------------------------------------------
 
 OF_ID: Final = "[of id]"
@@ -189,7 +198,8 @@ class Dialect:
         return self._finish(_MARKER.sub(self._fragment, sql))
 
     def _fragment(self, marker: re.Match[str]) -> str:
-        return self._fragments[marker[1]].replace("?", marker[2] or "")
+        fragment = self._fragments[marker[1]]
+        return fragment if marker[2] is None else fragment.replace("?", marker[2])
 
 
 def _lengths(*columns: str) -> str:
@@ -207,6 +217,11 @@ SQLITE: Final = Dialect(
         "key": "key",
         "place": "key",
         ":place": "(:thread << 32) + :number",
+        ":numbered place": "(?1 << 32) + ?2",
+        "numbered at": "key = (?1 << 32) + ?2",
+        "numbered of id": "number = (SELECT number FROM thread WHERE id = ?2) AND +id = ?2",
+        "numbered thread of row": "checkpoint.thread",
+        "numbered thread": "(SELECT number FROM thread WHERE id = ?2)",
         "row place": "key >> 32, key & 4294967295",
         "copied place": "(:target << 32) + (key & 4294967295)",
         "at": "key = (:thread << 32) + :number",
@@ -293,6 +308,7 @@ THREAD_STORAGE: Final = "fillfactor = 90"
 
 _TABLE: Final = re.compile(rf"\b(FROM|JOIN|INTO|UPDATE|TABLE|VIEW|EXISTS|ON) ({'|'.join(TABLES)})\b(?!\.)")
 _PARAMETER: Final = re.compile(r"(?<!:):([a-z_]\w*)")
+_NUMBERED: Final = re.compile(r"\?(\d+)")
 _SCHEMA_NAME: Final = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 
 
@@ -300,6 +316,11 @@ _POSTGRES: Final = {
     "key": "number",
     "place": "thread, number",
     ":place": ":thread, :number",
+    ":numbered place": "?1, ?2",
+    "numbered at": "thread = ?1 AND number = ?2",
+    "numbered of id": "number = ?1 AND id = ?2",
+    "numbered thread of row": "?1",
+    "numbered thread": "?1",
     "row place": "thread, number",
     "copied place": ":target, number",
     "at": "thread = :thread AND number = :number",
@@ -355,7 +376,10 @@ def postgres(schema: str = DEFAULT_SCHEMA, *, partitioned: bool = False) -> Dial
         raise InvalidInput(f"a schema's name has small letters, digits and _ and begins with no digit, unlike {schema!r}")
 
     def finish(sql: str) -> str:
-        return _PARAMETER.sub(r"%(\1)s", _TABLE.sub(rf'\1 "{schema}".\2', sql).replace("%", "%%"))
+        named = _TABLE.sub(rf'\1 "{schema}".\2', sql)
+        if _NUMBERED.search(named):
+            return _NUMBERED.sub(r"$\1", named)
+        return _PARAMETER.sub(r"%(\1)s", named.replace("%", "%%"))
 
     tables = f"FROM pg_class WHERE relnamespace = '{schema}'::regnamespace AND relkind = 'r'"
     fragments = {

@@ -19,11 +19,11 @@ class Driver(Protocol):
     """Runs operations. One operation is one transaction: all of it happens, or nothing.
 
     Attributes:
-        speculates: Whether it goes on with what a statement is expected to return, so that expectations are worth their memory.
+        remote: Whether asking costs a trip; a thread's number follows from its id then.
         compresses: Whether the database compresses long texts itself; its columns for texts take nothing else then.
     """
 
-    speculates: bool
+    remote: bool
     compresses: bool
 
     @property
@@ -55,10 +55,7 @@ class Driver(Protocol):
         """Run `function` off the event loop, where `arun` runs operations: an operation and its decoding in one hop."""
 
     def share(self, indexes: Indexes) -> None:
-        """Have what operations work with known here: where several are on their way at a time, each has threads of its own."""
-
-    def on_rollback(self, forget: Callable[[], None]) -> None:
-        """Have `forget` called, before anything else runs, whenever an operation has failed."""
+        """Have what is known here forgotten, before anything else runs, whenever an operation has failed that worked with it."""
 
     def used_bytes(self, limit: int, now: int, *, wholly: bool) -> Sizing:
         """The steps that tell how many bytes of the database hold something: free space inside it does not count.

@@ -6,20 +6,18 @@ So a graph that runs next finds the edit, and whatever it was about to do is sti
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import EllipsisType
 from typing import Final
 
 from langmem_ext.storage import statements as sql
 from langmem_ext.storage.checkpoint_ops import close_writer, header_of, store_header
 from langmem_ext.storage.effects import Op, Trace, fetch_one
-from langmem_ext.storage.header import Header, ValueRef, longest_list, next_version
+from langmem_ext.storage.header import Header, ValueRef, next_version
 from langmem_ext.storage.ids import encode_id
 from langmem_ext.storage.index import ThreadIndex
 from langmem_ext.storage.lookup_ops import find_newest, read_waiting
-from langmem_ext.storage.rest import is_at_rest
 from langmem_ext.storage.thread_ops import find_settled
-from langmem_ext.storage.title_ops import keep_title
 from langmem_ext.storage.writer import Writer
 
 EDIT: Final = b'{"source":"update"}'
@@ -93,17 +91,10 @@ def follow(
     step = head.step if head is not None else -2
     checkpoint = encode_id(edit.checkpoint_id)
     version = next_version(max(header.versions.values(), default=None), edit.random)
-    following = replace(
-        header,
-        ts=edit.ts,
-        versions={**header.versions, **dict.fromkeys(refs, version)},
-        updated=None,  # not "only these": LangGraph would then look at no other channel for what is still to be done
-        values={**header.values, **refs},
-    )
+    # Not "only these were updated": LangGraph would then look at no other channel for what is still to be done.
+    following = header.following(edit.ts, {**header.versions, **dict.fromkeys(refs, version)}, refs)
     parent = head.id if head is not None else None
     yield from store_header(writer, 0, checkpoint, parent, following, step=None if step is None else step + 1, label=EDIT)
-    yield from keep_title(writer, following.values, ready=True)
     shown = yield from read_waiting(writer.index)
-    writer.settled, writer.final = True, following if is_at_rest(following, writer.codec) else None
-    waits = shown if isinstance(waiting_for, EllipsisType) else waiting_for
-    yield from close_writer(writer, (longest_list(following.values), waits))
+    writer.settled = True
+    yield from close_writer(writer, following, shown if isinstance(waiting_for, EllipsisType) else waiting_for)

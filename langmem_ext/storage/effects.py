@@ -12,11 +12,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass
-from functools import wraps
+from functools import partial, wraps
 from itertools import chain
-from typing import Any, Final, Generic, ParamSpec, TypeAlias, TypeVar, cast
+from typing import Any, Final, ParamSpec, TypeAlias, TypeVar, cast
 
 from langmem_ext.types import ThreadKey
 
@@ -30,41 +29,23 @@ Rows: TypeAlias = Sequence[Row]
 Params: TypeAlias = Mapping[str, Any]
 
 
-@dataclass(slots=True)  # not frozen: that takes three times as long to make, and there are thirty of them in a turn
-class Statement:
-    """One SQL statement with named parameters; the operation receives its rows.
+ONE: Final = 1
+"""Third part of a command: the statement changes exactly one row; where it does not, the operation is `Stale`."""
 
-    Attributes:
-        sql: The statement.
-        params: Its parameters.
-        expected: What it returns unless another process has written meanwhile; None where nobody can know. A runner may give the operation
-            these rows and go on, if it then compares them with what the database says, and has nothing stand that was built on wrong ones:
-            it runs the operation again, and believes no expectation.
-    """
+RUN: Final = 2
+"""Third part of a command: nobody looks at what the statement returns."""
+
+
+class Stale(Exception):
+    """The thread is not as it is remembered, because another process has written to it: the operation runs again, and reads."""
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One SQL statement with named parameters; the operation receives its rows."""
 
     sql: str
     params: Params
-    expected: Rows | None = None
-
-
-@dataclass(slots=True)
-class Closing(Statement):
-    """The last that an operation changes of its thread's row, which it has locked and read; it returns no rows.
-
-    What the row says before that no other statement of the operation asks for: so a runner may carry it out in place of the lock, and that
-    of several operations on one thread at once.
-
-    Attributes:
-        sums: Parameters by which columns grow; the others say what columns are.
-    """
-
-    expected: Rows | None = ()
-    sums: tuple[str, ...] = ()
-
-    def followed_by(self, later: Closing) -> Closing:
-        """Both at once. One that says nothing of a column leaves what the other says of it."""
-        params = {**self.params, **later.params, **{name: self.params[name] + later.params[name] for name in later.sums}}
-        return Closing(max(self.sql, later.sql, key=len), params, sums=later.sums)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,22 +60,7 @@ class Batch:
 class Together:
     """Statements that do not depend on each other, asked for at once; the operation receives the rows of each."""
 
-    statements: Sequence[Statement]
-
-
-@dataclass(frozen=True, slots=True)
-class Foresight:
-    """What an operation will mostly ask for; the operation receives no rows. A runner whose database is near does nothing with it.
-
-    Attributes:
-        statements: They are sent along with what is asked for next; where they are asked for in the same words, that is the answer.
-        more: Whether more is asked for behind that, whatever it is.
-        last: Whether what is asked for next is mostly the last.
-    """
-
-    statements: Sequence[Statement] = ()
-    more: bool = False
-    last: bool = False
+    statements: Sequence[Statement | Command]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +72,11 @@ PAUSE: Final = Pause()
 PAUSE_EVERY: Final = 64
 """Decoded rows between two pauses."""
 
-Effect: TypeAlias = Statement | Batch | Together | Foresight | Pause
+Command: TypeAlias = tuple[Any, ...]
+"""One SQL statement with numbered parameters (`?1`) and their values. The operation receives its rows; with `ONE` or `RUN` behind them,
+nothing: so a runner whose database is far away need not wait. A list of values means once for each, and nothing is received either."""
+
+Effect: TypeAlias = Command | Statement | Batch | Together | Pause
 Op: TypeAlias = Generator[Effect, Any, T]
 """Receives the rows of a statement, and of `Together` those of each."""
 
@@ -121,51 +91,32 @@ class Trace(ABC):
         """Whether it is there. No run of the operation, which names this thread, is still on its way then, nor any other on the thread."""
 
 
-class Operation(Generic[T_co]):
-    """An operation that has not begun. Each iteration begins it anew, and `yield from` makes it a part of another one.
+class Operation(partial[Op[T_co]]):
+    """An operation that has not begun: each call begins it anew, and `yield from` makes it a part of another one.
 
     Attributes:
         repeatable: Whether it may be run again after a run that came to nothing: one that tells what it reads while it runs may not.
-        followed: Whether another on its thread mostly follows it at once: it is worth waiting a moment, for both may share a trip.
-        brief: Whether what it asks first takes no time to speak of: it may share a trip with others'.
         heavy: Whether it has so much to do between its statements that no event loop carries it out.
+        own_trace: What it leaves, whatever its arguments are.
     """
 
-    __slots__ = ("_arguments", "_begin", "_keywords", "_trace", "brief", "followed", "heavy", "repeatable")
-
-    def __init__(
-        self,
-        begin: Callable[..., Op[T_co]],
-        arguments: tuple[Any, ...],
-        keywords: Mapping[str, Any],
-        *,
-        repeatable: bool = True,
-        followed: bool = False,
-        brief: bool = False,
-        trace: Trace | None = None,
-    ) -> None:
-        self._begin = begin
-        self._arguments = arguments
-        self._keywords = keywords
-        self.repeatable = repeatable
-        self.followed = followed
-        self.brief = brief
-        self.heavy = False
-        self._trace = trace
+    repeatable = True
+    heavy = False
+    own_trace: Trace | None = None
 
     def __iter__(self) -> Op[T_co]:
-        return self._begin(*self._arguments, **self._keywords)
+        return self()
 
     def given(self, **keywords: Any) -> Operation[T_co]:
         """It with further arguments, by name."""
-        given = copy(self)
-        given._keywords = {**self._keywords, **keywords}
+        given = Operation(self.func, *self.args, **{**self.keywords, **keywords})
+        vars(given).update(vars(self))
         return given
 
     @property
     def thread(self) -> str | None:
         """Id of the thread that its first `ThreadKey` names, or that of an operation which is a part of it; None where it names none."""
-        for value in chain(self._arguments, self._keywords.values()):
+        for value in chain(self.args, self.keywords.values()):
             if isinstance(value, ThreadKey):
                 return value.id
             if isinstance(value, Operation):
@@ -175,9 +126,9 @@ class Operation(Generic[T_co]):
     @property
     def trace(self) -> Trace | None:
         """What it leaves: its own, or the first among the arguments, or what one of these leaves that is a part of it. None: nothing."""
-        if self._trace is not None:
-            return self._trace
-        for value in chain(self._arguments, self._keywords.values()):
+        if self.own_trace is not None:
+            return self.own_trace
+        for value in chain(self.args, self.keywords.values()):
             found = value.trace if isinstance(value, Operation) else value
             if isinstance(found, Trace):
                 return found
@@ -194,21 +145,11 @@ def operation_once(function: Callable[P, Op[T]]) -> Callable[P, Operation[T]]:
     return _prepared(function, repeatable=False)
 
 
-def operation_followed(function: Callable[P, Op[T]]) -> Callable[P, Operation[T]]:
-    """`operation`, for one that another on its thread mostly follows at once (`Operation.followed`)."""
-    return _prepared(function, followed=True)
-
-
-def operation_brief(function: Callable[P, Op[T]]) -> Callable[P, Operation[T]]:
-    """`operation`, for one that reads, and begins by asking for little (`Operation.brief`)."""
-    return _prepared(function, brief=True)
-
-
 def operation_leaving(trace: Trace) -> Callable[[Callable[P, Op[T]]], Callable[P, Operation[T]]]:
     """`operation`, for one that leaves this, whatever its arguments are."""
 
     def prepare(function: Callable[P, Op[T]]) -> Callable[P, Operation[T]]:
-        return _prepared(function, trace=trace)
+        return _prepared(function, own_trace=trace)
 
     return prepare
 
@@ -216,20 +157,22 @@ def operation_leaving(trace: Trace) -> Callable[[Callable[P, Op[T]]], Callable[P
 def _prepared(function: Callable[P, Op[T]], **attributes: Any) -> Callable[P, Operation[T]]:
     @wraps(function)
     def prepared(*arguments: P.args, **keywords: P.kwargs) -> Operation[T]:
-        return Operation(function, arguments, keywords, **attributes)
+        op = Operation(function, *arguments, **keywords)
+        vars(op).update(attributes)
+        return op
 
     return prepared
 
 
-def fetch(sql: str, expected: Rows | None = None, /, **params: Any) -> Op[Rows]:
-    """Run one statement; its rows, which may be expected (`Statement.expected`)."""
-    rows: Rows = yield Statement(sql, params, expected)
+def fetch(sql: str, /, **params: Any) -> Op[Rows]:
+    """Run one statement; its rows."""
+    rows: Rows = yield Statement(sql, params)
     return rows
 
 
-def fetch_one(sql: str, expected: Rows | None = None, /, **params: Any) -> Op[Row | None]:
+def fetch_one(sql: str, /, **params: Any) -> Op[Row | None]:
     """`fetch` for the first row, if there is one."""
-    rows = yield Statement(sql, params, expected)
+    rows = yield Statement(sql, params)
     return rows[0] if rows else None
 
 
@@ -243,11 +186,11 @@ def side_by_side(ops: Iterable[Op[T]]) -> Op[list[T]]:
     results: dict[int, T] = {}
     answers: dict[int, Any] = dict.fromkeys(range(len(running)))
     while answers:
-        asked: dict[int, Statement | Together] = {}
+        asked: dict[int, Any] = {}
         for at, answer in answers.items():
             try:
                 effect = running[at].send(answer)
-                while not isinstance(effect, Statement | Together):
+                while not (isinstance(effect, Statement | Together) or (type(effect) is tuple and len(effect) == 2)):
                     effect = running[at].send((yield effect))
                 asked[at] = effect
             except StopIteration as done:
@@ -268,4 +211,4 @@ def both(first: Op[T], second: Op[S]) -> Op[tuple[T, S]]:
 
 def execute(sql: str, /, **params: Any) -> Op[None]:
     """Run one statement that returns no rows."""
-    yield Statement(sql, params, ())
+    yield Statement(sql, params)

@@ -191,7 +191,7 @@ def drop_thread(key: ThreadKey, *, indexes: Indexes, dry_run: bool) -> Op[Pruned
     if not dry_run:
         for statement in DELETE_THREAD:
             yield from fetch(statement, thread=number)
-        indexes.drop_thread(number, key.id)
+        indexes.forget_thread(key.id)
     size = checkpoint_bytes + write_bytes + item_bytes + value_bytes + thread_bytes
     return Pruned(threads=1, checkpoints=checkpoints, writes=writes, items=items, values=values, bytes=size)
 
@@ -244,7 +244,7 @@ def _forget(thread: ThreadRow, reach: Reach, late: Iterable[WriteRow], *, indexe
         newest = next(newest_of({place: row for place, row in reach.rows.items() if place[0] == 0}, 1), None)
         if newest is not None and newest not in reach.kept:
             yield from _set_head(reach)
-        indexes.forget_thread(reach.number)
+        indexes.forget_number(reach.number)
     return pruned
 
 

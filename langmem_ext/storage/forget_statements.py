@@ -26,8 +26,7 @@ from langmem_ext.storage.statements import TOKENS, WRITE_COLUMNS
 # -- what a thread has -------------------------------------------------------------------------------------------------------------------
 
 SELECT_CHECKPOINTS = (
-    f"SELECT namespace, id, given_id, parent, label, shape, pattern, {CHECKPOINT_SIZE} FROM checkpoint"
-    " WHERE thread = :thread ORDER BY namespace, id"
+    f"SELECT namespace, id, given_id, parent, label, shape, {CHECKPOINT_SIZE} FROM checkpoint WHERE thread = :thread ORDER BY namespace, id"
 )
 SELECT_WRITES = f"SELECT {WRITE_COLUMNS}, {WRITE_SIZE} FROM pending_write WHERE thread = :thread"
 SELECT_ITEM_WORDS = f"SELECT DISTINCT shape FROM item WHERE {WITHIN} AND shape IS NOT NULL"
@@ -59,15 +58,21 @@ DELETE_ITEMS = f"DELETE FROM item WHERE {WITHIN}"
 DELETE_VALUES = f"DELETE FROM value WHERE {WITHIN}"
 DELETE_WORDS = "DELETE FROM word WHERE thread = :thread AND number >= :low AND number < :high"
 DELETE_NAMESPACE = "DELETE FROM namespace WHERE thread = :thread AND number = :number"
-LESSEN_THREAD = "UPDATE thread SET generation = generation + 1, items = items - :items, tokens = tokens - :tokens WHERE number = :thread"
+LESSEN_THREAD = (
+    "UPDATE thread SET generation = generation + 1, version = version + 1, items = items - :items, tokens = tokens - :tokens"
+    " WHERE number = :thread"
+)
 MEASURE_AGAIN: Final = MEASURED_AGAIN
 TAKE_ID = f"UPDATE item SET message_id = NULL, crc = :crc WHERE {AT}"
 TAKE_MESSAGE = (
     "UPDATE item SET message_id = NULL, role = NULL, name = NULL, tool_call_id = NULL, tokens = 0, rest = NULL, shape = NULL, crc = :crc"
     f" WHERE {AT}"
 )
-FORGET_TITLE = "UPDATE thread SET title = NULL, titled_by = NULL WHERE number = :thread AND titled_by >= :first AND titled_by < :end"
-SET_HEAD = "UPDATE thread SET head_messages = :head_messages, waiting_for = :waiting_for WHERE number = :thread"
+FORGET_TITLE = (
+    "UPDATE thread SET version = version + 1, title = NULL, titled_by = NULL"
+    " WHERE number = :thread AND titled_by >= :first AND titled_by < :end"
+)
+SET_HEAD = "UPDATE thread SET version = version + 1, head_messages = :head_messages, waiting_for = :waiting_for WHERE number = :thread"
 
 # -- runs --------------------------------------------------------------------------------------------------------------------------------
 
@@ -96,7 +101,8 @@ HAS_ROWS = (
     f" OR EXISTS (SELECT 1 FROM item WHERE {OF_THREAD})"
 )
 COPY_THREAD_ROW = (
-    "UPDATE thread SET title = source.title, titled_by = source.titled_by, items = source.items, tokens = source.tokens,"
+    "UPDATE thread SET version = thread.version + 1,"
+    " title = source.title, titled_by = source.titled_by, items = source.items, tokens = source.tokens,"
     " head_messages = source.head_messages,"
     " waiting_for = source.waiting_for, metadata = source.metadata, tags = source.tags, tool = source.tool, key_id = source.key_id,"
     " forked_from = source.id, epoch = source.epoch,"
@@ -113,8 +119,8 @@ COPY_ROWS: Final = (
     f"INSERT INTO value ({PLACE}, body, crc) SELECT {COPIED_PLACE}, body, {_CRC} FROM value WHERE {OF_THREAD}",
     f"INSERT INTO namespace (thread, number, name, crc) SELECT :target, number, name, {_CRC} FROM namespace WHERE thread = :thread",
     f"INSERT INTO word (thread, number, body, crc) SELECT :target, number, body, {_CRC} FROM word WHERE thread = :thread",
-    "INSERT INTO checkpoint (thread, namespace, id, given_id, parent, step, label, shape, pattern, body, crc)"
-    f" SELECT :target, namespace, id, given_id, parent, step, label, shape, pattern, body, {_CRC} FROM checkpoint WHERE thread = :thread",
+    "INSERT INTO checkpoint (thread, namespace, id, given_id, parent, step, label, shape, body, crc)"
+    f" SELECT :target, namespace, id, given_id, parent, step, label, shape, body, {_CRC} FROM checkpoint WHERE thread = :thread",
     "INSERT INTO pending_write (thread, namespace, checkpoint, task, shape, body, crc)"
     f" SELECT :target, namespace, checkpoint, task, shape, body, {_CRC} FROM pending_write WHERE thread = :thread",
 )

@@ -60,24 +60,24 @@ class Queue:
     """The operations that wait, oldest first; for any thread."""
 
     def __init__(self) -> None:
-        self._jobs: deque[Job[Any]] = deque()
+        self.jobs: deque[Job[Any]] = deque()
 
     def add(self, job: Job[Any]) -> None:
         """Let an operation wait."""
-        self._jobs.append(job)
+        self.jobs.append(job)
 
     def withdraw(self, job: Job[Any]) -> None:
         """Take an operation back that has not begun."""
         try:
-            self._jobs.remove(job)
+            self.jobs.remove(job)
         except ValueError:
             return
 
     def take(self) -> list[Job[Any]]:
         """The operations of the next group."""
         jobs: list[Job[Any]] = []
-        while self._jobs and len(jobs) < GROUP:
-            jobs.append(self._jobs.popleft())
+        while self.jobs and len(jobs) < GROUP:
+            jobs.append(self.jobs.popleft())
         return jobs
 
 

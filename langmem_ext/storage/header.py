@@ -1,22 +1,22 @@
 """A checkpoint's own bytes: everything about it but the values, which it refers to.
 
-What repeats from checkpoint to checkpoint is stored once per thread as a *word*: the channel and node names, which are the graph's, and
-the pattern of a step. What is left is small: versions as four bytes each, values as references to rows, runs of items, or a few bytes in
-place.
+What repeats from turn to turn is stored once per thread as a *word*, the checkpoint's form: the names of channels and nodes, which of them
+have the same version, which were updated, which hold a value. What is left is small: versions as numbers, values as references to rows,
+runs of items, or a few bytes in place.
+
+A reference is plain data, as it stands in a row (its *entry*), and is carried on, compared and written so. `ValueRef` is the same for those
+who look into it.
 """
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from itertools import chain, count
-from operator import itemgetter, methodcaller
+from itertools import chain
 from typing import Any, Final, TypeAlias
 
-from langmem_ext.errors import InvalidInput
 from langmem_ext.messages.manifest import LONGEST, NUMBERS, Runs, checked, checked_positions, length_of
 from langmem_ext.messages.packed import pack, unpack
 from langmem_ext.storage.compounds import MAX_PARTS
@@ -24,14 +24,15 @@ from langmem_ext.storage.compounds import MAX_PARTS
 Version: TypeAlias = str | int | float
 Versions: TypeAlias = Mapping[str, Version]
 
+Entry: TypeAlias = list[Any]
+"""A reference to a value as a row has it: `[where, from, to, from, to, …, [positions without an id]]`."""
+
 SMALL_DETAILS: Final = 32
 """Bytes of details (metadata beyond plain scalars) up to which they are a part of the pattern: an empty `parents`, mostly."""
 
 
-SHAPE_BYTES: Final = 1 << 18
 PATTERN_BYTES: Final = 1 << 14
-"""What the words with a graph's names, and with the pattern of a step, take at most. A row of a few bytes stands for all of them
-(`messages.proportion`). A larger pattern is no word, and stands in the row."""
+"""What a form takes at most as a word, for which a row of a few bytes stands (`messages.proportion`). A larger one stands in the row."""
 
 
 MOST_NAMED: Final = 16 * LONGEST
@@ -75,38 +76,69 @@ class ValueRef:
         return replace(self, runs=whole)
 
 
-@dataclass(slots=True)  # as above
+HEADER_BYTES: Final = 2000
+"""What a header costs in memory, about."""
+
+
 class Header:
     """A checkpoint without its values. Never changed.
 
-    Attributes:
+    Args:
         v: Format number that LangGraph gave it.
         ts: ISO 8601 time that LangGraph gave it.
         versions: Version by channel.
         seen: Versions seen, by node and channel.
         updated: Channels updated by the step, or None.
-        values: Where each value stands, by channel.
+        entries: Where each value stands, by channel, as a row says it.
         extra: Further keys of the checkpoint, encoded; None where there are none.
         details: The part of its metadata that is not a plain scalar, encoded; None where there is none.
+        whole: Where lists stand whose runs are not all in their entries (`storage.manifests`).
+        row: The row that it was read from; None while it is not stored.
+
+    Attributes:
+        size: Bytes that it holds in memory, about. Most of a long fragmented list's are its runs.
     """
 
-    v: int
-    ts: str
-    versions: Versions
-    seen: Mapping[str, Versions]
-    updated: Sequence[str] | None
-    values: Mapping[str, ValueRef] = field(default_factory=dict)
-    extra: bytes | None = None
-    details: bytes | None = None
+    __slots__ = ("_values", "details", "entries", "extra", "row", "seen", "size", "ts", "updated", "v", "versions", "whole")
 
+    def __init__(
+        self,
+        v: int,
+        ts: str,
+        versions: Versions,
+        seen: Mapping[str, Versions],
+        updated: Sequence[str] | None,
+        entries: Mapping[str, Entry] | None = None,
+        extra: bytes | None = None,
+        details: bytes | None = None,
+        *,
+        whole: dict[str, ValueRef] | None = None,
+        row: tuple[Any, ...] | None = None,
+    ) -> None:
+        self.v, self.ts, self.versions, self.seen, self.updated = v, ts, versions, seen, updated
+        self.entries = {} if entries is None else entries
+        self.extra, self.details = extra, details
+        self.whole = {} if whole is None else whole
+        self.row = row
+        self._values: dict[str, ValueRef] | None = None
+        self.size = HEADER_BYTES + 8 * sum(map(len, self.entries.values()))
 
-HEADER_BYTES: Final = 2000
-"""What a header costs in memory, about."""
+    @property
+    def values(self) -> dict[str, ValueRef]:
+        """Where each value stands, by channel.
 
+        Raises:
+            ValueError: An entry is none (also `TypeError`).
+        """
+        if self._values is None:
+            self._values = {channel: self.whole.get(channel) or value_ref(entry) for channel, entry in self.entries.items()}
+        return self._values
 
-def size_of(header: Header) -> int:
-    """Bytes that a header holds in memory, about. Most of a long fragmented list's are its runs."""
-    return HEADER_BYTES + 8 * sum([len(ref.runs) + len(ref.nameless) for ref in header.values.values()])
+    def following(self, ts: str, versions: Versions, refs: Mapping[str, ValueRef]) -> Header:
+        """A header like it, with other values in some channels, which does not say which were updated."""
+        entries = {**self.entries, **{channel: entry_of(ref) for channel, ref in refs.items()}}
+        whole = {channel: ref for channel, ref in self.whole.items() if channel not in refs}
+        return Header(self.v, ts, versions, self.seen, None, entries, self.extra, self.details, whole=whole)
 
 
 def require_plain(header: Header) -> None:
@@ -116,7 +148,7 @@ def require_plain(header: Header) -> None:
         ValueError: It does not.
     """
     seen = header.seen.values()
-    names = [*header.versions, *header.values, *header.seen, *chain.from_iterable(seen), *(header.updated or ())]
+    names = [*header.versions, *header.entries, *header.seen, *chain.from_iterable(seen), *(header.updated or ())]
     versions = [*header.versions.values(), *chain.from_iterable(versions.values() for versions in seen)]
     if type(header.v) is not int or type(header.ts) is not str or not {str}.issuperset(map(type, names)):
         raise ValueError("its format, time and names are none")
@@ -137,117 +169,65 @@ def longest_runs(values: Mapping[str, ValueRef]) -> Runs:
 # -- encoding ----------------------------------------------------------------------------------------------------------------------------
 
 
-@dataclass(slots=True)  # as above
-class EncodedHeader:
-    """A header as a checkpoint's row holds it.
-
-    Attributes:
-        shape: Word with the names of channels and nodes: a graph has few of these.
-        pattern: Which of these have the same version, which were updated, which hold a value: what a graph's step has in common with the
-            same step of the next turn. A word, unless a thread has had too many of them.
-        body: What is the checkpoint's own.
-    """
-
-    shape: bytes
-    pattern: bytes
-    body: list[Any]
-
-
-_VALUES: Final[Callable[[Versions], Iterable[Version]]] = methodcaller("values")
-_SECOND: Final = itemgetter(1)
-
-
-def encode_header(header: Header, checkpoint_id: bytes) -> EncodedHeader:
-    """The header in parts: two that repeat from checkpoint to checkpoint, and its own."""
-    seen = tuple(zip(header.seen, map(tuple, header.seen.values()), strict=True))
-    updated = None if header.updated is None else tuple(header.updated)
-    shape, updated_at, held_at = _encode_shape(tuple(header.versions), tuple(header.values), seen, updated)
-    if len(shape) > SHAPE_BYTES:
-        raise InvalidInput(f"the names of a graph's channels and nodes take at most {SHAPE_BYTES} bytes: give them shorter names")
-    versions = [*header.versions.values(), *chain.from_iterable(map(_VALUES, header.seen.values()))]
-    typed = list(zip(map(type, versions), versions, strict=True))  # 1 and 1.0 are equal and not the same
-    table = dict(zip(dict.fromkeys(typed), count()))
-    places = list(map(table.__getitem__, typed))
-    current, seen_at = places[: len(header.versions)], places[len(header.versions) :]
-    small = header.details is not None and len(header.details) <= SMALL_DETAILS
-    pattern = [header.v, _positions(current), _positions(seen_at), updated_at, held_at, header.details if small else None]
-    body = [
+def encode_header(header: Header, checkpoint_id: bytes) -> tuple[bytes, list[Any]]:
+    """The header in two parts: its form, which repeats from turn to turn, and what is the checkpoint's own."""
+    table: dict[tuple[type, Version], int] = {}  # 1 and 1.0 are equal and not the same
+    stored: list[Any] = []
+    forms: list[dict[str, int]] = []
+    for of in (header.versions, *header.seen.values()):
+        places: dict[str, int] = {}
+        for name, version in of.items():
+            key = type(version), version
+            place = table.get(key)
+            if place is None:
+                place = table[key] = len(table)
+                stored.append(_MADE.get(version) or _encode_version(version))
+            places[name] = place
+        forms.append(places)
+    versions, seen = forms[0], dict(zip(header.seen, forms[1:], strict=True))
+    details, extra = header.details, header.extra
+    small = details is not None and len(details) <= SMALL_DETAILS
+    updated = None if header.updated is None else list(header.updated)
+    form = pack([header.v, versions, seen, updated, list(header.entries), details if small else None])
+    body: list[Any] = [
         _encode_time(header.ts, checkpoint_id),
-        _encode_versions(list(map(_SECOND, table))),
-        list(map(_value_entry, header.values.values())),
-        header.extra,
-        None if small else header.details,
+        stored,
+        list(header.entries.values()),
     ]
-    return EncodedHeader(shape, pack(pattern), _without_end(body))
+    if extra is not None or (details is not None and not small):
+        body += [extra] if small or details is None else [extra, details]
+    return form, body
 
 
-@lru_cache(maxsize=512)
-def _encode_shape(
-    versions: tuple[str, ...], values: tuple[str, ...], seen: tuple[tuple[str, tuple[str, ...]], ...], updated: tuple[str, ...] | None
-) -> tuple[bytes, bytes | list[int] | None, bytes | list[int]]:
-    """A graph's names, packed, and which of them were updated and hold a value; few graphs have many of these."""
-    names = list(dict.fromkeys([*versions, *values]))
-    position = {name: index for index, name in enumerate(names)}
-
-    def at(name: str) -> int:
-        if name not in position:
-            position[name] = len(names)
-            names.append(name)
-        return position[name]
-
-    seen_names = [[node, [at(channel) for channel in channels]] for node, channels in seen]
-    updated_at = None if updated is None else _positions([at(name) for name in updated])
-    held_at = _positions([at(name) for name in values])
-    return pack([names, len(versions), seen_names]), updated_at, held_at
-
-
-def decode_header(shape: bytes, pattern: bytes, body: Sequence[Any], checkpoint_id: bytes) -> Header:
+def decode_header(form: bytes, body: Sequence[Any], checkpoint_id: bytes) -> Header:
     """The header that `encode_header` was given.
 
     Raises:
         ValueError: The parts are not a header (also `KeyError`, `IndexError`, `TypeError`, `struct.error`: the caller names the row).
     """
-    if len(shape) > SHAPE_BYTES:
-        raise ValueError("the names of its graph are too many")
-    names, width, seen_names = unpack(shape)
-    v, current, seen_versions, updated, holding, small = unpack(pattern)
-    time, packed_versions, values, *rest = body
+    v, versions, seen, updated, held, small = unpack(form)
+    time, packed_versions, entries, *rest = body
     extra, details = [*rest, None, None][: max(2, len(rest))]  # more of them are a newer release's
-    table = _decode_versions(packed_versions)
-    versions = {names[index]: table[at] for index, at in zip(range(width), current, strict=True)}
-    flat = iter(seen_versions)
-    seen = {node: {names[index]: table[next(flat)] for index in indexes} for node, indexes in seen_names}
+    table = list(map(_decode_version, packed_versions))
     return Header(
-        v=v,
-        ts=_decode_time(time, checkpoint_id),
-        versions=versions,
-        seen=seen,
-        updated=None if updated is None else [names[index] for index in updated],
-        values={names[index]: _value_ref(entry) for index, entry in zip(holding, values, strict=True)},
-        extra=extra,
-        details=details if small is None else small,
+        v,
+        _decode_time(time, checkpoint_id),
+        {name: table[at] for name, at in versions.items()},
+        {node: {name: table[at] for name, at in of.items()} for node, of in seen.items()},
+        updated,
+        dict(zip(held, entries, strict=True)),
+        extra,
+        details if small is None else small,
     )
 
 
-def _without_end(fields: list[Any]) -> list[Any]:
-    """The fields up to the last that is there."""
-    while fields and fields[-1] is None:
-        fields.pop()
-    return fields
-
-
-def encode_values(refs: Iterable[ValueRef]) -> list[Any]:
-    """Values as plain data: what a pending write's row holds."""
-    return list(map(_value_entry, refs))
-
-
 def decode_values(entries: Iterable[Any]) -> list[ValueRef]:
-    """The values that `encode_values` was given.
+    """The values that a pending write's row refers to.
 
     Raises:
         ValueError: They are invalid (also `TypeError`), or name more messages than can be listed.
     """
-    refs = [_value_ref(entry) for entry in entries]
+    refs = [value_ref(entry) for entry in entries]
     require_countable(refs)
     return refs
 
@@ -262,13 +242,19 @@ def require_countable(refs: Iterable[ValueRef]) -> None:
         raise ValueError("it names more messages than can be listed")
 
 
-def _value_entry(ref: ValueRef) -> list[Any]:
+def entry_of(ref: ValueRef) -> Entry:
+    """A reference as it stands in a row."""
     where = [ref.row, *ref.deltas] if ref.deltas is not None else ref.row if ref.row is not None else ref.body
     runs = ref.runs if ref.manifest is None else (dict([ref.manifest]), *ref.runs[ref.manifest[1] :])
     return [where, *runs, list(ref.nameless)] if ref.nameless else [where, *runs]
 
 
-def _value_ref(entry: Sequence[Any]) -> ValueRef:
+def value_ref(entry: Sequence[Any]) -> ValueRef:
+    """The reference that `entry_of` was given.
+
+    Raises:
+        ValueError: It is none (also `TypeError`).
+    """
     where, *rest = entry
     bare = rest.pop() if rest and isinstance(rest[-1], list) else []
     manifest = _manifest(rest.pop(0)) if rest and isinstance(rest[0], dict) else None
@@ -291,19 +277,13 @@ def _manifest(entry: dict[Any, Any]) -> tuple[int, int]:
     return row, count
 
 
-def _positions(indexes: list[int]) -> bytes | list[int]:
-    """Small numbers as bytes; either form iterates as the numbers."""
-    return bytes(indexes) if max(indexes, default=0) < 256 else indexes
-
-
 # -- versions ----------------------------------------------------------------------------------------------------------------------------
 #
 # LangGraph's versions are "%032d." and a random number that tells apart equal steps of different forks. There are three spellings of the
-# number: ours (seven digits), InMemorySaver's and the agent server's. Each is stored as numbers and spelled again on reading; a version
-# that does not come back to the letter is stored as it is.
+# number: ours (seven digits), InMemorySaver's and the agent server's. Ours is stored as one number, step and random; the others as
+# `[spelling, step, random]`, a number as `[number]`; a version that does not come back to the letter is stored as it is.
 
 MINOR_DIGITS: Final = 10_000_000
-_MINOR = struct.Struct("<q")
 _SPELLINGS: Final[tuple[Callable[[int, float], str], ...]] = (
     lambda major, minor: f"{major:032}.{minor:016}",
     lambda major, minor: f"{major:032}.{minor:.16f}",
@@ -326,71 +306,59 @@ def next_version(current: Version | None, random: int) -> Version:
     version = _SPELLINGS[0](major + 1, random / MINOR_DIGITS)
     if len(_MADE) >= VERSIONS:
         _MADE.clear()
-    _MADE[version] = 0, major + 1, random
+    _MADE[version] = (major + 1) * MINOR_DIGITS + random
     return version
 
 
 VERSIONS: Final = 8192
 """Versions that are remembered as numbers."""
 
-_MADE: Final[dict[Version, tuple[int, int, int]]] = {}
+_MADE: Final[dict[Version, int]] = {}
 """Those that were made here, lately: to take one apart, and see that it is spelled so again, takes longer than to look it up."""
 
 
-@lru_cache(maxsize=VERSIONS)
-def _parse_version(version: Version) -> tuple[int, int, int] | None:
-    """`(spelling, major, minor)` of a version that can be spelled again; None for every other."""
-    return _MADE.get(version) or _take_apart(version)
-
-
-def _take_apart(version: Version) -> tuple[int, int, int] | None:
-    if not isinstance(version, str) or len(version) < 34 or version[32] != ".":
-        return None
+@lru_cache(maxsize=VERSIONS, typed=True)
+def _encode_version(version: Version) -> int | str | list[Any]:
+    if not isinstance(version, str):
+        return [version]
+    if len(version) < 34 or version[32] != ".":
+        return version
     try:
         major, minor = int(version[:32]), float(version[33:])
     except ValueError:
-        return None
+        return version
+    if not 0 <= major < MOST_STEPS:
+        return version
     digits = round(minor * MINOR_DIGITS)
     if digits < MINOR_DIGITS and _SPELLINGS[0](major, digits / MINOR_DIGITS) == version:
-        return 0, major, digits
-    for spelling, spell in enumerate(_SPELLINGS, start=1):
+        return major * MINOR_DIGITS + digits
+    for spelling, spell in enumerate(_SPELLINGS):
         if spell(major, minor) == version:
-            return spelling, major, _MINOR.unpack(struct.pack("<d", minor))[0]
-    return None
+            return [spelling, major, minor]
+    return version
+
+
+MOST_STEPS: Final = 1 << 39
+"""Steps below which a version fits into one number of 64 bits."""
+
+
+def _decode_version(stored: Any) -> Version:
+    if type(stored) is int:
+        return _spell_version(stored)
+    if type(stored) is str:
+        return stored
+    if len(stored) == 1:
+        version: Version = stored[0]
+        return version
+    spelling, major, minor = stored
+    spelled: str = _SPELLINGS[spelling](major, minor)
+    return spelled
 
 
 @lru_cache(maxsize=VERSIONS)
-def _spell_version(spelling: int, major: int, minor: int) -> str:
-    if spelling == 0:
-        return _SPELLINGS[0](major, minor / MINOR_DIGITS)
-    return _SPELLINGS[spelling - 1](major, struct.unpack("<d", _MINOR.pack(minor))[0])
-
-
-def _encode_versions(versions: list[Version]) -> bytes | list[Version]:
-    """All versions of one spelling and within 255 steps of the highest: bytes. Else the versions themselves."""
-    parsed = [item for item in map(_parse_version, versions) if item is not None]
-    if not parsed or len(parsed) < len(versions):
-        return versions
-    spellings, majors, minors = zip(*parsed, strict=True)
-    spelling, highest = spellings[0], max(majors)
-    if highest - min(majors) > 255 or spellings.count(spelling) < len(spellings):
-        return versions
-    width = 3 if spelling == 0 else 8
-    mask = (1 << (8 * width)) - 1
-    entries = [(highest - major | (minor & mask) << 8).to_bytes(width + 1, "little") for major, minor in zip(majors, minors, strict=True)]
-    return b"".join([(spelling | highest << 8).to_bytes(5, "little"), *entries])
-
-
-def _decode_versions(packed: bytes | list[Version]) -> list[Version]:
-    if not isinstance(packed, bytes):
-        return packed
-    spelling = packed[0]
-    width = 3 if spelling == 0 else 8
-    highest = int.from_bytes(packed[1:5], "little")
-    return [
-        _spell_version(spelling, highest - packed[at], int.from_bytes(packed[at + 1 : at + 1 + width], "little", signed=width == 8))
-        for at in range(5, len(packed), width + 1)
-    ]
+def _spell_version(stored: int) -> str:
+    major, minor = divmod(stored, MINOR_DIGITS)
+    return _SPELLINGS[0](major, minor / MINOR_DIGITS)
 
 
 # -- times -------------------------------------------------------------------------------------------------------------------------------

@@ -65,12 +65,12 @@ def _read(key: ThreadKey, channel: str, indexes: Indexes, codec: Codec, *, dated
     thread = yield from find_thread(key, indexes)
     if thread is None:
         return []
-    index = indexes.of(thread.number, thread.generation, codec)
+    index = indexes.of(key.id, thread.row(), codec)
     head = yield from find_head(index)
     ref = (yield from list_of(index, codec, head.header, channel)) if head is not None else ValueRef()
     messages = yield from read_messages(index, codec, ref.runs, ref.nameless)
     times = (yield from _times_of(index, ref.runs, thread.epoch)) if dated else [0] * len(messages)
-    indexes.account(index)
+    indexes.keep(index)
     return list(zip(messages, times, strict=True))
 
 
@@ -93,7 +93,7 @@ def read_conversation(key: ThreadKey, last: int | None, *, indexes: Indexes, cod
     """
     index, ref = yield from list_of_conversation(key, indexes=indexes, codec=codec)
     messages = yield from _read_last(index, codec, ref, length_of(ref.runs) if last is None else last)
-    indexes.account(index)
+    indexes.keep(index)
     return messages
 
 
@@ -106,7 +106,7 @@ def read_dated_conversation(key: ThreadKey, last: int | None, *, indexes: Indexe
     thread = yield from find_thread(key, indexes)
     assert thread is not None
     times = yield from _times_of(index, tail_of(ref.runs, count), thread.epoch)
-    indexes.account(index)
+    indexes.keep(index)
     return list(zip(messages, times, strict=True))
 
 
@@ -141,7 +141,7 @@ def read_back(
     loaded: list[T] = []
     if thread is None:
         return loaded, True
-    index = indexes.of(thread.number, thread.generation, codec)
+    index = indexes.of(key.id, thread.row(), codec)
     head = yield from find_head(index)
     ref = (yield from list_of(index, codec, head.header, channel)) if head is not None else ValueRef()
     length, weight = length_of(ref.runs), 0
@@ -155,7 +155,7 @@ def read_back(
             weight += own
             if weight > limit:
                 break
-    indexes.account(index)
+    indexes.keep(index)
     return loaded, weight <= limit
 
 
@@ -169,7 +169,7 @@ def list_of_conversation(key: ThreadKey, *, indexes: Indexes, codec: Codec) -> O
     thread = yield from find_thread(key, indexes)
     if thread is None:
         raise ThreadNotFound(f"thread {key.id!r} not found; `langmem-ext threads list` shows those that there are")
-    index = indexes.of(thread.number, thread.generation, codec)
+    index = indexes.of(key.id, thread.row(), codec)
     head = yield from find_head(index)
     lists = [] if head is None else [ref for ref in head.header.values.values() if ref.body is None and ref.row is None]
     if head is not None and not lists and "messages" in head.header.versions:
@@ -182,7 +182,7 @@ def find_risks(key: ThreadKey, channel: str, *, indexes: Indexes, codec: Codec) 
     thread = yield from find_thread(key, indexes)
     if thread is None:
         return []
-    index = indexes.of(thread.number, thread.generation, codec)
+    index = indexes.of(key.id, thread.row(), codec)
     waiting = yield from read_waiting(index)
     if waiting is None:
         return []
@@ -214,7 +214,7 @@ def add_to_history(
         indexes: What this process knows.
         codec: Reads and writes items.
     """
-    writer = yield from open_writer(key, "", now=edit.now, indexes=indexes, codec=codec)
+    writer = yield from open_writer(key, now=edit.now, indexes=indexes, codec=codec)
     head = yield from find_head(writer.index)
     ref = (yield from list_of(writer.index, codec, head.header, channel)) if head is not None else ValueRef()
     added, unnamed = yield from resolve(writer, messages)
@@ -237,7 +237,7 @@ def add_to_history(
             numbers[at] = number
             runs = runs_of(numbers)
     yield from follow(writer, head, {channel: list_ref(codec, runs, nameless)}, edit)
-    indexes.account(writer.index)
+    indexes.keep(writer.index)
 
 
 @operation
@@ -257,7 +257,7 @@ def narrow_history(
     """
     if (yield from find_thread(key, indexes)) is None:
         return
-    writer = yield from open_writer(key, "", now=edit.now, indexes=indexes, codec=codec)
+    writer = yield from open_writer(key, now=edit.now, indexes=indexes, codec=codec)
     head = yield from find_head(writer.index)
     if head is None:
         return
@@ -273,7 +273,7 @@ def narrow_history(
         start += 1
     kept = list_ref(codec, runs_of(numbers[start:]), from_on(ref.nameless, start))
     yield from follow(writer, head, {channel: kept}, edit)
-    indexes.account(writer.index)
+    indexes.keep(writer.index)
 
 
 def list_ref(codec: Codec, runs: Runs, nameless: Runs = ()) -> ValueRef:

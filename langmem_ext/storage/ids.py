@@ -17,7 +17,7 @@ from hashlib import blake2b
 
 from langmem_ext.errors import DamagedRow, InvalidInput
 
-_UUID_LENGTH = 16
+UUID_LENGTH = 16
 
 
 @lru_cache(maxsize=4096)
@@ -36,12 +36,12 @@ def encode_id(text: str) -> bytes:
         except ValueError:
             pass
         else:
-            if len(value) == _UUID_LENGTH and value.hex() == digits:
+            if len(value) == UUID_LENGTH and value.hex() == digits:
                 return value
     if "\0" in text:
         raise InvalidInput("an id holds a zero character (\\0): use an id of printable characters")
     raw = text.encode("utf-8", "surrogatepass") + b"\0"
-    return raw + b"\0" if len(raw) == _UUID_LENGTH else raw
+    return raw + b"\0" if len(raw) == UUID_LENGTH else raw
 
 
 def decode_id(raw: bytes) -> str:
@@ -52,7 +52,7 @@ def decode_id(raw: bytes) -> str:
     """
     if not isinstance(raw, bytes):
         raise DamagedRow("an id is none: `langmem-ext doctor` says where; other threads stay readable")
-    if len(raw) == _UUID_LENGTH:
+    if len(raw) == UUID_LENGTH:
         return _spelled(raw)
     return raw.rstrip(b"\0").decode("utf-8", "surrogatepass")
 
@@ -63,7 +63,7 @@ _COUNT_LENGTH = 8
 def key_behind(raw: bytes) -> bytes:
     """A key that sorts behind `raw`, a checkpoint's key: the same with a count behind it. No id is encoded like it."""
     base, count = (raw[:-_COUNT_LENGTH], raw[-_COUNT_LENGTH:]) if is_behind(raw) else (raw, bytes(_COUNT_LENGTH))
-    if len(base) + _COUNT_LENGTH == _UUID_LENGTH:
+    if len(base) + _COUNT_LENGTH == UUID_LENGTH:
         base += b"\0"
     # The last byte is odd: an encoded text ends with a zero byte.
     return base + (int.from_bytes(count, "big") + 1 | 1).to_bytes(_COUNT_LENGTH, "big")
@@ -71,12 +71,12 @@ def key_behind(raw: bytes) -> bytes:
 
 def is_behind(raw: bytes) -> bool:
     """Whether a key is one that `key_behind` made."""
-    return len(raw) > _COUNT_LENGTH and len(raw) != _UUID_LENGTH and raw[-1] & 1 == 1
+    return len(raw) > _COUNT_LENGTH and len(raw) != UUID_LENGTH and raw[-1] & 1 == 1
 
 
 def is_uuid(raw: bytes) -> bool:
     """Whether an id is a UUID's."""
-    return len(raw) == _UUID_LENGTH
+    return len(raw) == UUID_LENGTH
 
 
 _UUID_EPOCH_MS = 12_219_292_800_000
@@ -108,6 +108,11 @@ def thread_number(thread_id: str) -> int:
 def new_generation() -> int:
     """A new thread's generation: none that anybody remembers of a deleted thread that had its number."""
     return secrets.randbits(31)
+
+
+def new_version() -> int:
+    """A thread's version after a write: none that it had before."""
+    return secrets.randbits(62)
 
 
 def _spelled(raw: bytes) -> str:

@@ -41,7 +41,7 @@ THREAD_COLUMNS: Final = (
 )
 SELECT_THREAD_ROW = f"SELECT {', '.join(THREAD_COLUMNS)} FROM thread WHERE number = :thread"
 REPAIR_THREAD = (
-    "UPDATE thread SET items = :items, tokens = :tokens, head_messages = :head_messages, waiting_for = :waiting_for,"
+    "UPDATE thread SET version = version + 1, items = :items, tokens = :tokens, head_messages = :head_messages, waiting_for = :waiting_for,"
     " active_at = :active_at, next_item = :next_item, next_value = :next_value, next_word = :next_word, next_namespace = :next_namespace,"
     " generation = :generation WHERE number = :thread"
 )

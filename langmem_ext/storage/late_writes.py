@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from langmem_ext.errors import ThreadDeleted
-from langmem_ext.storage.ids import encode_id, is_uuid
+from langmem_ext.storage.ids import UUID_LENGTH, encode_id
 
 ROOT: Final = ""
 
@@ -106,10 +106,10 @@ def origin_of(configurable: Mapping[str, Any], namespace: str, checkpoint_id: st
     """
     if checkpoint_id is not None:
         raw = encode_id(checkpoint_id)
-        return Origin(namespace, raw, not writes) if is_uuid(raw) else None
+        return Origin(namespace, raw, not writes) if len(raw) == UUID_LENGTH else None
     parents = configurable.get("checkpoint_map") if namespace else None
     root = parents.get(ROOT) if isinstance(parents, Mapping) else None
-    if not isinstance(root, str) or not is_uuid(raw := encode_id(root)):
+    if not isinstance(root, str) or len(raw := encode_id(root)) != UUID_LENGTH:
         return None
     return Origin(ROOT, raw, False, at_end=configurable.get(DURABILITY) == "exit")
 
@@ -118,7 +118,7 @@ class LateWrites:
     """What this process knows of runs: which threads they are to begin, and what the checkpoints follow that they put."""
 
     def __init__(self) -> None:
-        self._begun: OrderedDict[str, bytes] = OrderedDict()
+        self.begun: OrderedDict[str, bytes] = OrderedDict()
         self._followed: OrderedDict[bytes, Origin] = OrderedDict()
         self._lives: OrderedDict[str, Life] = OrderedDict()
         self._read: OrderedDict[tuple[str, bytes], bytes | None] = OrderedDict()
@@ -131,9 +131,9 @@ class LateWrites:
             thread_id: The thread.
             moment: An id that was made then.
         """
-        self._begun[thread_id] = min(moment, self._begun.get(thread_id, moment))
-        if len(self._begun) > BEGUN:
-            self._begun.popitem(last=False)
+        self.begun[thread_id] = min(moment, self.begun.get(thread_id, moment))
+        if len(self.begun) > BEGUN:
+            self.begun.popitem(last=False)
 
     def met(self, thread_id: str, born: bytes | None, moment: bytes | None = None) -> None:
         """There is such a thread now.
@@ -143,7 +143,7 @@ class LateWrites:
             born: Tells it from others of its id.
             moment: An id that was made before it was asked for, if a run asked.
         """
-        told = self._begun.pop(thread_id, None) if self._begun else None
+        told = self.begun.pop(thread_id, None) if self.begun else None
         life = self._lives.get(thread_id)
         if life is not None and life.born != born:
             self.bury(thread_id)
@@ -161,8 +161,8 @@ class LateWrites:
 
     def found(self, thread_id: str | None) -> None:
         """There is such a thread, as its run is told: it does not begin it."""
-        if self._begun:
-            self._begun.pop(thread_id or "", None)
+        if self.begun:
+            self.begun.pop(thread_id or "", None)
 
     def read(self, thread_id: str, born: bytes | None, checkpoint: bytes) -> None:
         """A run has read a checkpoint, and may go on from it: it may be older than its thread, which is a copy."""
@@ -177,7 +177,7 @@ class LateWrites:
 
     def may_begin(self, thread_id: str, origin: Origin) -> bool:
         """Whether a write may come before the checkpoint that begins the thread."""
-        moment = self._begun.get(thread_id)
+        moment = self.begun.get(thread_id)
         return moment is not None and moment < origin.id and not origin.stored and origin.id not in self._followed
 
     def follow(self, checkpoint_id: str, origin: Origin) -> None:
@@ -196,6 +196,12 @@ class LateWrites:
     def is_buried(self, thread_id: str) -> bool:
         """Whether a thread was deleted, or has begun again, since this process met it."""
         return thread_id in self._buried
+
+    def is_timely(self, thread_id: str, born: bytes | None, origin: Origin) -> bool:
+        """Whether what a write builds on is for certain of the thread that there is, stored or on its way."""
+        if born is None or born == origin.id:
+            return True
+        return origin.id >= self.lowest(thread_id, born) and (origin.at_end or thread_id not in self._buried)
 
     def before(self, origin: Origin) -> Origin | None:
         """What a checkpoint follows that this process has put, or is about to; None where it has not begun to put it."""

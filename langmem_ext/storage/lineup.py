@@ -20,9 +20,6 @@ from langmem_ext.storage.group import Job
 TOGETHER: Final = 32
 """Operations that share a transaction, at most."""
 
-FOLLOWED_S: Final = 0.002
-"""How long a sync caller's operation waits for the one that mostly follows it (`Operation.followed`), in seconds, at most."""
-
 
 class Busy:
     """The threads that are being written."""
@@ -71,11 +68,6 @@ class Lineup:
         return len(self._jobs)
 
     @property
-    def is_complete(self) -> bool:
-        """Whether all that waits is of one thread, and something of it is mostly not followed by another at once (`Operation.followed`)."""
-        return len({job.thread for job in self._jobs}) == 1 and not all(job.op.followed for job in self._jobs)
-
-    @property
     def is_wanted(self) -> bool:
         """Whether somebody still waits for a job on an event loop."""
         return any(job.future is not None and not job.future.done() for job in self._jobs)
@@ -114,13 +106,7 @@ class Lineup:
             TimeoutError: `own` has waited for `deadline` seconds, and nobody has taken it; it is taken back.
         """
         with self._busy.changed:
-            patience = FOLLOWED_S if only is None and own.op.followed else 0.0
             while not own.done:
-                if patience > 0 and self._is_expecting(own):
-                    before = monotonic()
-                    self._busy.changed.wait(patience)  # whoever brings what follows takes both
-                    patience -= monotonic() - before
-                    continue
                 if jobs := self._take(only):
                     return jobs
                 left = own.since + deadline - monotonic() if own in self._jobs else None
@@ -131,11 +117,6 @@ class Lineup:
                     self._busy.changed.notify_all()  # what has come before it has waited for it
                 self._busy.changed.wait(left)
         return []
-
-    def _is_expecting(self, job: Job[Any]) -> bool:
-        """Whether a job could be taken, and what mostly follows it on its thread has not come yet."""
-        free = job in self._jobs and self._busy.is_free(job.thread)
-        return free and all(other.op.followed for other in self._jobs if other.thread == job.thread)
 
     def take_or_call(self, wake: Callable[[], None]) -> list[Job[Any]]:
         """Jobs to be carried out together; where some wait and none can be taken, `wake` is called once it may be tried again."""

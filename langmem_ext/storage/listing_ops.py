@@ -171,7 +171,7 @@ def describe_thread(key: ThreadKey, changes: Mapping[str, Any], *, indexes: Inde
     info = yield from read_info(key, lock=True)
     if "title" in changes:
         yield from fetch(sql.SET_TITLE, thread=info.number, title=changes["title"])
-        indexes.forget_expected(key.id)
+        indexes.forget_thread(key.id)
     if "status" in changes:
         yield from fetch(sql.SET_STATUS, thread=info.number, status=changes["status"])
     if "metadata" in changes:

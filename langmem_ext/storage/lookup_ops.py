@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
-from typing import Final, NamedTuple
+from typing import Final
 
 from langmem_ext.errors import DamagedRow, MissingExtra, cause, told
 from langmem_ext.interruption import pass_on
-from langmem_ext.messages.manifest import NUMBERS
 from langmem_ext.storage import checks
 from langmem_ext.storage import statements as sql
 from langmem_ext.storage.compounds import read_compound
 from langmem_ext.storage.compression import expand
-from langmem_ext.storage.effects import Op, Row, Rows, fetch, fetch_one, side_by_side
-from langmem_ext.storage.expectations import NONE
+from langmem_ext.storage.effects import Op, Row, Rows, fetch_one, side_by_side
 from langmem_ext.storage.header import PATTERN_BYTES, ValueRef
-from langmem_ext.storage.ids import readable
 from langmem_ext.storage.index import ThreadIndex
-
-AROUND: Final = 3
-"""Rows of pending writes that are read from each side, with what stands beside them: most checkpoints have one or two."""
-
 
 NO_ROWS: Final[Mapping[int, bytes]] = {}
 
@@ -116,7 +108,7 @@ def read_word(index: ThreadIndex, number: int) -> Op[bytes]:
 
 
 def read_pattern(index: ThreadIndex, number: int) -> Op[bytes]:
-    """`read_word` for the pattern of a step, or of what a task wrote.
+    """`read_word` for the form of a checkpoint, or of what a task wrote.
 
     Raises:
         DamagedRow: It is missing, not as it was written, or too large for a pattern.
@@ -138,126 +130,50 @@ def learn_words(index: ThreadIndex, rows: Rows) -> None:
 
 
 def find_checkpoint(index: ThreadIndex, space: int, checkpoint: bytes) -> Op[Row | None]:
-    """A checkpoint's row (`statements.CHECKPOINT_COLUMNS`); None if there is none.
-
-    Raises:
-        DamagedRow: It is not found where a damaged row stands, which may be it.
-    """
-    where = {"thread": index.number, "namespace": space, "id": checkpoint}
-    known = index.expected and index.expected.checkpoint_row(space, checkpoint)
-    row = yield from fetch_one(sql.SELECT_CHECKPOINT, known, **where)
-    if row is None:
-        for beside in (yield from fetch(sql.SELECT_BESIDE_CHECKPOINT, **where)):
-            if beside[-1] != checks.checkpoint_check(index.number, (space, *beside[:-1])):
-                raise DamagedRow(
-                    f"checkpoint {readable(checkpoint)} of thread number {index.number} is not found, and where it would stand a row is"
-                    " damaged: `langmem-ext doctor` names it; fork from another checkpoint, or delete the thread"
-                )
-    return row
+    """A checkpoint's row (`statements.CHECKPOINT_COLUMNS`); None if there is none."""
+    return (yield from fetch_one(sql.SELECT_CHECKPOINT, thread=index.number, namespace=space, id=checkpoint))
 
 
 def read_waiting(index: ThreadIndex) -> Op[str | None]:
     """The parameter that the thread waits for, as its row says."""
-    expected = index.expected
-    known = None if expected is None or expected.waiting is None else (expected.waiting,)
-    row = yield from fetch_one(sql.SELECT_WAITING, known, thread=index.number)
-    waiting: str | None = None if row is None else row[0]
-    if expected is not None:
-        expected.waiting = (waiting,)
-    return waiting
+    row = yield from fetch_one(sql.SELECT_WAITING, thread=index.number)
+    return None if row is None else row[0]
 
 
 def find_newest(index: ThreadIndex, space: int) -> Op[Row | None]:
     """The row of a namespace's newest checkpoint (`statements.CHECKPOINT_COLUMNS`); None if it has none."""
-    expected = index.expected
-    known = expected and expected.newest_row(space)
-    row = yield from fetch_one(sql.SELECT_LATEST_CHECKPOINT, known, thread=index.number, namespace=space)
-    if expected is not None and known is None:
-        expected.learn_newest(space, row)
-    return row
+    return (yield from fetch_one(sql.SELECT_LATEST_CHECKPOINT, thread=index.number, namespace=space))
 
 
-class Newest(NamedTuple):
-    """The newest checkpoint of a namespace: its id, and its key, which may be another."""
-
-    id: bytes
-    key: bytes
-
-
-def find_newest_id(index: ThreadIndex, space: int) -> Op[Newest | None]:
-    """Its id and key alone."""
-    known = index.expected and index.expected.newest_id(space)
-    row = yield from fetch_one(sql.SELECT_LATEST_ID, known, thread=index.number, namespace=space)
-    return None if row is None else Newest(row[0], row[1] or row[0])
+def find_newest_id(index: ThreadIndex, space: int) -> Op[tuple[bytes, bytes] | None]:
+    """Its id, and its key, which may be another (`ids.key_behind`)."""
+    if space not in index.newest:
+        row = yield from fetch_one(sql.SELECT_LATEST_ID, thread=index.number, namespace=space)
+        newest = None if row is None else (row[0], row[1] or row[0])
+        if index.row is None:
+            return newest
+        index.newest[space] = newest
+    return index.newest[space]
 
 
-def find_writes(index: ThreadIndex, space: int, checkpoint: bytes, *, foreseen: bool = False) -> Op[Rows]:
-    """The rows of a checkpoint's pending writes (`statements.WRITE_COLUMNS`); `foreseen`, where it was found as its namespace's newest.
-
-    Nothing refers to them: they are found by their keys, and a flipped bit in a key hides its row, or leads the search for another astray.
-    Wherever that happens the row stands beside what is found, or a search from the other side finds something else.
-
-    Raises:
-        DamagedRow: A row of them is not where it should be, or one beside them could be theirs.
-    """
-    place = (index.number, space, checkpoint)
-    where = {"thread": index.number, "namespace": space, "checkpoint": checkpoint}
-    search = partial(fetch, sql.SELECT_WRITES, **where)
-    if foreseen:
-        search = partial(fetch, sql.SELECT_NEWEST_WRITES, thread=index.number, namespace=space)
-    expected = index.expected
-    limit = AROUND if expected is None else max(AROUND, len(expected.written.get((space, checkpoint), ())) + 1)
-    while True:
-        rows = yield from search(limit=limit)
-        own, after = _until_another([row for row in rows if row[0]], place)
-        again, before = _until_another([row for row in rows if not row[0]], place)
-        if max(len(own), len(again)) < limit:
-            break
-        limit *= 16
-    astray = [row[1:] for row in (after, before) if row is not None and not checks.holds(row[-1], *row[1:-1])]
-    if not astray and own == again[::-1]:
-        if expected is not None and (newest := expected.newest.get(space)) is not None and newest[0] == checkpoint:
-            expected.learn_all_written(space, checkpoint, own)
-        return own
-    for row in astray:
-        if checks.holds(row[-1], *place, *row[3:-1]) or not (yield from _is_of_a_checkpoint(row)):
-            raise DamagedRow(
-                f"the pending writes of checkpoint {readable(checkpoint)} of thread number {index.number}, or a row beside them, are"
-                " damaged: fork from another checkpoint, or delete the thread; `langmem-ext doctor` names the row"
-            )
-    return (yield from fetch(sql.SCAN_WRITES, **where))
+def find_writes(index: ThreadIndex, space: int, checkpoint: bytes) -> Op[Rows]:
+    """The rows of a checkpoint's pending writes (`statements.WRITE_COLUMNS`)."""
+    rows: Rows = yield sql.SELECT_WRITES, (index.number, space, checkpoint)
+    return rows
 
 
-def _until_another(rows: Rows, place: tuple[int, int, bytes]) -> tuple[list[Row], Row | None]:
-    """The rows that are a checkpoint's, and the first that is not."""
-    own: list[Row] = []
-    for row in rows:
-        if row[1:4] != place:
-            return own, row
-        own.append(row[2:])
-    return own, None
-
-
-def _is_of_a_checkpoint(row: Row) -> Op[bool]:
-    """Whether a damaged row of pending writes belongs to a checkpoint that is stored: its key is whole then."""
-    thread, space, checkpoint = row[:3]
-    return (yield from fetch_one(sql.HAS_CHECKPOINT, thread=thread, namespace=space, checkpoint=checkpoint)) is not None
-
-
-def find_namespace(index: ThreadIndex, name: str, *, end: int = NUMBERS) -> Op[int | None]:
+def find_namespace(index: ThreadIndex, name: str) -> Op[int | None]:
     """A namespace's number within its thread; None if there is none.
 
     Args:
         index: The thread's.
         name: The namespace.
-        end: The number behind the thread's last, if that is known.
 
     Raises:
         DamagedRow: Its row is not as it was written.
     """
     if name not in index.namespaces:
-        all_known = index.expected is not None and len(index.namespaces) >= end
-        row = yield from fetch_one(sql.SELECT_NAMESPACE, NONE if all_known else None, thread=index.number, name=name)
+        row = yield from fetch_one(sql.SELECT_NAMESPACE, thread=index.number, name=name)
         if row is None:
             return None
         learn_namespaces(index, [row])

@@ -17,7 +17,6 @@ from langmem_ext.storage.dialect import NUMBER
 from langmem_ext.storage.effects import (
     PAUSE,
     PAUSE_EVERY,
-    Foresight,
     Op,
     Row,
     Rows,
@@ -29,9 +28,9 @@ from langmem_ext.storage.effects import (
     side_by_side,
 )
 from langmem_ext.storage.header import ValueRef
-from langmem_ext.storage.ids import encode_id, thread_number
+from langmem_ext.storage.ids import encode_id
 from langmem_ext.storage.index import Indexes
-from langmem_ext.storage.lookup_ops import AROUND, find_checkpoint, find_newest, find_writes, learn_namespaces, read_body, read_word
+from langmem_ext.storage.lookup_ops import find_checkpoint, find_newest, find_writes, learn_namespaces, read_body, read_word
 from langmem_ext.storage.message_ops import catch_up_words, load_items, missing_items
 from langmem_ext.storage.read_ops import Reader, assemble, read_entries
 from langmem_ext.storage.thread_ops import find_thread
@@ -76,13 +75,11 @@ def get_checkpoints(wanted: Sequence[Wanted | None], *, indexes: Indexes, codec:
     """What `read_ops.get_checkpoint` gives for each: for as many, from the first on, as may be held at once. None asks for nothing."""
     asked = [one for one in wanted if one is not None]
     keys = list(dict.fromkeys(one.key for one in asked))
-    if indexes.speculates:
-        yield _first_look(asked, [key for key in keys if indexes.row_of(key.id) is None])
     named = {one.key for one in asked if one.namespace}
     opened = yield from side_by_side([_open(key, indexes, codec, names=key in named) for key in keys])
     readers = dict(zip(keys, opened, strict=True))
     found = yield from side_by_side([_find(None if one is None else readers[one.key], one) for one in wanted])
-    if indexes.speculates and len(found) > 1:
+    if indexes.remote and len(found) > 1:
         found = yield from _read_ahead(found)
     page: Page = []
     size, seen = 0, set[int]()
@@ -94,7 +91,7 @@ def get_checkpoints(wanted: Sequence[Wanted | None], *, indexes: Indexes, codec:
         if len(page) % PAUSE_EVERY == 0:
             yield PAUSE
     for reader in filter(None, opened):
-        indexes.account(reader.index)
+        indexes.keep(reader.index)
     return page
 
 
@@ -106,31 +103,15 @@ def _size_of(stored: StoredCheckpoint | None, seen: set[int]) -> int:
     return sum(bodies.values())
 
 
-def _first_look(wanted: Sequence[Wanted], unknown: Sequence[ThreadKey]) -> Foresight:
-    """What is mostly asked for once the threads were found."""
-    statements = [Statement(sql.SELECT_WORDS_FROM, {"thread": thread_number(key.id), "first": 0}) for key in unknown]
-    if any(one.namespace for one in wanted):  # whose number tells what is asked for
-        named = {one.key.id for one in wanted if one.namespace}
-        statements += [Statement(sql.SELECT_NAMESPACES, {"thread": thread_number(name)}) for name in named]
-        return Foresight(statements, more=True)
-    for one in wanted:
-        if one.id is not None:
-            place = {"thread": thread_number(one.key.id), "namespace": 0}
-            checkpoint = encode_id(one.id)
-            statements.append(Statement(sql.SELECT_CHECKPOINT, {**place, "id": checkpoint}))
-            statements.append(Statement(sql.SELECT_WRITES, {**place, "checkpoint": checkpoint, "limit": AROUND}))
-    return Foresight(statements, more=True)
-
-
 def _open(key: ThreadKey, indexes: Indexes, codec: Codec, *, names: bool) -> Op[Reader | None]:
     """A reader for a thread, which knows its newest words and (`names`) its namespaces; None where there is none."""
-    thread = yield from find_thread(key, indexes, anew=True)
+    thread = yield from find_thread(key, indexes)
     if thread is None:
         return None
-    reader = Reader(key.id, indexes.of(thread.number, thread.generation, codec), codec)
+    reader = Reader(key.id, indexes.of(key.id, thread.row(), codec), codec)
     if names:
         learn_namespaces(reader.index, (yield from fetch(sql.SELECT_NAMESPACES, thread=thread.number)))
-    yield from catch_up_words(reader.index, thread)
+    yield from catch_up_words(reader.index, thread.number, thread.next_word)
     return reader
 
 
@@ -159,8 +140,6 @@ def _read_ahead(found: Sequence[_Found | None]) -> Op[list[_Found | None]]:
         chosen |= needs[end]
         end += 1
     readers = {one.reader.index.number: one.reader for one in found if one is not None}
-    if not any(reader.index.unnamed for reader in readers.values()):
-        yield Foresight(last=True)  # else another process may have named them since
     yield from side_by_side(
         [_read_row(readers[thread], number) for thread, number in _numbers(chosen, "value")]
         + [

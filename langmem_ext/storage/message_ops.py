@@ -2,7 +2,8 @@
 
 Texts and ids come late. The text of an input given as a tuple or a dict is stored before there is a message, and the message that then
 holds it takes its row. A message usually has no id when a node returns it and one in the checkpoint that follows, and either may arrive
-first: bytes without an id that equal an unnamed item's *are* that item; bytes with an id that equal it but for the id name it.
+first: bytes without an id that equal an item's but for its id are that item; bytes with an id that equal an unnamed one's name it. A
+reference says which of its messages had no id when it was made.
 """
 
 from __future__ import annotations
@@ -11,14 +12,14 @@ from collections.abc import Sequence
 from typing import Final
 
 from langmem_ext.errors import DamagedRow
-from langmem_ext.messages.manifest import Runs, merged, numbers_of, ranges_of, runs_of
+from langmem_ext.messages.manifest import Runs, merged, numbers_of, ranges_of
 from langmem_ext.messages.packed import is_text
 from langmem_ext.messages.proportion import is_in_proportion
 from langmem_ext.storage import checks
 from langmem_ext.storage import statements as sql
 from langmem_ext.storage.dialect import NUMBER
-from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Op, fetch, fetch_one, side_by_side
-from langmem_ext.storage.index import KnownList, ThreadIndex
+from langmem_ext.storage.effects import PAUSE, PAUSE_EVERY, Op, fetch, side_by_side
+from langmem_ext.storage.index import Item, KnownList, ThreadIndex
 from langmem_ext.storage.item_rows import damaged_item, decode_item
 from langmem_ext.storage.lookup_ops import learn_words, read_word
 from langmem_ext.storage.thread_ops import ThreadRow
@@ -32,19 +33,19 @@ that is older than these and in no list that was read is stored again, at worst.
 
 def catch_up(index: ThreadIndex, thread: ThreadRow, codec: Codec) -> Op[None]:
     """Read the newest rows that this process has not seen. A damaged one is passed over, and named where it is needed."""
-    yield from catch_up_words(index, thread)
+    yield from catch_up_words(index, thread.number, thread.next_word)
     if index.items_end < thread.next_item:
         first = max(index.items_end, thread.next_item - CATCH_UP)
         yield from load_items(index, codec, first, thread.next_item, damaged=True)
         index.items_end = thread.next_item
 
 
-def catch_up_words(index: ThreadIndex, thread: ThreadRow) -> Op[None]:
-    """Read the newest words that this process has not seen."""
-    if index.words_end < thread.next_word:
-        first = max(index.words_end, thread.next_word - CATCH_UP)
-        learn_words(index, (yield from fetch(sql.SELECT_WORDS_FROM, thread=thread.number, first=first)))
-        index.words_end = thread.next_word
+def catch_up_words(index: ThreadIndex, thread: int, end: int) -> Op[None]:
+    """Read the newest words that this process has not seen, below a number."""
+    if index.words_end < end:
+        first = max(index.words_end, end - CATCH_UP)
+        learn_words(index, (yield from fetch(sql.SELECT_WORDS_FROM, thread=thread, first=first)))
+        index.words_end = end
 
 
 def load_items(index: ThreadIndex, codec: Codec, first: int, end: int, *, damaged: bool = False) -> Op[None]:
@@ -62,7 +63,7 @@ def load_items(index: ThreadIndex, codec: Codec, first: int, end: int, *, damage
     """
     thread = index.number
     rows = yield from fetch(sql.SELECT_ITEMS, thread=thread, low=first, high=end)
-    words, expected = index.bodies, index.expected
+    words = index.bodies
     changed = checks.changed_items(rows, thread)
     for count, row in enumerate(rows, start=1):
         shape = row[8]
@@ -75,10 +76,7 @@ def load_items(index: ThreadIndex, codec: Codec, first: int, end: int, *, damage
             if not damaged:
                 raise
             continue
-        number = row[0] & NUMBER
-        index.learn_item(number, packed, named=message_id is not None)
-        if expected is not None:
-            expected.learn_item(number, row[1:] if message_id is None else None)
+        index.learn_item(row[0] & NUMBER, packed, named=message_id is not None)
         if count % PAUSE_EVERY == 0:
             yield PAUSE
     if first <= index.items_end < end <= first + len(rows):
@@ -96,77 +94,48 @@ def resolve(writer: Writer, packed: Sequence[Snapshot], known: KnownList | None 
     Returns:
         The runs of items, and those of the positions of messages that have no id.
     """
-    runs: Runs = ()
-    nameless: Runs = ()
-    if not packed:
-        return runs, nameless
+    runs: list[int] = []
+    bare: list[int] = []
     start = 0
     if known is not None and len(known.packed) <= len(packed) and packed[: len(known.packed)] == known.packed:
-        runs, nameless, start = known.runs, known.nameless, len(known.packed)
-    numbers = []
-    bare = []
+        runs, bare, start = [*known.runs], [*known.nameless], len(known.packed)
     by_content = writer.index.by_content
     for position in range(start, len(packed)):
-        number = by_content.get(packed[position])
-        if number is None:
-            number = yield from _admit(writer, packed[position])
-        if number < 0:
-            number = ~number
-            bare.append(position)
-        numbers.append(number)
-    return runs_of(numbers, runs), runs_of(bare, nameless)
+        item = by_content.get(packed[position])
+        if item is None:
+            item = yield from _admit(writer, packed[position])
+        number = item.number
+        if runs and runs[-1] == number:
+            runs[-1] = number + 1
+        else:
+            runs += (number, number + 1)
+        if not item.named:
+            if bare and bare[-1] == position:
+                bare[-1] = position + 1
+            else:
+                bare += (position, position + 1)
+    return tuple(runs), tuple(bare)
 
 
-def _admit(writer: Writer, packed: Snapshot) -> Op[int]:
-    """The item of a message that is not known to the byte: an unnamed one that gets its id, a named one met without it, or a new one.
-
-    Returns `~number` for a message without an id.
-    """
+def _admit(writer: Writer, packed: Snapshot) -> Op[Item]:
+    """The item of a message that is not known to the byte: one that was met with its id before, or without it, or a new one."""
     index, codec = writer.index, writer.codec
-    message_id = codec.id_of(packed)
-    for step in writer.late:
-        if packed in step:
-            return ~step[packed]
-    completed = (yield from _complete(writer, packed)) if index.texts and not is_text(packed) else None
-    if completed is not None:
-        return completed if message_id is not None else ~completed
-    if message_id is None:
-        return ~writer.add_item(packed)
-    bare = codec.renamed(packed, None)
-    tried = None
-    while (unnamed := index.by_content.get(bare)) not in (None, tried) and ~unnamed in index.unnamed:
-        if (yield from writer.name_item(~unnamed, packed, message_id)):
-            writer.caught(bare, ~unnamed)
-            return ~unnamed
-        # Another process gave it an id meanwhile: this one, or another; then the next that is equal may be it.
-        yield from load_items(index, codec, ~unnamed, ~unnamed + 1)
-        if packed in index.by_content:
+    item = index.bare.get(packed)
+    if item is not None:
+        return item
+    row = codec.ready_row(packed)
+    if index.texts and not is_text(packed):
+        text = codec.text_key(packed)
+        item = None if text is None else index.by_content.get(text)
+        if item is not None and item.number in index.texts:
+            yield from writer.complete_item(item.number, packed, row)
             return index.by_content[packed]
-        tried = unnamed
-    number = writer.add_item(packed)
-    writer.caught(bare, number)
-    return number
-
-
-def _complete(writer: Writer, packed: Snapshot) -> Op[int | None]:
-    """The bare text that becomes this message, if there is one."""
-    index = writer.index
-    text = writer.codec.text_key(packed)
-    tried = None
-    while text is not None and (known := index.by_content.get(text)) not in (None, tried) and ~known in index.texts:
-        number = ~known
-        if (yield from writer.complete_item(number, packed)):
-            writer.caught(text, number)
-            if number not in index.unnamed:
-                writer.caught(writer.codec.renamed(packed, None), number)
-            return number
-        # Another process let it become a message meanwhile: this one, or another; then the next that is equal may be it.
-        yield from load_items(index, writer.codec, number, number + 1)
-        if packed in index.by_content:
-            found = index.by_content[packed]
-            return found if found >= 0 else ~found
-        tried = known
-    return None
+    if row.message_id is not None:
+        item = index.by_content.get(row.bare)
+        if item is not None and item.number in index.unnamed:
+            yield from writer.name_item(item.number, packed, row.message_id)
+            return index.by_content[packed]
+    return writer.add_item(packed, row)
 
 
 def read_messages(index: ThreadIndex, codec: Codec, runs: Runs, nameless: Runs) -> Op[list[Snapshot]]:
@@ -200,8 +169,6 @@ def gather_messages(index: ThreadIndex, codec: Codec, runs: Runs, nameless: Runs
     yield from side_by_side([load_items(index, codec, numbers[0], numbers[-1] + 1) for numbers in missing])
     numbers = numbers_of(runs)
     bare = numbers_of(nameless)
-    if not index.unnamed.isdisjoint(numbers):
-        yield from _reload_named(index, codec, numbers, set(bare))
     try:
         packed = [content[number] for number in numbers]
     except KeyError as error:
@@ -233,16 +200,3 @@ def missing_items(index: ThreadIndex, codec: Codec, runs: Runs) -> Op[list[list[
 
 def _missing(index: ThreadIndex, number: int) -> DamagedRow:
     return DamagedRow(f"message {number} of thread number {index.number} is missing: restore the thread from a copy, or delete it")
-
-
-def _reload_named(index: ThreadIndex, codec: Codec, numbers: list[int], nameless: set[int]) -> Op[None]:
-    """Read again what another process may have changed.
-
-    That is what has no id here although the reference was made to a message that has one, and what is a bare text here.
-    """
-    changed = (at for at in enumerate(numbers) if at[1] in index.unnamed and (at[0] not in nameless or at[1] in index.texts))
-    for number in dict.fromkeys(number for _, number in changed):
-        known = index.expected and index.expected.item(number)
-        where = {"thread": index.number, "number": number}
-        if known is None or (yield from fetch_one(sql.SELECT_ITEM_BODY, known, **where)) != known[0]:
-            yield from load_items(index, codec, number, number + 1)

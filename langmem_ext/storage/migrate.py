@@ -8,10 +8,10 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
-from langmem_ext.errors import NotADatabase, SchemaTooNew, StorageError, StorageUnavailable
+from langmem_ext.errors import NotADatabase, StorageError, StorageUnavailable
 from langmem_ext.storage.dialect import SQLITE
 from langmem_ext.storage.effects import Params
-from langmem_ext.storage.schema import APPLICATION_ID, MIGRATION_TABLE, MIGRATIONS, Migration
+from langmem_ext.storage.schema import APPLICATION_ID, MIGRATION_TABLE, MIGRATIONS, Migration, unknown_migrations
 
 SMALLEST_PAGE: Final = 512
 """Bytes."""
@@ -76,12 +76,12 @@ def pending(connection: sqlite3.Connection) -> list[Migration]:
 
     Raises:
         SchemaTooNew: It has one that this release does not know.
+        StorageUnavailable: It was made before the first release.
     """
     exists = read_rows(connection, "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'langmem_migration'")
     applied = [name for (name,) in read_rows(connection, "SELECT name FROM langmem_migration")] if exists else []
-    unknown = sorted(str(name) for name in set(applied) - {migration.name for migration in MIGRATIONS})
-    if unknown:
-        raise SchemaTooNew(f"the database was written by a newer release (it has {', '.join(unknown)}): upgrade langmem-ext to open it")
+    if (error := unknown_migrations([str(name) for name in applied])) is not None:
+        raise error
     return [migration for migration in MIGRATIONS if migration.name not in applied]
 
 

@@ -8,21 +8,17 @@ which the newest that is marked, and what is found follows from these two, in wh
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from langmem_ext.messages.packed import is_text
 from langmem_ext.messages.words import list_words
 from langmem_ext.storage import search_statements as sql
-from langmem_ext.storage.effects import Batch, Op, Row, Rows, Statement, Together, fetch, fetch_one
-from langmem_ext.storage.expectations import STORED, Expectations
+from langmem_ext.storage.effects import Batch, Op, Row, Rows, Statement, Together, fetch
 from langmem_ext.storage.ids import encode_id
 from langmem_ext.storage.index import ThreadIndex
 from langmem_ext.storage.message_ops import load_items
 from langmem_ext.storage.search_dialect import MARK_STALE, PUT_WORDS
 from langmem_ext.types import Codec, Shown, Snapshot
-
-EXPECTED: Final = 16
-"""Message ids whose newest item is expected one by one; what of more is noted is asked for, together."""
 
 
 def id_within(message_id: bytes | None) -> bytes | None:
@@ -145,30 +141,15 @@ class Placing:
 
     def _note(self, notes: Mapping[bytes, Row]) -> Op[dict[bytes, Row]]:
         """Note what is not noted yet of ids; what was noted before, by id."""
-        if self._index.expected is not None and len(notes) <= EXPECTED:
-            return (yield from self._expect(notes, self._index.expected))
         stored: Sequence[Rows] = (yield Together([self._insert(raw, note) for raw, note in notes.items()])) if notes else ()
         known = [raw for raw, rows in zip(notes, stored, strict=True) if not rows]
         questions = [Statement(sql.SELECT_NEWEST, {"thread": self._thread, "id": raw}) for raw in known]
         found: Sequence[Rows] = (yield Together(questions)) if questions else ()
         return {raw: rows[0] for raw, rows in zip(known, found, strict=True)}
 
-    def _expect(self, notes: Mapping[bytes, Row], expected: Expectations) -> Op[dict[bytes, Row]]:
-        """`_note`, as it is expected: an id that is not known is new."""
-        before: dict[bytes, Row] = {}
-        for raw, note in notes.items():
-            noted = expected.noted.get(raw)
-            row = None if noted is None else (yield from fetch_one(sql.SELECT_NEWEST, (noted,), thread=self._thread, id=raw))
-            if row is None and not (yield self._insert(raw, note, STORED)):
-                row = yield from fetch_one(sql.SELECT_NEWEST, thread=self._thread, id=raw)
-            if row is not None:
-                before[raw] = row
-            expected.note(raw, _merged(row, note))
-        return before
-
-    def _insert(self, raw: bytes, note: Row, expected: Rows | None = None) -> Statement:
+    def _insert(self, raw: bytes, note: Row) -> Statement:
         """What notes an id, unless it is noted."""
-        return Statement(sql.INSERT_NEWEST, {"thread": self._thread, "id": raw, "number": note[0], "marked": note[1]}, expected)
+        return Statement(sql.INSERT_NEWEST, {"thread": self._thread, "id": raw, "number": note[0], "marked": note[1]})
 
     def add(self, number: int, shown: Shown | None) -> None:
         """Have an item found by what is shown of it."""

@@ -122,6 +122,7 @@ M001_TABLES: Final = (
         items BIGINT NOT NULL,
         tokens BIGINT NOT NULL,
         generation BIGINT NOT NULL DEFAULT 0,
+        version BIGINT NOT NULL DEFAULT CAST(random() * 4000000000000000000 AS BIGINT),
         next_item INTEGER NOT NULL,
         next_value INTEGER NOT NULL,
         next_word INTEGER NOT NULL,
@@ -138,7 +139,8 @@ M001_TABLES: Final = (
         tool TEXT,
         tags TEXT,
         metadata TEXT,
-        key_id TEXT
+        key_id TEXT,
+        born BYTEA
     ) {BY_NUMBER}""",
     "CREATE INDEX thread_by_activity ON thread (status, active_at)",
     "CREATE INDEX thread_by_owner ON thread (owner, status, active_at) WHERE owner IS NOT NULL",
@@ -175,14 +177,15 @@ M001_TABLES: Final = (
         step BIGINT,
         namespace INTEGER NOT NULL,
         label INTEGER NOT NULL,
-        shape INTEGER NOT NULL,
-        pattern INTEGER,
+        shape INTEGER,
         crc INTEGER NOT NULL,
         id BYTEA NOT NULL,
         parent BYTEA,
         body BYTEA NOT NULL,
+        given_id BYTEA,
         PRIMARY KEY (thread, namespace, id)
     ) {BY_THREAD}""",
+    "CREATE INDEX checkpoint_by_given_id ON checkpoint (thread, namespace, given_id) WHERE given_id IS NOT NULL",
     f"""CREATE TABLE pending_write (
         thread BIGINT NOT NULL,
         namespace INTEGER NOT NULL,

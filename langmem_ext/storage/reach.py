@@ -119,11 +119,11 @@ class Reach:
     def read(self) -> Op[None]:
         """Read which checkpoints and pending writes there are."""
         before: Place | None = None
-        for space, key, given, parent, label, shape, pattern, size in (yield from fetch(sql.SELECT_CHECKPOINTS, thread=self.number)):
+        for space, key, given, parent, label, shape, size in (yield from fetch(sql.SELECT_CHECKPOINTS, thread=self.number)):
             implied = parent == PRECEDING
             if implied:
                 parent = before[1] if before is not None and before[0] == space else None
-            words = (label, shape) if pattern is None else (label, shape, pattern)
+            words = (label,) if shape is None else (label, shape)
             before = (space, bytes(key if given is None else given))
             self.rows[before] = CheckpointRow(bytes(key), parent, implied, words, size)
         for *row, size in (yield from fetch(sql.SELECT_WRITES, thread=self.number)):

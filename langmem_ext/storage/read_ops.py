@@ -19,12 +19,11 @@ from langmem_ext.messages.proportion import MEMORY, SMALL, is_in_proportion, pac
 from langmem_ext.storage import statements as sql
 from langmem_ext.storage.checkpoint_ops import header_of, key_of
 from langmem_ext.storage.dialect import label, scalar
-from langmem_ext.storage.effects import Foresight, Op, Row, Statement, both, fetch, operation, operation_brief, side_by_side
-from langmem_ext.storage.header import Header, ValueRef, require_countable
+from langmem_ext.storage.effects import Command, Op, Row, Rows, Statement, Together, both, fetch, operation, side_by_side
+from langmem_ext.storage.header import Header, ValueRef, entry_of, require_countable
 from langmem_ext.storage.ids import decode_id, encode_id, readable, thread_number
-from langmem_ext.storage.index import Indexes, ThreadIndex
+from langmem_ext.storage.index import Indexes, KnownList, ThreadIndex
 from langmem_ext.storage.lookup_ops import (
-    AROUND,
     find_checkpoint,
     find_namespace,
     find_newest,
@@ -36,12 +35,9 @@ from langmem_ext.storage.lookup_ops import (
     read_word,
 )
 from langmem_ext.storage.message_ops import catch_up_words, gather_messages, load_items, missing_items, out_of_proportion
-from langmem_ext.storage.thread_ops import find_thread, thread_foresight
+from langmem_ext.storage.thread_ops import THREAD_WIDTH, WORDS_AT, find_thread, require_row
 from langmem_ext.storage.write_ops import WriteEntry, read_writes
 from langmem_ext.types import Codec, DeltaHistory, PackedValue, Snapshot, StoredCheckpoint, StoredWrite, ThreadKey
-
-FEW: Final = 16
-"""Values that are read side by side, each with what it names: at worst, so often is a row read that all of them name."""
 
 
 class Distrusted(DamagedRow):
@@ -69,7 +65,6 @@ class Reader:
     distrusts: bool = False
 
 
-@operation_brief
 def get_checkpoint(
     key: ThreadKey, namespace: str, checkpoint_id: str | None, *, indexes: Indexes, codec: Codec, moment: bytes | None = None
 ) -> Op[StoredCheckpoint | None]:
@@ -77,28 +72,90 @@ def get_checkpoint(
 
     Where a run asks for it, `moment` is an id that was made before (`late_writes`).
     """
-    unknown = indexes.speculates and namespace == "" and indexes.row_of(key.id) is None
-    if unknown:
-        yield _first_look(key.id, checkpoint_id)
-    found = yield from _look_up(key, namespace, checkpoint_id, indexes, codec, moment)
-    if found is None:
-        return None
-    reader, space, row = found
-    writes = yield from find_writes(reader.index, space, row[0], foreseen=unknown and checkpoint_id is None)
-    stored = yield from assemble(reader, namespace, space, row, writes, last=unknown)
-    indexes.account(reader.index)
+    index = indexes.take(key.id, codec)
+    space = 0 if namespace == "" else None if index is None else index.namespaces.get(namespace)
+    if space is None:
+        if index is not None:
+            indexes.keep(index)
+        found = yield from _look_up(key, namespace, checkpoint_id, indexes, codec, moment)
+        if found is None:
+            return None
+        reader, space, row = found
+        writes = yield from find_writes(reader.index, space, row[0])
+    else:
+        wanted = None if checkpoint_id is None else encode_id(checkpoint_id)
+        rows, likely, ahead, words = yield from _look(key, space, wanted, index, indexes)
+        if not rows:
+            indexes.note_missing(key.id)
+            return None
+        thread, row = rows[0][:THREAD_WIDTH], rows[0][THREAD_WIDTH:]
+        index = _current(key, thread, index, indexes, codec)
+        if moment is not None:
+            _note_life(key.id, thread, row, moment, index, indexes)
+        if row[0] is None:
+            indexes.keep(index)
+            return None
+        if wanted is None:
+            index.newest[space] = row[0], row[-2] or row[0]
+        if index.words_end < thread[WORDS_AT]:
+            yield from _learn_new_words(index, thread, words)
+        reader = Reader(key.id, index, codec)
+        writes = ahead if ahead is not None and likely in (None, row[0]) else (yield from find_writes(index, space, row[0]))
+    stored = yield from assemble(reader, namespace, space, row, writes)
+    indexes.keep(reader.index)
     return stored
 
 
-def _first_look(thread_id: str, checkpoint_id: str | None) -> Foresight:
-    """What is mostly asked for when a checkpoint of the root is read from a thread of which nothing is known."""
-    place = {"thread": thread_number(thread_id), "namespace": 0}
-    if checkpoint_id is None:
-        row = Statement(sql.SELECT_LATEST_CHECKPOINT, place)
-        return thread_foresight(thread_id, row, Statement(sql.SELECT_NEWEST_WRITES, {**place, "limit": AROUND}))
-    checkpoint = encode_id(checkpoint_id)
-    row = Statement(sql.SELECT_CHECKPOINT, {**place, "id": checkpoint})
-    return thread_foresight(thread_id, row, Statement(sql.SELECT_WRITES, {**place, "checkpoint": checkpoint, "limit": AROUND}))
+def _look(
+    key: ThreadKey, space: int, wanted: bytes | None, index: ThreadIndex | None, indexes: Indexes
+) -> Op[tuple[Rows, bytes | None, Rows | None, Rows | None]]:
+    """A thread's row and a checkpoint's, as one; where asking costs a trip, all else that is mostly asked for, too.
+
+    Returns:
+        The row; the checkpoint whose pending writes were asked for, None for the newest, whichever it is; the rows of these writes, and of
+        new words, or None where they were not asked for.
+    """
+    number = thread_number(key.id)
+    look: Command = sql.LOOK_AT_NEWEST, (number, key.id, key.owner, space)
+    likely = wanted
+    if wanted is not None:
+        look = sql.LOOK_AT_ID, (number, key.id, key.owner, space, wanted)
+    elif index is not None and (newest := index.newest.get(space)) is not None:
+        likely = newest[0]
+    if not indexes.remote:
+        rows: Rows = yield look
+        return rows, likely, None, None
+    writes = (sql.SELECT_NEWEST_WRITES, (number, space)) if likely is None else (sql.SELECT_WRITES, (number, space, likely))
+    words = Statement(sql.SELECT_WORDS_FROM, {"thread": number, "first": 0 if index is None else index.words_end})
+    found: list[Rows] = yield Together((look, writes, words))
+    return found[0], likely, found[1], found[2]
+
+
+def _current(key: ThreadKey, thread: Row, index: ThreadIndex | None, indexes: Indexes, codec: Codec) -> ThreadIndex:
+    """What is remembered of a thread, where its row is the one that was read; else what is still so of it."""
+    if index is not None and index.row == thread:
+        return index
+    require_row(thread, key)
+    if index is not None:
+        indexes.keep(index)
+    return indexes.of(key.id, thread, codec)
+
+
+def _note_life(thread_id: str, thread: Row, row: Row, moment: bytes, index: ThreadIndex, indexes: Indexes) -> None:
+    """A run has met a thread, and may go on from a checkpoint of it."""
+    indexes.late_writes.met(thread_id, thread[2], moment)
+    index.met = True
+    if row[0] is not None:
+        indexes.late_writes.read(thread_id, thread[2], row[0])
+
+
+def _learn_new_words(index: ThreadIndex, thread: Row, words: Rows | None) -> Op[None]:
+    """Learn the words that are not known, of which some may have been read ahead."""
+    if words and words[0][0] <= index.words_end:
+        learn_words(index, words)
+        index.words_end = thread[WORDS_AT]
+    else:
+        yield from catch_up_words(index, thread[0], thread[WORDS_AT])
 
 
 def _look_up(
@@ -110,11 +167,11 @@ def _look_up(
         return None
     if moment is not None:
         indexes.late_writes.met(key.id, thread.born, moment)
-    reader = Reader(key.id, indexes.of(thread.number, thread.generation, codec), codec)
-    space = yield from find_namespace(reader.index, namespace, end=thread.next_namespace)
+    reader = Reader(key.id, indexes.of(key.id, thread.row(), codec), codec)
+    space = yield from find_namespace(reader.index, namespace)
     if space is None:
         return None
-    yield from catch_up_words(reader.index, thread)
+    yield from catch_up_words(reader.index, thread.number, thread.next_word)
     if checkpoint_id is None:
         row = yield from find_newest(reader.index, space)
     else:
@@ -126,29 +183,43 @@ def _look_up(
     return reader, space, row
 
 
-def assemble(
-    reader: Reader, namespace: str, space: int, row: Row, write_rows: Sequence[Row], *, last: bool = False
-) -> Op[StoredCheckpoint]:
-    """The checkpoint that a row holds; `last`, where it is all that is asked for."""
+def assemble(reader: Reader, namespace: str, space: int, row: Row, write_rows: Sequence[Row]) -> Op[StoredCheckpoint]:
+    """The checkpoint that a row holds."""
+    index = reader.index
     checkpoint, parent, step, label, *_ = row
-    header = yield from header_of(reader.index, space, row)
-    entries = yield from read_entries(reader, write_rows)
-    said = yield from read_word(reader.index, label)
-    if last:
-        yield Foresight(last=True)
-    refs = list(header.values.values())
-    for _, entry in entries:
-        refs.append(entry.value)
-    place = checkpoint, reader.thread_id
+    header = index.headers.get((space, checkpoint))
+    if header is None or header.row != row:
+        header = yield from header_of(index, space, row)
+    entries = (yield from read_entries(reader, write_rows)) if write_rows else []
+    said = index.bodies.get(label) or (yield from read_word(index, label))
+    values: dict[str, PackedValue] = {}
+    left: list[str] = []
+    for channel, place in header.entries.items():
+        where = place[0]
+        if len(place) == 1 and type(where) is bytes:
+            values[channel] = PackedValue(body=where)
+            continue
+        known = index.lists.get((space, channel)) if where is None else None
+        if known is not None and known.entry == place:
+            values[channel] = PackedValue(messages=known.packed, known=known)
+            continue
+        values[channel] = _UNREAD
+        left.append(channel)
     reader.joined.clear()
-    if len(refs) > FEW:
+    if left or entries:
+        refs = [*(header.values[channel] for channel in left), *(entry.value for _, entry in entries)]
         yield from _read_once(reader, refs)
-    reads = [read_packed(reader, ref, (space, channel)) for channel, ref in header.values.items()]
-    reads += [read_packed(reader, entry.value) for _, entry in entries]
-    packed = yield from side_by_side(reads)
-    require_each(packed, place)
+        for channel in left:
+            values[channel] = yield from read_packed(reader, header.values[channel], (space, channel))
+    writes = []
+    for task, entry in entries:
+        writes.append(StoredWrite(task, entry.channel, (yield from read_packed(reader, entry.value))))
+    if left or entries:
+        packed = [*(values[channel] for channel in left), *(write.value for write in writes)]
+        require_each(packed, (checkpoint, reader.thread_id))
     if reader.distrusts:
-        _require_together(refs, packed)
+        all_refs = [*header.values.values(), *(entry.value for _, entry in entries)]
+        _require_together(all_refs, [*values.values(), *(write.value for write in writes)])
     return StoredCheckpoint(
         thread=reader.thread_id,
         namespace=namespace,
@@ -159,19 +230,20 @@ def assemble(
         versions=header.versions,
         seen=header.seen,
         updated=header.updated,
-        values=dict(zip(header.values, packed, strict=False)),
+        values=values,
         extra=header.extra,
         label=said,
         step=step,
         details=header.details,
-        writes=[
-            StoredWrite(task, entry.channel, value) for (task, entry), value in zip(entries, packed[len(header.values) :], strict=True)
-        ],
+        writes=writes,
     )
 
 
+_UNREAD: Final = PackedValue()
+
+
 def _read_once(reader: Reader, refs: Sequence[ValueRef]) -> Op[None]:
-    """Read what many values name, each row once: side by side, each value would have its own."""
+    """Read at once what values name, each row once."""
     if reader.distrusts:
         try:
             require_countable(refs)
@@ -181,6 +253,8 @@ def _read_once(reader: Reader, refs: Sequence[ValueRef]) -> Op[None]:
     runs = tuple(chain.from_iterable(merged(pair for ref in refs for pair in ranges_of(ref.runs))))
     rows = {row for ref in refs if ref.row is not None for row in (ref.row, *(ref.deltas or ()))} - reader.ahead.keys()
     missing = yield from missing_items(index, reader.codec, runs)
+    if not missing and not rows:
+        return
     _, bodies = yield from both(
         side_by_side([load_items(index, reader.codec, numbers[0], numbers[-1] + 1) for numbers in missing]),
         side_by_side([read_body(index, row) for row in rows]),
@@ -229,13 +303,15 @@ def read_packed(reader: Reader, ref: ValueRef, place: tuple[int, str] | None = N
     """A value with its messages, from where it stands; `place` is the namespace and channel whose value it is."""
     index = reader.index
     if ref.body is None and ref.row is None:
-        known = index.find_list(place, ref.runs, ref.nameless) if place is not None else None
-        if known is not None:
-            return PackedValue(messages=known)
+        found = index.find_list(place, ref.runs, ref.nameless) if place is not None else None
+        if found is not None:
+            return PackedValue(messages=found[0], known=found[1])
         packed = yield from gather_messages(index, reader.codec, ref.runs, ref.nameless)
-        if place is not None:
-            packed = index.learn_list(place, packed, ref.runs, ref.nameless)
-        return PackedValue(messages=packed)
+        if place is None:
+            return PackedValue(messages=packed)
+        known = KnownList(packed, ref.runs, ref.nameless, entry_of(ref), None if ref.manifest is None else ref)
+        index.learn_list(place, known)
+        return PackedValue(messages=packed, known=known)
     if ref.row is None:
         return PackedValue(messages=(yield from _messages_of(reader, ref)), body=ref.body)
     messages, body = yield from both(_messages_of(reader, ref), _body_of(reader, ref, place))
@@ -325,38 +401,32 @@ Page: TypeAlias = tuple[list[StoredCheckpoint], Cursor | None]
 def list_page(query: Query, cursor: Cursor | None, limit: int, *, indexes: Indexes, codec: Codec) -> Op[Page]:
     """A page of checkpoints, newest id first."""
     statement, params = _page_statement(query, cursor)
-    if indexes.speculates:
-        yield Foresight(more=True)
     rows = yield from fetch(statement, **params, limit=limit)
-    readers = {row[0]: Reader(row[1], indexes.of(row[0], row[2], codec), codec) for row in rows}
-    strange = {row[0] for row in rows if row[3] not in readers[row[0]].index.namespaces.values()}
+    readers: dict[int, Reader] = {}
+    for thread, thread_id, generation, version, *_ in rows:
+        if thread not in readers:
+            readers[thread] = Reader(thread_id, indexes.borrow(thread_id, (thread, generation, version), codec), codec)
+    strange = {row[0] for row in rows if row[4] not in readers[row[0]].index.namespaces.values()}
     strange |= {thread for thread, reader in readers.items() if not reader.index.words}
     yield from side_by_side([_learn_names(readers[thread].index) for thread in strange])
-    if indexes.speculates and cursor is not None and not any(_asks_for_values(reader.index) for reader in readers.values()):
-        yield Foresight(last=True)  # the messages came with an earlier page
-    places = [(readers[thread].index, space, checkpoint) for thread, _, _, space, checkpoint, *_ in rows]
+    places = [(readers[thread].index, space, checkpoint) for thread, _, _, _, space, checkpoint, *_ in rows]
     written = yield from side_by_side([find_writes(*place) for place in places])
     page: list[StoredCheckpoint] = []
-    for (thread, _, _, space, *row), writes in zip(rows, written, strict=True):
+    for (thread, _, _, _, space, *row), writes in zip(rows, written, strict=True):
         reader = readers[thread]
         namespace = next((name for name, number in reader.index.namespaces.items() if number == space), None)
         if namespace is None:
             raise missing_namespace(reader, space)
         page.append((yield from assemble(reader, namespace, space, tuple(row), writes)))
     for reader in readers.values():
-        indexes.account(reader.index)
-    following = Cursor(key_of(rows[-1][4:]), thread=rows[-1][0], namespace=rows[-1][3]) if len(rows) == limit else None
+        indexes.keep(reader.index)
+    following = Cursor(key_of(rows[-1][5:]), thread=rows[-1][0], namespace=rows[-1][4]) if len(rows) == limit else None
     return page, following
 
 
 def missing_namespace(reader: Reader, space: int) -> DamagedRow:
     """The error that rows are of a namespace that is not there."""
     return DamagedRow(f"namespace {space} of thread {reader.thread_id!r} is missing: restore the thread from a copy, or delete it")
-
-
-def _asks_for_values(index: ThreadIndex) -> bool:
-    """Whether a checkpoint of a thread may hold more than messages that are known, as far as those that were read tell."""
-    return not index.lists or bool(index.manifests or index.compounds or index.held)
 
 
 def _learn_names(index: ThreadIndex) -> Op[None]:
@@ -428,5 +498,5 @@ def get_delta_history(
     require_each(values, (target[0], key.id))
     for contributed in history.values():
         contributed.writes.reverse()
-    indexes.account(reader.index)
+    indexes.keep(reader.index)
     return history

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from langmem_ext.messages.manifest import ranges_of
-from langmem_ext.storage.header import Header, ValueRef
+from langmem_ext.storage.header import Entry, Header
 from langmem_ext.types import Codec
 
 INPUT: Final = "__start__"
@@ -24,18 +24,18 @@ _QUEUES: Final = ("__pregel_tasks", "join:")
 
 def is_at_rest(header: Header, codec: Codec) -> bool:
     """Whether nothing is left to be done after a checkpoint."""
-    return not work_of(header, codec)
+    return not any([_is_work(channel, entry, codec) for channel, entry in header.entries.items()])
 
 
 def work_of(header: Header, codec: Codec) -> frozenset[str]:
     """The channels that say what is to be done after a checkpoint."""
-    return frozenset(channel for channel, ref in header.values.items() if _is_work(channel, ref, codec))
+    return frozenset(channel for channel, entry in header.entries.items() if _is_work(channel, entry, codec))
 
 
-def _is_work(channel: str, ref: ValueRef, codec: Codec) -> bool:
+def _is_work(channel: str, entry: Entry, codec: Codec) -> bool:
     if not channel.startswith(_QUEUES):
         return channel.startswith(_WORK)
-    return ref.body is None or bool(ref.runs) or not codec.is_empty(ref.body)
+    return len(entry) > 1 or type(entry[0]) is not bytes or not codec.is_empty(entry[0])
 
 
 def has_item(header: Header, number: int) -> bool:

@@ -4,6 +4,8 @@ Invariants:
 - A message stands in exactly one row of `item` per thread. Checkpoints and pending writes refer to it by number.
 - Rows of `item`, `value` and `word` are never changed (but for an item that gets its id late) nor renumbered.
 - `thread.next_*` are the counters of its rows; `thread.items` and `thread.tokens` count its items. They are written with the rows.
+- `thread.version` is another one behind every write: as long as it is the one that a process remembers, so is all else that it remembers of
+  the thread.
 - `thread.generation` moves whenever a row that others may remember is replaced or deleted: what was remembered of the thread is void then.
 - `thread.indexed`: items below it are in the search index, those that stay out included; NULL: the thread is not in it (`search_ops`).
 - Every row but a thread's holds a check of itself (`storage.checks`); who changes a row writes it anew.
@@ -13,11 +15,13 @@ Invariants:
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
+from langmem_ext.errors import SchemaTooNew, StorageError, StorageUnavailable
 from langmem_ext.storage import postgres_schema
-from langmem_ext.storage.dialect import RUN, SCHEMA
+from langmem_ext.storage.dialect import RUN
 
 APPLICATION_ID: Final = 0x6C6D6578
 """SQLite's `application_id` of our databases: "lmex"."""
@@ -68,8 +72,10 @@ _M001_TABLES = (
         next_word INTEGER NOT NULL,
         next_namespace INTEGER NOT NULL,
         generation INTEGER NOT NULL DEFAULT 0,
+        version INTEGER NOT NULL DEFAULT (abs(random() / 4)),
         indexed INTEGER,
-        key_id TEXT
+        key_id TEXT,
+        born BLOB
     )""",
     # By the minute: with the exact time, every turn would write the indexes too.
     "CREATE INDEX thread_by_activity ON thread (status, active_at)",
@@ -80,8 +86,8 @@ _M001_TABLES = (
     """CREATE TABLE namespace (
         thread INTEGER NOT NULL, number INTEGER NOT NULL, name TEXT NOT NULL, crc INTEGER NOT NULL, PRIMARY KEY (thread, number)
     ) WITHOUT ROWID""",
-    # What repeats. Of checkpoints: the names of a graph's channels and nodes (shape), what a step has in common with the same step of
-    # another turn (pattern), metadata (label, as JSON text). Of pending writes: task path, indexes and channels (shape). Of messages: the
+    # What repeats. Of checkpoints: the names of a graph's channels and nodes, and what else a step has in common with the same step of
+    # another turn (shape), metadata (label, as JSON text). Of pending writes: task path, indexes and channels (shape). Of messages: the
     # keys of their metadata (shape).
     """CREATE TABLE word (
         thread INTEGER NOT NULL, number INTEGER NOT NULL, body BLOB NOT NULL, crc INTEGER NOT NULL, PRIMARY KEY (thread, number)
@@ -116,12 +122,14 @@ _M001_TABLES = (
         parent BLOB,
         step INTEGER,
         label INTEGER NOT NULL,
-        shape INTEGER NOT NULL,
-        pattern INTEGER,
+        shape INTEGER,
         body BLOB NOT NULL,
         crc INTEGER NOT NULL,
+        given_id BLOB,
         PRIMARY KEY (thread, namespace, id)
     ) WITHOUT ROWID""",
+    # The head is what was written last on it, not what has the highest id: see `ids.key_behind`.
+    "CREATE INDEX checkpoint_by_given_id ON checkpoint (thread, namespace, given_id) WHERE given_id IS NOT NULL",
     """CREATE TABLE pending_write (
         thread INTEGER NOT NULL,
         namespace INTEGER NOT NULL,
@@ -164,51 +172,20 @@ _M001_TABLES = (
         ORDER BY item.key""",
 )
 
-_M002_UNSEARCHED = (
-    "DROP TABLE IF EXISTS search",
-    "DROP TABLE IF EXISTS search_message",
-    "UPDATE thread SET indexed = NULL WHERE indexed IS NOT NULL",
-    "DELETE FROM setting WHERE name IN ('search', 'search_backfill', 'search_stale')",
-)
-"""An index that knows of no marked messages cannot be written any more; the next search makes one that does."""
+MIGRATIONS: Final[tuple[Migration, ...]] = (Migration("m001_tables", sqlite=_M001_TABLES, postgres=postgres_schema.M001_TABLES),)
 
-MIGRATIONS: Final[tuple[Migration, ...]] = (
-    Migration("m001_threads_items_checkpoints", sqlite=_M001_TABLES, postgres=postgres_schema.M001_TABLES),
-    Migration(
-        "m002_search_knows_marked_messages",
-        sqlite=("DROP TRIGGER IF EXISTS item_leaves_search", *_M002_UNSEARCHED),
-        # The threads first, as a writer does: who has begun to write has ended then.
-        postgres=(
-            "LOCK TABLE thread IN EXCLUSIVE MODE",
-            "DROP TRIGGER IF EXISTS item_leaves_search ON item",
-            *_M002_UNSEARCHED,
-        ),
-    ),
-    # For tables from before the first release: a label with a backslash or a character of two halves gave nothing, or another text.
-    Migration(
-        "m003_labels_of_any_text",
-        sqlite=(),
-        postgres=(
-            f"CREATE OR REPLACE {postgres_schema.LABEL}",
-            f"DROP INDEX {SCHEMA}.word_by_run",
-            f"CREATE INDEX word_by_run ON word ({RUN}) WHERE {RUN} IS NOT NULL",
-        ),
-    ),
-    # The head is what was written last on it, not what has the highest id: see `ids.key_behind`.
-    Migration(
-        "m004_checkpoints_of_wrong_clocks",
-        sqlite=(
-            "ALTER TABLE checkpoint ADD COLUMN given_id BLOB",
-            "CREATE INDEX checkpoint_by_given_id ON checkpoint (thread, namespace, given_id) WHERE given_id IS NOT NULL",
-        ),
-        postgres=(
-            "ALTER TABLE checkpoint ADD COLUMN IF NOT EXISTS given_id BYTEA",
-            "CREATE INDEX IF NOT EXISTS checkpoint_by_given_id ON checkpoint (thread, namespace, given_id) WHERE given_id IS NOT NULL",
-        ),
-    ),
-    Migration(
-        "m005_threads_know_late_runs",
-        sqlite=("ALTER TABLE thread ADD COLUMN born BLOB",),
-        postgres=("ALTER TABLE thread ADD COLUMN IF NOT EXISTS born BYTEA",),
-    ),
-)
+BEFORE_RELEASE: Final = "m001_threads_items_checkpoints"
+"""The first migration of databases that were made before the first release."""
+
+
+def unknown_migrations(applied: Collection[str]) -> StorageError | None:
+    """The error that a database has migrations that this release does not know; None where it has none."""
+    unknown = sorted(set(applied) - {migration.name for migration in MIGRATIONS})
+    if BEFORE_RELEASE in unknown:
+        return StorageUnavailable(
+            "the database was made before the first release of langmem-ext, which cannot open it: export its threads with the version that"
+            " made it, and import them into a new database"
+        )
+    if unknown:
+        return SchemaTooNew(f"the database was written by a newer release (it has {', '.join(unknown)}): upgrade langmem-ext to open it")
+    return None

@@ -42,7 +42,6 @@ def keep_indexed(writer: Writer) -> Op[None]:
     thread, index = writer.thread, writer.index
     assert thread.indexed is not None
     first, end = thread.indexed, thread.next_item
-    yield from writer.flush()
     earlier = sorted(number for number in {*writer.named, *writer.completed} if number < first)
     missing = [number for number in range(first, end) if number not in index.content]
     if missing:

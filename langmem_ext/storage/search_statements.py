@@ -52,7 +52,7 @@ DROP: Final = (
     UNMAKE_LEAVING,
     "DROP TABLE IF EXISTS search",
     "DROP TABLE IF EXISTS search_message",
-    "UPDATE thread SET indexed = NULL WHERE indexed IS NOT NULL",
+    "UPDATE thread SET version = version + 1, indexed = NULL WHERE indexed IS NOT NULL",
     "DELETE FROM setting WHERE name IN ('search', 'search_backfill', 'search_stale')",
 )
 SELECT_STATE = "SELECT name, value FROM setting WHERE name IN ('search', 'search_backfill', 'search_stale')"
@@ -75,7 +75,7 @@ DELETE_WORDS = f"DELETE FROM search WHERE {WORDS_AT}"
 _UNINDEXED: Final = "SELECT number, next_item FROM thread WHERE number > :after AND indexed IS NULL ORDER BY number LIMIT 1"
 SELECT_UNINDEXED = f"{_UNINDEXED} {FOR_UPDATE}"
 SELECT_FREE = f"{_UNINDEXED} {IF_FREE}"
-SET_INDEXED = "UPDATE thread SET indexed = :indexed WHERE number = :thread"
+SET_INDEXED = "UPDATE thread SET version = version + 1, indexed = :indexed WHERE number = :thread"
 SELECT_INDEXED = "SELECT indexed FROM thread WHERE number = :thread"
 SELECT_ITEMS_DOWN = f"SELECT {ITEM_COLUMNS} FROM item WHERE {WITHIN} ORDER BY {KEY} DESC LIMIT :limit"
 HAS_MESSAGES = f"SELECT 1 FROM item WHERE {WITHIN} AND (role IS NOT NULL OR rest IS NOT NULL) LIMIT 1"

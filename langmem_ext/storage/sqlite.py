@@ -36,7 +36,7 @@ from langmem_ext.storage.connection import (
 )
 from langmem_ext.storage.dialect import SQLITE
 from langmem_ext.storage.driver import Sizing
-from langmem_ext.storage.effects import Batch, Effect, Operation, Pause, Rows, Statement, Together
+from langmem_ext.storage.effects import ONE, Batch, Effect, Operation, Pause, Rows, Stale, Statement, Together
 from langmem_ext.storage.group import Job, Queue, interrupted, settle
 from langmem_ext.storage.index import Indexes
 from langmem_ext.storage.lease import FileLeases, Leases
@@ -47,6 +47,9 @@ T = TypeVar("T")
 Synchronous = Literal["full", "normal"]
 
 _render = SQLITE.render
+
+ATTEMPTS = 4
+"""How often an operation is run that finds what is remembered out of date: the second time it reads."""
 
 PAUSE_S = 0.002
 """How long an operation works before it gives way, in seconds."""
@@ -71,7 +74,7 @@ class SqliteDriver:
         ConnectionInUse: The passed connection is inside a transaction.
     """
 
-    speculates = False
+    remote = False
     compresses = False
 
     def __init__(
@@ -88,9 +91,10 @@ class SqliteDriver:
         self.path = absolute(path) if connection is None else path_of(connection)
         self._owned = connection is None
         self._closed = False
-        self._forget: list[Callable[[], None]] = []
+        self._shared_by: list[Indexes] = []
         self._queue = Queue()
         self._draining = False
+        self._busy = False
         self._paused = time.monotonic()
         self._worker: ThreadPoolExecutor | None = None
         self._worker_lock = threading.Lock()  # not the other one: an event loop must not wait for an operation
@@ -138,20 +142,24 @@ class SqliteDriver:
     # -- running -------------------------------------------------------------------------------------------------------------------------
 
     def run(self, op: Operation[T], *, write: bool) -> T:
-        """Run `op` as one transaction; a write may be carried out by another thread, and committed with others."""
-        job = Job(op)
-        if not write:
+        """Run `op` as one transaction; a write that must wait may be carried out by another thread, and committed with others."""
+        # The main thread carries out its own operation alone: a signal's handler may raise in it, wherever it is.
+        if not write or not (self._busy or self._queue.jobs) or threading.current_thread() is threading.main_thread():
             with self._lock:
-                self._run_group([job], "BEGIN")
-            return job.outcome()
+                self._busy = True
+                try:
+                    return self._run_alone(op, "BEGIN IMMEDIATE" if write else "BEGIN")
+                finally:
+                    self._busy = False
+        job = Job(op)
         self._queue.add(job)
         with self._lock:
-            # The main thread carries out its own operation alone: a signal's handler may raise in it, wherever it is.
-            if not job.done and threading.current_thread() is threading.main_thread():
-                self._queue.withdraw(job)
-                self._run_group([job], "BEGIN IMMEDIATE")
-            while not job.done:
-                self._run_group(self._queue.take(), "BEGIN IMMEDIATE")
+            self._busy = True
+            try:
+                while not job.done:
+                    self._run_group(self._queue.take())
+            finally:
+                self._busy = False
         return job.outcome()
 
     async def arun(self, op: Operation[T], *, write: bool) -> T:
@@ -176,8 +184,12 @@ class SqliteDriver:
         """Run whatever waits."""
         self._draining = False
         with self._lock:
-            while jobs := self._queue.take():
-                self._run_group(jobs, "BEGIN IMMEDIATE")
+            self._busy = True
+            try:
+                while jobs := self._queue.take():
+                    self._run_group(jobs)
+            finally:
+                self._busy = False
 
     async def acall(self, function: Callable[[], T]) -> T:
         """Run `function` on the driver's worker thread."""
@@ -195,8 +207,40 @@ class SqliteDriver:
     def _is_closed(self) -> StorageUnavailable:
         return StorageUnavailable(f"the database {self.path} is closed: open it again")
 
-    def _run_group(self, jobs: Sequence[Job[Any]], begin: str) -> None:
-        """Run operations in one transaction. What one of them raises is its own; what the transaction meets is everyone's."""
+    def _run_alone(self, op: Operation[T], begin: str) -> T:
+        """Run an operation as one transaction; again, if it is `Stale`."""
+        if self._closed:
+            raise self._is_closed()
+        connection = self._connection
+        if connection.in_transaction:
+            raise ConnectionInUse("the connection is inside a transaction that this package did not begin: commit or roll it back")
+        execute = self._cursor.execute
+        attempt = 0
+        while True:
+            try:
+                try:
+                    execute(begin)
+                except sqlite3.OperationalError:
+                    self._begin_again(lambda: execute(begin))
+                result = self._drive(op)
+                self.commit()
+                return result
+            except (Stale, sqlite3.IntegrityError) as error:
+                self._roll_back([Job(op)])
+                attempt += 1
+                if attempt == ATTEMPTS or not op.repeatable:
+                    raise self._known(error) from error
+            except BaseException as error:
+                self._roll_back([Job(op)])
+                if isinstance(error, sqlite3.Error | UnicodeDecodeError):
+                    raise self._known(error) from error
+                raise
+
+    def _run_group(self, jobs: Sequence[Job[Any]]) -> None:
+        """Run operations in one transaction, each in a savepoint: what one of them raises is its own. Alone, if only one waits."""
+        if len(jobs) == 1:
+            self._run_job(jobs[0])
+            return
         begun = False
         try:
             if self._closed:
@@ -204,38 +248,53 @@ class SqliteDriver:
             if self._connection.in_transaction:
                 raise ConnectionInUse("the connection is inside a transaction that this package did not begin: commit or roll it back")
             begun = True  # before it is: a signal's handler may raise in between
-            self._begin_again(lambda: self._connection.execute(begin))
+            self._begin_again(lambda: self._connection.execute("BEGIN IMMEDIATE"))
             for job in jobs:
-                self._run_one(job, alone=len(jobs) == 1)
+                self._run_one(job)
             self.commit()
         except BaseException as error:
             known = self._known(error)
             for job in jobs:
                 job.fail(known)
             if begun:
-                self._roll_back()
+                self._roll_back(jobs)
             if not isinstance(error, Exception):
                 raise
         finally:
             settle(jobs)
 
-    def _run_one(self, job: Job[Any], *, alone: bool) -> None:
-        if alone:
-            job.result = self._drive(job.op)
-            return
-        self._connection.execute("SAVEPOINT operation")
+    def _run_job(self, job: Job[Any]) -> None:
         try:
-            job.result = self._drive(job.op)
-        except Exception as error:
-            if not self._connection.in_transaction:
-                raise  # SQLite itself has rolled back everything: a full disk, say
-            job.fail(self._known(error))
-            self._connection.execute("ROLLBACK TO operation")
-            self._forget_all()
+            job.result = self._run_alone(job.op, "BEGIN IMMEDIATE")
+        except BaseException as error:
+            job.fail(error if isinstance(error, Exception) else interrupted())
+            if not isinstance(error, Exception):
+                raise
+        finally:
+            settle([job])
+
+    def _run_one(self, job: Job[Any]) -> None:
+        attempt = 0
+        self._connection.execute("SAVEPOINT operation")
+        while True:
+            try:
+                job.result = self._drive(job.op)
+                break
+            except Exception as error:
+                if not self._connection.in_transaction:
+                    raise  # SQLite itself has rolled back everything: a full disk, say
+                self._connection.execute("ROLLBACK TO operation")
+                self._forget([job])
+                attempt += 1
+                if attempt == ATTEMPTS or not (job.op.repeatable and isinstance(error, Stale | sqlite3.IntegrityError)):
+                    job.fail(self._known(error))
+                    break
         self._connection.execute("RELEASE operation")
 
     def _known(self, error: BaseException) -> Exception:
         """What an operation's caller is told."""
+        if isinstance(error, Stale):
+            return StorageUnavailable("the thread changed again and again meanwhile: try again")
         if isinstance(error, sqlite3.Error | UnicodeDecodeError):
             known = storage_error(error, self.path)
             known.__cause__ = error
@@ -244,11 +303,26 @@ class SqliteDriver:
         return error if isinstance(error, Exception) else interrupted()
 
     def _drive(self, op: Operation[T]) -> T:
-        steps = iter(op)
+        """Carry out what an operation asks for, inside the open transaction."""
+        steps, execute = op(), self._cursor.execute
+        send = steps.send
         try:
             effect = next(steps)
             while True:
-                effect = steps.send(self.execute(effect))
+                if type(effect) is not tuple:
+                    effect = send(self.execute(effect))
+                elif len(effect) == 2:
+                    sql, params = effect
+                    if type(params) is tuple:
+                        effect = send(execute(_render(sql), params).fetchall())
+                    else:
+                        self._cursor.executemany(_render(sql), params)
+                        effect = send(None)
+                else:
+                    sql, params, mode = effect
+                    if execute(_render(sql), params).rowcount != 1 and mode == ONE:
+                        raise Stale
+                    effect = send(None)
         except StopIteration as done:
             result: T = done.value
             return result
@@ -256,7 +330,7 @@ class SqliteDriver:
             steps.close()
 
     def execute(self, effect: Effect) -> Any:
-        """Carry out one effect inside the open transaction."""
+        """Carry out an effect that is more than one statement with numbered parameters."""
         if isinstance(effect, Statement):
             return self._cursor.execute(_render(effect.sql), effect.params).fetchall()
         if isinstance(effect, Together):
@@ -265,6 +339,8 @@ class SqliteDriver:
             self._cursor.executemany(_render(effect.sql), effect.params)
         elif isinstance(effect, Pause):
             self._pause()
+        elif isinstance(effect, tuple):
+            return self._cursor.execute(_render(effect[0]), effect[1]).fetchall()
         return ()
 
     def _pause(self) -> None:
@@ -275,18 +351,19 @@ class SqliteDriver:
 
     def commit(self) -> None:
         """End the open transaction; what it did is stored when this returns."""
-        self._connection.execute("COMMIT")
+        self._cursor.execute("COMMIT")
 
-    def _roll_back(self) -> None:
+    def _roll_back(self, jobs: Sequence[Job[Any]]) -> None:
         try:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
         finally:
-            self._forget_all()
+            self._forget(jobs)
 
-    def _forget_all(self) -> None:
-        for forget in self._forget:
-            forget()
+    def _forget(self, jobs: Sequence[Job[Any]]) -> None:
+        for indexes in self._shared_by:
+            for job in jobs:
+                indexes.forget_thread(job.thread)
 
     def _begin_again(self, begin: Callable[[], T]) -> T:
         """Try `begin` until another process's lock is gone, with jitter, up to a deadline."""
@@ -300,11 +377,8 @@ class SqliteDriver:
             time.sleep(random.uniform(0.001, 0.02))
 
     def share(self, indexes: Indexes) -> None:
-        """Nothing more: one operation is on its way at a time."""
-
-    def on_rollback(self, forget: Callable[[], None]) -> None:
-        """Have `forget` called whenever an operation has failed, before the next begins."""
-        self._forget.append(forget)
+        """Have these forget what an operation has worked with that has failed, before the next begins."""
+        self._shared_by.append(indexes)
 
     # -- what it shows of itself ---------------------------------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ from typing import Final
 from langmem_ext.messages.stored_tokens import ROLE_LENGTHS
 from langmem_ext.storage.dialect import (
     AT,
+    AT_1_2,
     CHECKPOINT_OF_ID,
     FOR_UPDATE,
     HELD_ID,
@@ -19,13 +20,13 @@ from langmem_ext.storage.dialect import (
     NEW_THREAD_VALUES,
     NUMBERED,
     OF_ID,
+    OF_ID_1_2,
     OF_THREAD,
-    ONWARD,
     OWNER_VALUE,
     PLACE,
-    PLACE_VALUES,
-    UNINDEXED,
-    UP_TO,
+    PLACE_1_2,
+    THREAD_1_2,
+    THREAD_OF_ROW,
     WITHIN,
     bytes_of,
 )
@@ -33,7 +34,7 @@ from langmem_ext.storage.dialect import (
 # -- threads -----------------------------------------------------------------------------------------------------------------------------
 
 _COUNTERS: Final = (
-    "number, owner, born, generation, next_item, next_value, next_word, next_namespace, active_at,"
+    "number, owner, born, generation, version, next_item, next_value, next_word, next_namespace, active_at,"
     " CASE WHEN title IS NULL THEN 1 ELSE 0 END, epoch, CASE WHEN titled_by BETWEEN 0 AND 4294967294 THEN titled_by + 1 ELSE 0 END, indexed"
 )
 OWNED: Final = "(owner = :owner OR :owner IS NULL)"
@@ -44,31 +45,28 @@ LOCK_THREAD = f"SELECT 1 FROM thread WHERE {OF_ID} {FOR_UPDATE}"
 HOLD_ID = f"SELECT {HELD_ID}"
 LOCK_NUMBER = f"SELECT 1 FROM thread WHERE number = :thread {FOR_UPDATE}"
 LOCK_OWN_THREAD = f"{SELECT_OWN_THREAD} {FOR_UPDATE}"
-INSERT_THREAD = (
-    "INSERT INTO thread"
-    f" ({NEW_THREAD}, owner, born, status, created_at, updated_at, active_at, epoch, next_item, next_value, next_word, next_namespace,"
-    " items, tokens, indexed)"
-    f" VALUES ({NEW_THREAD_VALUES}, {OWNER_VALUE}, :born, 'active', :now, :now, :minute, :second, 0, 0, 0, 1, 0, 0,"
-    f" (SELECT 0 FROM setting WHERE name = 'search')) ON CONFLICT DO NOTHING RETURNING {_COUNTERS}"
+_NEW_THREAD: Final = (
+    f"INSERT INTO thread ({NEW_THREAD}, owner, born, version, status, created_at, updated_at, active_at, epoch,"
+    " next_item, next_value, next_word, next_namespace, items, tokens, indexed)"
+    f" VALUES ({NEW_THREAD_VALUES}, {OWNER_VALUE}, :born, :version, 'active', :now, :now, :minute, :second,"
+    " 0, 0, 0, 1, 0, 0, (SELECT 0 FROM setting WHERE name = 'search'))"
 )
+INSERT_THREAD = f"{_NEW_THREAD} ON CONFLICT DO NOTHING RETURNING {_COUNTERS}"
 # Never earlier than before: a thread that is written to by a clock that is behind must not look idle, and expire.
-_WRITTEN: Final = "updated_at = CASE WHEN updated_at > :now THEN updated_at ELSE :now END"
-UPDATE_THREAD = (
-    f"UPDATE thread SET {_WRITTEN}, generation = :generation, next_item = :next_item, next_value = :next_value,"
-    " next_word = :next_word, next_namespace = :next_namespace, indexed = :indexed, items = items + :items,"
-    " tokens = tokens + :tokens WHERE number = :thread"
+_WRITTEN: Final = "updated_at = CASE WHEN updated_at > ?2 THEN updated_at ELSE ?2 END"
+_GUARD: Final = (
+    f"UPDATE thread SET version = ?1, {_WRITTEN}, generation = ?3, next_item = ?4, next_value = ?5, next_word = ?6,"
+    " next_namespace = ?7, indexed = ?8, items = items + ?9, tokens = tokens + ?10{more} WHERE number = ?11 AND version = ?12"
 )
-UPDATE_THREAD_HEAD = (
-    f"UPDATE thread SET {_WRITTEN}, generation = :generation, next_item = :next_item, next_value = :next_value,"
-    " next_word = :next_word, next_namespace = :next_namespace, indexed = :indexed, items = items + :items, tokens = tokens + :tokens,"
-    " head_messages = :head_messages, waiting_for = :waiting_for WHERE number = :thread"
-)
+GUARD = _GUARD.format(more="")
+"""Writes a thread's counters, and moves its version; it changes nothing where the thread is not as it is remembered."""
+GUARD_HEAD = _GUARD.format(more=", head_messages = ?13, waiting_for = ?14")
 # At most once a minute, but for a title (once) and a turn's tool.
 DESCRIBE_THREAD = (
-    "UPDATE thread SET active_at = :active_at, tool = coalesce(:tool, tool), title = coalesce(title, :title),"
-    " titled_by = CASE WHEN title IS NULL THEN :titled_by ELSE titled_by END WHERE number = :thread"
+    "UPDATE thread SET active_at = ?1, tool = coalesce(?2, tool), title = coalesce(title, ?3),"
+    " titled_by = CASE WHEN title IS NULL THEN ?4 ELSE titled_by END WHERE number = ?5"
 )
-RETITLE = "UPDATE thread SET title = :title, titled_by = :titled_by WHERE number = :thread AND titled_by = :before"
+RETITLE = "UPDATE thread SET title = ?1, titled_by = ?2 WHERE number = ?3 AND titled_by = ?4"
 SELECT_WAITING = "SELECT waiting_for FROM thread WHERE number = :thread"
 DELETE_THREAD = (
     f"DELETE FROM item WHERE {OF_THREAD}",
@@ -84,10 +82,10 @@ DELETE_THREAD = (
 
 SELECT_NAMESPACES = "SELECT number, name, crc FROM namespace WHERE thread = :thread ORDER BY number"
 SELECT_NAMESPACE = "SELECT number, name, crc FROM namespace WHERE thread = :thread AND name = :name"
-INSERT_NAMESPACE = "INSERT INTO namespace (thread, number, name, crc) VALUES (:thread, :number, :name, :crc)"
+INSERT_NAMESPACE = "INSERT INTO namespace (thread, number, name, crc) VALUES (?1, ?2, ?3, ?4)"
 SELECT_WORDS_FROM = "SELECT number, body, crc FROM word WHERE thread = :thread AND number >= :first ORDER BY number"
 SELECT_WORD = "SELECT body, crc FROM word WHERE thread = :thread AND number = :number"
-INSERT_WORD = "INSERT INTO word (thread, number, body, crc) VALUES (:thread, :number, :body, :crc)"
+INSERT_WORD = "INSERT INTO word (thread, number, body, crc) VALUES (?1, ?2, ?3, ?4)"
 
 # -- items and values --------------------------------------------------------------------------------------------------------------------
 
@@ -105,19 +103,18 @@ SELECT_ITEM_BODY = f"SELECT {ITEM_BODY} FROM item WHERE {AT}"
 SELECT_ITEM_TIMES = f"SELECT seconds FROM item WHERE {WITHIN} ORDER BY {KEY}"
 SELECT_ITEM_SIZES = f"SELECT {KEY}, coalesce({bytes_of('text')}, 0) + coalesce({bytes_of('rest')}, 0) FROM item WHERE {WITHIN}"
 INSERT_ITEM = (
-    f"INSERT INTO item ({PLACE}, message_id, role, name, text, tool_call_id, seconds, tokens, rest, shape, crc)"
-    f" VALUES ({PLACE_VALUES}, :message_id, :role, :name, :text, :tool_call_id, :seconds, :tokens, :rest, :shape, :crc)"
+    f"INSERT INTO item ({PLACE}, message_id, role, name, text, tool_call_id, seconds, rest, shape, tokens, crc)"
+    f" VALUES ({PLACE_1_2}, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)"
 )
 COMPLETE_ITEM = (
-    "UPDATE item SET message_id = :message_id, role = :role, name = :name, tool_call_id = :tool_call_id, tokens = :tokens, rest = :rest,"
-    " shape = :shape, crc = :crc"
-    f" WHERE {AT} AND role IS NULL AND rest IS NULL RETURNING 1"
+    "UPDATE item SET message_id = ?3, role = ?4, name = ?5, tool_call_id = ?6, rest = ?7, shape = ?8, tokens = ?9, crc = ?10"
+    f" WHERE {AT_1_2} AND role IS NULL AND rest IS NULL"
 )
 FIND_ITEM = f"SELECT {KEY} FROM item WHERE {WITHIN} AND message_id = :message_id"
 FIND_ITEM_OF_THREAD = f"SELECT {KEY} FROM item WHERE {OF_THREAD} AND message_id = :message_id"
 FIND_ITEMS = f"SELECT {KEY}, message_id FROM item WHERE {WITHIN} AND message_id IN ({{ids}}) ORDER BY {KEY}"
-NAME_ITEM = f"UPDATE item SET message_id = :message_id, crc = :crc WHERE {AT} AND message_id IS NULL RETURNING 1"
-INSERT_VALUE = f"INSERT INTO value ({PLACE}, body, crc) VALUES ({PLACE_VALUES}, :body, :crc)"
+NAME_ITEM = f"UPDATE item SET message_id = ?3, crc = ?4 WHERE {AT_1_2} AND message_id IS NULL"
+INSERT_VALUE = f"INSERT INTO value ({PLACE}, body, crc) VALUES ({PLACE_1_2}, ?3, ?4)"
 SELECT_VALUE = f"SELECT body, crc FROM value WHERE {AT}"
 SELECT_VALUE_SIZES = f"SELECT {KEY}, {bytes_of('body')} FROM value WHERE {WITHIN}"
 
@@ -146,18 +143,16 @@ _KEY_OF: Final = (
 )
 """The key of the checkpoint that has an id."""
 
-CHECKPOINT_COLUMNS = f"{_ID}, {PARENT}, step, label, shape, pattern, body, {_KEY}, crc"
+CHECKPOINT_COLUMNS = f"{_ID}, {PARENT}, step, label, shape, body, {_KEY}, crc"
 """Id, parent, … and the key, NULL where it is the id."""
 
 INSERT_CHECKPOINT = (
-    "INSERT INTO checkpoint (thread, namespace, id, given_id, parent, step, label, shape, pattern, body, crc)"
-    " VALUES (:thread, :namespace, :key, :given_id, :parent, :step, :label, :shape, :pattern, :body, :crc)"
-    " ON CONFLICT (thread, namespace, id) DO NOTHING RETURNING 1"
+    "INSERT INTO checkpoint (thread, namespace, id, given_id, parent, step, label, shape, body, crc)"
+    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)"
 )
 REPLACE_CHECKPOINT = (
-    "UPDATE checkpoint SET parent = :parent, step = :step, label = :label, shape = :shape, pattern = :pattern, body = :body,"
-    " crc = :crc"
-    " WHERE thread = :thread AND namespace = :namespace AND id = :key"
+    "UPDATE checkpoint SET given_id = ?4, parent = ?5, step = ?6, label = ?7, shape = ?8, body = ?9, crc = ?10"
+    " WHERE thread = ?1 AND namespace = ?2 AND id = ?3"
 )
 # Before a row is put in between, or deleted: the row after it has a parent that must be named.
 NAME_PRECEDING = (
@@ -169,12 +164,6 @@ SELECT_CHECKPOINT = (
     f"SELECT {CHECKPOINT_COLUMNS} FROM checkpoint WHERE thread = :thread AND namespace = :namespace AND id = {_KEY_OF.format(':id')}"
 )
 SELECT_KEY = f"SELECT id FROM checkpoint WHERE thread = :thread AND namespace = :namespace AND id = {_KEY_OF.format(':id')}"
-SELECT_BESIDE_CHECKPOINT = (
-    f"SELECT * FROM (SELECT {CHECKPOINT_COLUMNS} FROM checkpoint WHERE thread = :thread AND namespace = :namespace AND id < :id"
-    " ORDER BY id DESC LIMIT 1) AS before"
-    f" UNION ALL SELECT * FROM (SELECT {CHECKPOINT_COLUMNS} FROM checkpoint WHERE thread = :thread AND namespace = :namespace AND id > :id"
-    " ORDER BY id LIMIT 1) AS behind"
-)
 SELECT_LATEST_CHECKPOINT = (
     f"SELECT {CHECKPOINT_COLUMNS} FROM checkpoint WHERE thread = :thread AND namespace = :namespace ORDER BY id DESC LIMIT 1"
 )
@@ -186,39 +175,35 @@ SELECT_LATEST_KEYS = (
     " ORDER BY id DESC LIMIT 1) FROM (SELECT 0 AS number UNION ALL SELECT number FROM namespace WHERE thread = :thread) AS space"
 )
 WRITE_COLUMNS = "namespace, checkpoint, task, shape, body, crc"
-# Found from both sides, with what stands around them (`lookup_ops.find_writes`); and without any search, in the order of the file.
-_WRITES_AROUND: Final = (
-    f"SELECT * FROM (SELECT 0, thread, {WRITE_COLUMNS} FROM pending_write WHERE {{up_to}}"
-    " ORDER BY thread DESC, namespace DESC, checkpoint DESC, task DESC LIMIT :limit) AS before UNION ALL"
-    f" SELECT * FROM (SELECT 1, thread, {WRITE_COLUMNS} FROM pending_write WHERE {{onward}}"
-    " ORDER BY thread, namespace, checkpoint, task LIMIT :limit) AS behind"
-)
-SELECT_WRITES = _WRITES_AROUND.format(up_to=UP_TO, onward=ONWARD)
+_OF_CHECKPOINT: Final = "thread = ?1 AND namespace = ?2 AND checkpoint = {0}"
+_SELECT_WRITES: Final = f"SELECT {WRITE_COLUMNS} FROM pending_write WHERE {_OF_CHECKPOINT} ORDER BY task"
+SELECT_WRITES = _SELECT_WRITES.format("?3")
 # Those of its namespace's newest checkpoint, while it is not known which one that is.
-_OF_NEWEST: Final = f"thread = :thread AND (namespace, checkpoint) {{}} (:namespace, (SELECT {_ID} {_OF_LATEST}))"
-SELECT_NEWEST_WRITES = _WRITES_AROUND.format(up_to=_OF_NEWEST.format("<="), onward=_OF_NEWEST.format(">="))
-SCAN_WRITES = (
-    f"SELECT {WRITE_COLUMNS} FROM pending_write"
-    f" WHERE {UNINDEXED}thread = :thread AND {UNINDEXED}namespace = :namespace AND {UNINDEXED}checkpoint = :checkpoint"
+SELECT_NEWEST_WRITES = _SELECT_WRITES.format(
+    f"(SELECT {_ID} FROM checkpoint WHERE thread = ?1 AND namespace = ?2 ORDER BY id DESC LIMIT 1)"
 )
 HAS_CHECKPOINT = f"SELECT 1 FROM checkpoint WHERE thread = :thread AND namespace = :namespace AND id = {_KEY_OF.format(':checkpoint')}"
 HAS_CHECKPOINT_ANYWHERE = "SELECT 1 FROM checkpoint WHERE thread = :thread AND (id = :checkpoint OR given_id = :checkpoint) LIMIT 1"
-INSERT_WRITES = (
-    "INSERT INTO pending_write (thread, namespace, checkpoint, task, shape, body, crc)"
-    " VALUES (:thread, :namespace, :checkpoint, :task, :shape, :body, :crc)"
-    " ON CONFLICT (thread, namespace, checkpoint, task) DO NOTHING RETURNING 1"
-)
-SELECT_TASK_WRITES = (
-    f"SELECT {WRITE_COLUMNS} FROM pending_write"
-    " WHERE thread = :thread AND namespace = :namespace AND checkpoint = :checkpoint AND task = :task"
-)
+INSERT_WRITES = "INSERT INTO pending_write (thread, namespace, checkpoint, task, shape, body, crc) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)"
+SELECT_TASK_WRITES = f"SELECT {WRITE_COLUMNS} FROM pending_write WHERE {_OF_CHECKPOINT.format('?3')} AND task = ?4"
 UPDATE_WRITES = (
-    "UPDATE pending_write SET shape = :shape, body = :body, crc = :crc"
-    " WHERE thread = :thread AND namespace = :namespace AND checkpoint = :checkpoint AND task = :task"
+    "UPDATE pending_write SET shape = ?5, body = ?6, crc = ?7 WHERE thread = ?1 AND namespace = ?2 AND checkpoint = ?3 AND task = ?4"
+)
+# A thread's row, and with it a checkpoint of a namespace: the newest, or that of an id.
+_LOOK: Final = (
+    f"SELECT known.*, {_ID}, {_parent(THREAD_OF_ROW)}, checkpoint.step, checkpoint.label, checkpoint.shape, checkpoint.body, {_KEY},"
+    f" checkpoint.crc FROM (SELECT {_COUNTERS} FROM thread WHERE {OF_ID_1_2} AND (owner = ?3 OR ?3 IS NULL)) AS known"
+    f" LEFT JOIN (SELECT * FROM checkpoint WHERE thread = {THREAD_1_2} AND namespace = ?4 {{0}}) AS checkpoint ON TRUE"
+)
+LOOK_AT_NEWEST = _LOOK.format("ORDER BY id DESC LIMIT 1")
+LOOK_AT_ID = _LOOK.format(
+    "AND id = coalesce((SELECT named.id FROM checkpoint AS named"
+    f" WHERE named.thread = {THREAD_1_2} AND named.namespace = ?4 AND named.given_id = ?5), ?5)"
 )
 SELECT_CHECKPOINT_PAGE = (
-    f"SELECT checkpoint.thread, thread.id, thread.generation, checkpoint.namespace, {_ID}, {_PARENT_IN_LIST}, checkpoint.step,"
-    f" checkpoint.label, checkpoint.shape, checkpoint.pattern, checkpoint.body, {_KEY}, checkpoint.crc"
+    f"SELECT checkpoint.thread, thread.id, thread.generation, thread.version, checkpoint.namespace, {_ID},"
+    f" {_PARENT_IN_LIST}, checkpoint.step,"
+    f" checkpoint.label, checkpoint.shape, checkpoint.body, {_KEY}, checkpoint.crc"
     " FROM checkpoint JOIN thread ON thread.number = checkpoint.thread"
     " LEFT JOIN word ON word.thread = checkpoint.thread AND word.number = checkpoint.label{where}"
     " ORDER BY checkpoint.id DESC, checkpoint.thread, checkpoint.namespace LIMIT :limit"

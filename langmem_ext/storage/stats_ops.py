@@ -161,7 +161,7 @@ def measure_checkpoints(thread: Measured, after: tuple[int, bytes], limit: int) 
     rows = yield from fetch(sql.SELECT_CHECKPOINTS, thread=thread.number, namespace=after[0], after=after[1], limit=limit)
     for count, (space, *row) in enumerate(rows, start=1):
         thread.checkpoints += 1
-        thread.bytes += len(row[0]) + len(row[1] or b"") // 4 + len(row[6]) + ROW
+        thread.bytes += len(row[0]) + len(row[1] or b"") // 4 + len(row[5]) + ROW
         try:
             header: Header = yield from header_of(thread.index, space, tuple(row))
             yield from _measure_wholes(thread, header.values.values())

@@ -85,7 +85,7 @@ def read_answers(key: ThreadKey, pick: Callable[[Snapshot], T | None], *, indexe
     thread = yield from find_thread(key, indexes)
     if thread is None:
         raise ThreadNotFound(f"thread {key.id!r} not found; `langmem-ext threads list` shows those that there are")
-    index = indexes.of(thread.number, thread.generation, codec)
+    index = indexes.of(key.id, thread.row(), codec)
     after = -1
     found: list[T] = []
     while rows := (yield from fetch(SELECT_ANSWERS, thread=thread.number, after=after, limit=PAGE)):
@@ -100,5 +100,5 @@ def read_answers(key: ThreadKey, pick: Callable[[Snapshot], T | None], *, indexe
             if picked is not None:
                 found.append(picked)
         yield PAUSE
-    indexes.account(index)
+    indexes.keep(index)
     return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from operator import attrgetter
 from typing import Final
@@ -11,9 +11,8 @@ from langmem_ext.errors import DamagedRow, LangmemExtError, StorageError, Thread
 from langmem_ext.messages.manifest import NUMBERS
 from langmem_ext.storage import statements as sql
 from langmem_ext.storage.clock import MINUTE_MS
-from langmem_ext.storage.effects import Foresight, Op, Row, Rows, Statement, Together, fetch, fetch_one
-from langmem_ext.storage.expectations import NONE
-from langmem_ext.storage.ids import first_id_at, new_generation, thread_number
+from langmem_ext.storage.effects import Op, Row, fetch, fetch_one
+from langmem_ext.storage.ids import first_id_at, new_generation, new_version
 from langmem_ext.storage.index import Indexes, ThreadIndex
 from langmem_ext.storage.late_writes import Buried, LateWrites, Origin
 from langmem_ext.storage.lookup_ops import find_namespace
@@ -26,6 +25,7 @@ class ThreadRow:
 
     Attributes:
         born: The lowest id that a checkpoint of it has, unless its clock was behind; None where that is not known (`late_writes`).
+        version: Another one behind every write.
         active_at: The minute in which it was last written, in Unix minutes.
         untitled: Whether it has no title yet.
         epoch: The Unix second from which its messages' times count.
@@ -37,6 +37,7 @@ class ThreadRow:
     owner: str | None
     born: bytes | None
     generation: int
+    version: int
     next_item: int
     next_value: int
     next_word: int
@@ -49,10 +50,10 @@ class ThreadRow:
 
     def row(self) -> Row:
         """The thread's row as it is read (`statements.SELECT_THREAD`)."""
-        return _COLUMNS(self)
+        return row_of(self)
 
 
-_COLUMNS: Final = attrgetter(*(field.name for field in fields(ThreadRow)))
+row_of: Final[Callable[[ThreadRow], Row]] = attrgetter(*(field.name for field in fields(ThreadRow)))
 
 
 def _thread_of(row: Row, key: ThreadKey) -> ThreadRow:
@@ -61,32 +62,33 @@ def _thread_of(row: Row, key: ThreadKey) -> ThreadRow:
     Raises:
         DamagedRow: It describes none.
     """
-    counters = row[3:] if row[-1] is not None else row[3:-1]
-    if set(map(type, counters)) != {int} or min(counters) < 0 or max(counters) > NUMBERS:
+    counters = (row[3], *row[5:]) if row[-1] is not None else (row[3], *row[5:-1])
+    if set(map(type, (*counters, row[4]))) != {int} or min(counters) < 0 or max(counters) > NUMBERS:
         raise DamagedRow(f"the row of thread {key.id!r} is damaged: `langmem-ext doctor --fix` counts again what the thread has")
     return ThreadRow(*row)
 
 
-def find_thread(key: ThreadKey, indexes: Indexes | None = None, *, lock: bool = False, anew: bool = False) -> Op[ThreadRow | None]:
+THREAD_WIDTH: Final = len(fields(ThreadRow))
+WORDS_AT: Final = next(at for at, field in enumerate(fields(ThreadRow)) if field.name == "next_word")
+"""How many columns a thread's row has (`statements.SELECT_THREAD`), and which of them counts its words."""
+
+require_row = _thread_of
+
+
+def find_thread(key: ThreadKey, indexes: Indexes | None = None, *, lock: bool = False) -> Op[ThreadRow | None]:
     """The thread; None where there is none, or it is not the caller's.
 
     Args:
         key: The thread.
-        indexes: Know what is expected of it, and are told what it is.
+        indexes: Remember that there is none.
         lock: Nobody else is to write to it until the operation has ended.
-        anew: It is asked for, whatever is expected: a read that rests on what is known is taken for one that asks once.
     """
-    known = None if indexes is None or anew else indexes.row_of(key.id)
-    expected = None if known is None else (known,) if key.owner is None or key.owner == known[1] else NONE
-    row = yield from fetch_one(sql.LOCK_OWN_THREAD if lock else sql.SELECT_OWN_THREAD, expected, id=key.id, owner=key.owner)
+    row = yield from fetch_one(sql.LOCK_OWN_THREAD if lock else sql.SELECT_OWN_THREAD, id=key.id, owner=key.owner)
     if row is None:
-        if indexes is not None and indexes.speculates:
-            indexes.missing.add(key.id)
+        if indexes is not None:
+            indexes.note_missing(key.id)
         return None
-    thread = _thread_of(row, key)
-    if indexes is not None:
-        indexes.keep_row(key.id, row)
-    return thread
+    return _thread_of(row, key)
 
 
 def find_number(key: ThreadKey, *, lock: bool = False) -> Op[int | None]:
@@ -95,9 +97,9 @@ def find_number(key: ThreadKey, *, lock: bool = False) -> Op[int | None]:
     return None if row is None else int(row[0])
 
 
-def hold_thread(key: ThreadKey, indexes: Indexes) -> Op[None]:
+def hold_thread(key: ThreadKey) -> Op[None]:
     """See that until the operation has ended nobody else holds a thread, or writes to it if it is there: for what reads, then writes."""
-    rows = yield from fetch(sql.LOCK_THREAD, None if indexes.row_of(key.id) is None else ((1,),), id=key.id)
+    rows = yield from fetch(sql.LOCK_THREAD, id=key.id)
     if not rows:
         yield from fetch(sql.HOLD_ID, id=key.id)
         yield from fetch(sql.LOCK_THREAD, id=key.id)  # who held it may have made it
@@ -110,7 +112,7 @@ def find_settled(thread_id: str, *, now: int) -> Op[ThreadRow | None]:
     if thread is not None:
         return thread
     times = {"now": now, "minute": now // MINUTE_MS, "second": now // 1000}
-    new = {"born": None, "new_generation": new_generation()}
+    new = {"born": None, "new_generation": new_generation(), "version": new_version()}
     made = yield from fetch_one(sql.INSERT_THREAD, id=thread_id, owner=None, **new, **times)
     if made is None:
         return (yield from find_thread(key, lock=True))
@@ -119,7 +121,7 @@ def find_settled(thread_id: str, *, now: int) -> Op[ThreadRow | None]:
 
 
 def ensure_thread(key: ThreadKey, *, now: int, indexes: Indexes, born: bytes | None = None, origin: Origin | None = None) -> Op[ThreadRow]:
-    """The thread, made if there is none.
+    """The thread, locked; made if there is none.
 
     Args:
         key: The thread.
@@ -133,34 +135,24 @@ def ensure_thread(key: ThreadKey, *, now: int, indexes: Indexes, born: bytes | N
         ThreadNotFound: It belongs to another owner.
         StorageError: Another thread has its number.
     """
-    known = indexes.row_of(key.id)
-    expected: Rows | None = None
-    if known is not None:
-        expected = (known,)
-    elif key.id in indexes.missing:
-        expected = NONE
-    elif indexes.speculates:
-        newest = Statement(sql.SELECT_LATEST_ID, {"thread": thread_number(key.id), "namespace": 0})
-        yield thread_foresight(key.id, newest)
-    row = yield from fetch_one(sql.SELECT_THREAD, expected, id=key.id)
-    new = False
-    if row is None:
-        row = yield from _make_thread(key, now, indexes, born, origin)
-        new = row is not None
-    if row is None:
-        # Another process has made it meanwhile.
+    row: Row | None = None
+    if key.id not in indexes.missing:
         row = yield from fetch_one(sql.SELECT_THREAD, id=key.id)
+    if row is None:
+        if origin is not None and not indexes.late_writes.may_begin(key.id, origin):
+            raise indexes.late_writes.bury(key.id)
+        times = {"now": now, "minute": now // MINUTE_MS, "second": now // 1000}
+        new = {"born": born or first_id_at(now), "new_generation": new_generation(), "version": new_version()}
+        row = yield from fetch_one(sql.INSERT_THREAD, id=key.id, owner=key.owner, **new, **times)
+        indexes.missing.pop(key.id, None)
+        if row is None:
+            # Another process has made it meanwhile.
+            row = yield from fetch_one(sql.SELECT_THREAD, id=key.id)
     if row is None:
         raise (yield from is_taken(key.id))
     if key.owner is not None and row[1] != key.owner:
         raise _another_owners(key.id)
-    if not new:  # what has just been made may come to nothing
-        indexes.late_writes.met(key.id, row[2])
-    if row is known:
-        return ThreadRow(*row)
-    thread = _thread_of(row, key)
-    indexes.keep_row(key.id, row, new=new)
-    return thread
+    return _thread_of(row, key)
 
 
 def require_origin(index: ThreadIndex, thread_id: str, born: bytes | None, origin: Origin, known: LateWrites) -> Op[None]:
@@ -195,39 +187,6 @@ def require_origin(index: ThreadIndex, thread_id: str, born: bytes | None, origi
             raise known.bury(thread_id)
         before = known.before(before)
     raise Buried(thread_id)
-
-
-def learn_missing(ids: Iterable[str], indexes: Indexes) -> Op[None]:
-    """Ask at once which of several threads are not there: those are then made without asking for each."""
-    unknown = [name for name in dict.fromkeys(ids) if name not in indexes.missing and indexes.row_of(name) is None]
-    if not indexes.speculates or not unknown:
-        return
-    found = yield Together([Statement(sql.SELECT_THREAD, {"id": name}) for name in unknown])
-    for name, rows in zip(unknown, found, strict=True):
-        if not rows:
-            indexes.missing.add(name)
-
-
-def _make_thread(key: ThreadKey, now: int, indexes: Indexes, born: bytes | None, origin: Origin | None) -> Op[Row | None]:
-    """A new thread's row; None where another process has made the thread meanwhile, or its number is another's."""
-    if origin is not None and not indexes.late_writes.may_begin(key.id, origin):
-        raise indexes.late_writes.bury(key.id)
-    born = born or first_id_at(now)
-    minute, second, generation = now // MINUTE_MS, now // 1000, new_generation()
-    expected = None
-    if indexes.speculates:
-        number, untitled, titled = thread_number(key.id), 1, 0
-        expected = ((number, key.owner, born, generation, 0, 0, 0, 1, minute, untitled, second, titled, indexes.missing.indexed),)
-    times = {"now": now, "minute": minute, "second": second}
-    row = yield from fetch_one(sql.INSERT_THREAD, expected, id=key.id, owner=key.owner, born=born, new_generation=generation, **times)
-    if row is not None:
-        indexes.missing.indexed = row[-1]
-    return row
-
-
-def thread_foresight(thread_id: str, *further: Statement) -> Foresight:
-    """What is mostly asked for once a thread was found of which nothing is known: its words, and more."""
-    return Foresight((Statement(sql.SELECT_WORDS_FROM, {"thread": thread_number(thread_id), "first": 0}), *further))
 
 
 def is_taken(thread_id: str) -> Op[LangmemExtError]:

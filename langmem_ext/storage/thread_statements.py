@@ -43,8 +43,8 @@ CONDITIONS: Final = {
     "begins": "substr(id, 1, length(:begins)) = :begins",
     "title": f"title {LIKE} :title ESCAPE '!'",
 }
-SET_TITLE = "UPDATE thread SET title = :title, titled_by = NULL WHERE number = :thread"
-SET_WRITTEN_TITLE = "UPDATE thread SET title = :title WHERE number = :thread AND titled_by = :titled_by"
+SET_TITLE = "UPDATE thread SET version = version + 1, title = :title, titled_by = NULL WHERE number = :thread"
+SET_WRITTEN_TITLE = "UPDATE thread SET version = version + 1, title = :title WHERE number = :thread AND titled_by = :titled_by"
 SELECT_TITLED_BY = "SELECT titled_by FROM thread WHERE number = :thread"
 SET_TOOL = "UPDATE thread SET tool = :tool WHERE number = :thread"
 SET_STATUS = "UPDATE thread SET status = :status WHERE number = :thread"

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from itertools import chain, islice, starmap
 from typing import Final
 
 from langmem_ext.messages.manifest import Runs, ranges_of
 from langmem_ext.storage import statements as sql
-from langmem_ext.storage.effects import Op, execute
-from langmem_ext.storage.header import ValueRef, longest_runs
+from langmem_ext.storage.effects import RUN, Op
 from langmem_ext.storage.message_ops import load_items
 from langmem_ext.storage.writer import Writer
 
@@ -17,17 +15,17 @@ FIRST: Final = 16
 """Messages at the beginning of a list among which a thread's first prompt is looked for."""
 
 
-def keep_title(writer: Writer, values: Mapping[str, ValueRef], *, ready: bool) -> Op[None]:
+def keep_title(writer: Writer, runs: Runs, *, ready: bool) -> Op[None]:
     """Give a thread a title if it has none; where its prompt was replaced by a later message, that one gives it from now on.
 
     So a prompt that is marked late, or redacted, leaves nothing in the title.
 
     Args:
         writer: Writes to the thread.
-        values: Where the values of the root's newest checkpoint stand.
+        runs: The longest list of messages of the root's newest checkpoint.
         ready: Whether the prompt may be shown: a node that has yet to look at it may mark it.
     """
-    runs, thread = longest_runs(values), writer.thread
+    thread = writer.thread
     if thread.titled:
         yield from _follow_prompt(writer, runs, thread.titled - 1)
     elif thread.untitled and ready:
@@ -63,8 +61,8 @@ def _follow_prompt(writer: Writer, runs: Runs, titled: int) -> Op[None]:
         packed = index.content.get(number)
         if packed is not None and codec.id_of(packed) == message_id:
             title = codec.title_of(packed)
-            params = {"title": title, "titled_by": None if title is None else number}
-            yield from execute(sql.RETITLE, thread=writer.thread.number, before=titled, **params)
+            params = (title, None if title is None else number, writer.thread.number, titled)
+            writer.rows.append((sql.RETITLE, params, RUN))
             writer.thread.untitled, writer.thread.titled = int(title is None), 0 if title is None else number + 1
             return
 

@@ -13,7 +13,6 @@ from langmem_ext.storage.checkpoint_ops import damaged_checkpoint, key_of, put_c
 from langmem_ext.storage.clock import is_storable
 from langmem_ext.storage.effects import (
     PAUSE,
-    Foresight,
     Op,
     Operation,
     Rows,
@@ -25,12 +24,12 @@ from langmem_ext.storage.effects import (
     operation,
     side_by_side,
 )
-from langmem_ext.storage.ids import decode_id, thread_number
+from langmem_ext.storage.ids import decode_id
 from langmem_ext.storage.index import Indexes
 from langmem_ext.storage.lookup_ops import learn_namespaces
 from langmem_ext.storage.message_ops import catch_up_words
 from langmem_ext.storage.read_ops import Reader, missing_namespace, order_of_write, read_entries
-from langmem_ext.storage.thread_ops import find_thread, learn_missing
+from langmem_ext.storage.thread_ops import find_thread
 from langmem_ext.storage.write_ops import WriteEntry, put_writes
 from langmem_ext.types import Codec, PackedCheckpoint, PackedWrite, ThreadKey
 
@@ -97,19 +96,17 @@ def _store_checkpoint(key: ThreadKey, moved: Moved, indexes: Indexes, codec: Cod
 def _store_writes(key: ThreadKey, moved: Moved, indexes: Indexes, codec: Codec) -> Op[None]:
     where = (key, moved.namespace, moved.id)
     for one in moved.writes:
-        yield from put_writes(*where, one.task, one.path, one.writes, now=moved.now, indexes=indexes, codec=codec)
+        yield from put_writes(*where, one.task, one.path, one.writes, now=moved.now, indexes=indexes, codec=codec, asks=True)
 
 
 @operation
-def store_puts(key: ThreadKey | None, puts: Sequence[Operation[None]], *, indexes: Indexes) -> Op[None]:
+def store_puts(key: ThreadKey | None, puts: Sequence[Operation[None]]) -> Op[None]:
     """Carry out what stores checkpoints and pending writes, one after the other, all or none.
 
     Args:
         key: Their thread; None where they are of several.
         puts: Each an operation of its own, those of a thread in their order.
-        indexes: What this process knows.
     """
-    yield from learn_missing((put.thread for put in puts if put.thread is not None), indexes)
     for put in puts:
         yield from put
         yield PAUSE
@@ -122,31 +119,16 @@ def stored(keys: Sequence[ThreadKey], *, indexes: Indexes, codec: Codec) -> Op[l
     Raises:
         DamagedRow: A row is not as it was written, or a namespace is missing.
     """
-    if indexes.speculates:
-        yield _first_pages(keys, indexes)
     return (yield from side_by_side([_stored(key, indexes, codec) for key in keys]))
 
 
-def _first_pages(keys: Sequence[ThreadKey], indexes: Indexes) -> Foresight:
-    """What is asked for of threads that are there, and mostly all of it."""
-    asked: list[Statement] = []
-    for key in keys:
-        thread = thread_number(key.id)
-        asked.append(Statement(statements.SELECT_NAMESPACES, {"thread": thread}))
-        if indexes.row_of(key.id) is None:
-            asked.append(Statement(statements.SELECT_WORDS_FROM, {"thread": thread, "first": 0}))
-        asked.append(Statement(sql.STORED_CHECKPOINTS, {"thread": thread, **FIRST_CHECKPOINT, "limit": PAGE}))
-        asked.append(Statement(sql.STORED_WRITES, {"thread": thread, **FIRST_WRITES, "limit": PAGE}))
-    return Foresight(asked, more=True)
-
-
 def _stored(key: ThreadKey, indexes: Indexes, codec: Codec) -> Op[Places]:
-    thread = yield from find_thread(key, indexes, anew=True)
+    thread = yield from find_thread(key, indexes)
     if thread is None:
         return {}
-    reader = Reader(key.id, indexes.of(thread.number, thread.generation, codec), codec)
+    reader = Reader(key.id, indexes.of(key.id, thread.row(), codec), codec)
     learn_namespaces(reader.index, (yield from fetch(statements.SELECT_NAMESPACES, thread=thread.number)))
-    yield from catch_up_words(reader.index, thread)
+    yield from catch_up_words(reader.index, thread.number, thread.next_word)
     checkpoints, writes = yield from both(_checkpoints(reader), _writes(reader))
     names = {number: name for name, number in reader.index.namespaces.items()}
     if missing := {space for space, _ in checkpoints} - names.keys():
@@ -157,7 +139,7 @@ def _stored(key: ThreadKey, indexes: Indexes, codec: Codec) -> Op[Places]:
             places[place] += pairs
     for pairs in places.values():
         pairs.sort(key=order_of_write)
-    indexes.account(reader.index)
+    indexes.keep(reader.index)
     return places
 
 
@@ -195,7 +177,6 @@ def _writes(reader: Reader) -> Op[list[tuple[tuple[int, bytes], list[tuple[str, 
 @operation
 def read_times(keys: Sequence[ThreadKey]) -> Op[dict[str, tuple[int, int]]]:
     """When threads were first and last written, in Unix milliseconds; without those that are not there, or whose row does not say."""
-    yield Foresight(last=True)
     found: list[Rows] = yield Together([Statement(sql.SELECT_TIMES, {"id": key.id, "owner": key.owner}) for key in keys])
     return {key.id: (rows[0][0], rows[0][1]) for key, rows in zip(keys, found, strict=True) if rows and all(map(is_storable, rows[0]))}
 

@@ -22,7 +22,6 @@ from langmem_ext.storage.copy_ops import rename_labels
 from langmem_ext.storage.effects import (
     PAUSE,
     Batch,
-    Foresight,
     Op,
     Row,
     Rows,
@@ -33,7 +32,7 @@ from langmem_ext.storage.effects import (
     side_by_side,
 )
 from langmem_ext.storage.header import longest_runs
-from langmem_ext.storage.ids import first_id_at, new_generation, thread_number
+from langmem_ext.storage.ids import first_id_at, new_generation
 from langmem_ext.storage.index import Indexes, ThreadIndex
 from langmem_ext.storage.listing_ops import ThreadFilter
 from langmem_ext.storage.message_ops import read_messages
@@ -140,7 +139,6 @@ def find(keys: Sequence[ThreadKey]) -> Op[list[bool]]:
     Raises:
         ThreadNotFound: One of these belongs to another owner.
     """
-    yield Foresight(last=True)
     return (yield from side_by_side([_find(key) for key in keys]))
 
 
@@ -199,8 +197,7 @@ def _copy_in(arrival: Arrival, now: int, indexes: Indexes) -> Op[int | None]:
     """Add a thread; its number, or None where there is one of its id."""
     key, thread = arrival.key, arrival.thread
     columns = {name: thread[name] for name in sql.THREAD_COLUMNS} | {"born": first_id_at(now)}
-    expected = ((thread_number(key.id),),) if indexes.speculates else None
-    made = yield from fetch_one(sql.INSERT_THREAD, expected, **{**columns, "id": key.id, "new_generation": new_generation()})
+    made = yield from fetch_one(sql.INSERT_THREAD, **{**columns, "id": key.id, "new_generation": new_generation()})
     if made is None:
         if (yield from _find(key)):
             return None

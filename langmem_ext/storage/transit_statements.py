@@ -56,9 +56,7 @@ ITEM: Final = Table("item", ("thread", "number", *ITEM_COLUMNS.split(", ")[1:], 
 VALUE: Final = Table("value", ("thread", "number", "body", "crc"), placed=True)
 NAMESPACE: Final = Table("namespace", ("thread", "number", "name", "crc"))
 WORD: Final = Table("word", ("thread", "number", "body", "crc"))
-CHECKPOINT: Final = Table(
-    "checkpoint", ("thread", "namespace", "id", "parent", "step", "label", "shape", "pattern", "body", "given_id", "crc"), 2
-)
+CHECKPOINT: Final = Table("checkpoint", ("thread", "namespace", "id", "parent", "step", "label", "shape", "body", "given_id", "crc"), 2)
 WRITE: Final = Table("pending_write", ("thread", "namespace", "checkpoint", "task", "shape", "body", "crc"), 3)
 
 TABLES: Final = (NAMESPACE, WORD, ITEM, VALUE, CHECKPOINT, WRITE)

@@ -83,7 +83,7 @@ def read_tail(key: ThreadKey, count: int | None, *, numbered: bool = False, inde
         left_out = (yield from turns.count()) - count if numbered and begin else 0
     shown = [*(at for at in apart or () if at < begin), *range(begin, length_of(ref.runs))]
     messages = yield from _read(index, codec, ref, shown)
-    indexes.account(index)
+    indexes.keep(index)
     return Tail(messages, left_out, begin)
 
 
@@ -112,7 +112,7 @@ def read_naming(key: ThreadKey, parts: Collection[str], *, before: int | None = 
             found.update(passed + (key & NUMBER) - first for (key,) in rows)
             passed += end - first
     messages = yield from _read(index, codec, ref, sorted(at for at in found if before is None or at < before))
-    indexes.account(index)
+    indexes.keep(index)
     return messages
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,17 +11,15 @@ from langmem_ext.storage import checks
 from langmem_ext.storage import statements as sql
 from langmem_ext.storage.checkpoint_ops import close_writer, ensure_namespace, open_writer, store_value
 from langmem_ext.storage.clock import Times
-from langmem_ext.storage.effects import Op, Row, execute, fetch, operation_followed
-from langmem_ext.storage.header import ValueRef, decode_values, encode_values
+from langmem_ext.storage.effects import ONE, RUN, Op, Row
+from langmem_ext.storage.header import Entry, ValueRef, decode_values
 from langmem_ext.storage.ids import encode_id
 from langmem_ext.storage.index import Indexes, ThreadIndex
 from langmem_ext.storage.late_writes import Origin
 from langmem_ext.storage.lookup_ops import read_pattern
-from langmem_ext.storage.writer import Writer
 from langmem_ext.types import Codec, PackedWrite, ThreadKey
 
 
-@operation_followed
 def put_writes(
     key: ThreadKey,
     namespace: str,
@@ -35,38 +33,68 @@ def put_writes(
     codec: Codec,
     times: Times | None = None,
     origin: Origin | None = None,
+    asks: bool = False,
 ) -> Op[None]:
     """Store a task's pending writes for a checkpoint, all in one row.
 
     A write that the task has stored at the same index already stands, unless the index is one of LangGraph's special ones (negative): those
-    are replaced. Where they were made earlier, `times` count in place of now.
+    are replaced. Where they were made earlier, `times` count in place of now. Where the task may well have written before, `asks` has it
+    looked for.
 
     Raises:
         ThreadNotFound: The thread belongs to another owner.
         ThreadDeleted: The thread was deleted while the run of the task was under way.
     """
-    writer = yield from open_writer(key, checkpoint_id, now=now, indexes=indexes, codec=codec, times=times, origin=origin)
+    writer = yield from open_writer(key, now=now, indexes=indexes, codec=codec, times=times, origin=origin)
     writer.by_task = True
-    space = yield from ensure_namespace(writer, namespace)
-    entries: list[WriteEntry] = []
+    space = 0 if namespace == "" else (yield from ensure_namespace(writer, namespace))
+    places: list[list[Any]] = []
+    values: list[Entry] = []
     for write in writes:
-        ref = yield from store_value(writer, write.value, (space, write.channel), whole=False)
-        entries.append(WriteEntry(path, write.index, write.channel, ref))
-    place = space, encode_id(checkpoint_id), encode_id(task_id)
-    where = {"thread": writer.thread.number, "namespace": space, "checkpoint": place[1], "task": place[2]}
-    columns = _encode_writes(writer, where, _merge_writes((), entries))
-    yield from writer.flush()
-    expected = writer.index.expected
-    if not (yield from fetch(sql.INSERT_WRITES, expected and expected.storing_writes(*place), **columns)):
-        [earlier] = yield from fetch(sql.SELECT_TASK_WRITES, expected and expected.written_by(*place), **where)
-        merged = _merge_writes((yield from read_writes(writer.index, earlier)), entries)
-        columns = _encode_writes(writer, where, merged)
-        yield from writer.flush()
-        yield from execute(sql.UPDATE_WRITES, **columns)
-    if expected is not None:
-        expected.learn_written((*place, columns["shape"], columns["body"], columns["crc"]))
+        places.append([path, write.index, write.channel])
+        values.append((yield from store_value(writer, write.value, (space, write.channel), whole=False)))
+    index, thread = writer.index, writer.thread.number
+    where = space, encode_id(checkpoint_id), encode_id(task_id)
+    earlier: Row | None = None
+    # Of a task of which nothing is remembered the row is new, or storing it fails, and the operation runs again and asks.
+    if asks or not writer.warm or where in index.tasks:
+        rows = yield sql.SELECT_TASK_WRITES, (thread, *where)
+        earlier = rows[0] if rows else None
+    places, values = _merged((yield from _read_row(index, earlier)) if earlier is not None else ((), ()), (places, values))
+    shape = pack(places)
+    word = writer.intern_pattern(shape)
+    columns = (thread, *where, word, pack(values if word is not None else [shape, *values]))
+    check = checks.check_of(*columns)
+    if earlier is None:
+        writer.rows.append((sql.INSERT_WRITES, (*columns, check), RUN))
+    else:
+        writer.rows.append((sql.UPDATE_WRITES, (*columns, check), ONE))
+    index.learn_task(*where)
     yield from close_writer(writer, None)
-    indexes.account(writer.index)
+
+
+def _merged(earlier: tuple[Sequence[Any], Sequence[Entry]], later: tuple[Sequence[Any], Sequence[Entry]]) -> tuple[list[Any], list[Entry]]:
+    """What a task wrote earlier, and what it has written now: paths, indexes and channels, and where the values stand."""
+    merged = {place[1]: (place, entry) for place, entry in zip(*earlier, strict=True)}
+    for place, entry in zip(*later, strict=True):
+        if place[1] < 0 or place[1] not in merged:
+            merged[place[1]] = place, entry
+    return [place for place, _ in merged.values()], [entry for _, entry in merged.values()]
+
+
+def _read_row(index: ThreadIndex, row: Row) -> Op[tuple[Sequence[Any], Sequence[Entry]]]:
+    """A pending-write row as it was written.
+
+    Raises:
+        ValueError: It is not as it was written, or does not decode (also other errors: the caller names the row).
+    """
+    *columns, shape, body, check = row
+    checks.verify(check, index.number, *columns, shape, body)
+    values = unpack(body)
+    if shape is not None:
+        return unpack((yield from read_pattern(index, shape))), values
+    form, *values = values
+    return unpack(form), values
 
 
 @dataclass(slots=True)  # not frozen: that takes several times as long to make
@@ -79,46 +107,14 @@ class WriteEntry:
     value: ValueRef
 
 
-def _merge_writes(earlier: Sequence[WriteEntry], later: Sequence[WriteEntry]) -> list[WriteEntry]:
-    merged = {entry.index: entry for entry in earlier}
-    for entry in later:
-        if entry.index < 0 or entry.index not in merged:
-            merged[entry.index] = entry
-    return list(merged.values())
-
-
-def _encode_writes(writer: Writer, where: Mapping[str, Any], entries: Sequence[WriteEntry]) -> dict[str, Any]:
-    """A row: its key, its shape (paths, indexes and channels, which repeat from turn to turn) as a word, if it may be one, and its body."""
-    shape = pack([[entry.path, entry.index, entry.channel] for entry in entries])
-    values = encode_values(entry.value for entry in entries)
-    word = writer.intern_pattern(shape)
-    columns = {**where, "shape": word, "body": pack(values if word is not None else [shape, *values])}
-    return {**columns, "crc": checks.check_of(*columns.values())}
-
-
-def decode_writes(shape: bytes | None, body: bytes) -> list[WriteEntry]:
-    """A pending-write row's entries.
-
-    Args:
-        shape: The word that its column names; None where the shape stands in the body.
-        body: The row's body.
-    """
-    values = unpack(body)
-    if shape is None:
-        shape, *values = values
-    places: list[tuple[str, int, str]] = unpack(shape)
-    entries = [WriteEntry(path, index, channel, ref) for (path, index, channel), ref in zip(places, decode_values(values), strict=True)]
-    if not all(isinstance(entry.path, str) and isinstance(entry.index, int) and isinstance(entry.channel, str) for entry in entries):
-        raise ValueError("an entry has no place")
-    return entries
-
-
 def read_writes(index: ThreadIndex, row: Row) -> Op[list[WriteEntry]]:
     """The entries that a pending-write row (`WRITE_COLUMNS`) holds.
 
     Raises:
         ValueError: It is not as it was written, or does not decode (also other errors: the caller names the row).
     """
-    *columns, shape, body, check = row
-    checks.verify(check, index.number, *columns, shape, body)
-    return decode_writes(None if shape is None else (yield from read_pattern(index, shape)), body)
+    places, values = yield from _read_row(index, row)
+    entries = [WriteEntry(path, at, channel, ref) for (path, at, channel), ref in zip(places, decode_values(values), strict=True)]
+    if not all(isinstance(entry.path, str) and isinstance(entry.index, int) and isinstance(entry.channel, str) for entry in entries):
+        raise ValueError("an entry has no place")
+    return entries

@@ -1,23 +1,21 @@
-"""What one operation adds to a thread: rows of items, values and words, numbered as they come, and written together."""
+"""What one operation adds to a thread: rows of items, values and words, numbered as they come, and written together behind the guard."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from hashlib import blake2b
-from operator import itemgetter
-from typing import Any, Final
+from typing import Final
+from zlib import crc32
 
-from langmem_ext.messages.packed import is_text
+from langmem_ext.messages.packed import is_text, pack
 from langmem_ext.messages.skeleton import is_in_keeping, split_keys
 from langmem_ext.messages.stored_tokens import implied_tokens
 from langmem_ext.storage import checks
 from langmem_ext.storage import statements as sql
 from langmem_ext.storage.compression import shrink, shrink_text
-from langmem_ext.storage.effects import Batch, Op, Row, fetch, fetch_one
-from langmem_ext.storage.expectations import STORED
+from langmem_ext.storage.effects import ONE, RUN, Command, Op, Row, Stale, fetch_one
 from langmem_ext.storage.header import PATTERN_BYTES, Header
 from langmem_ext.storage.ids import encode_id
-from langmem_ext.storage.index import Indexes, ThreadIndex
+from langmem_ext.storage.index import Indexes, Item, ThreadIndex
 from langmem_ext.storage.item_rows import require_item
 from langmem_ext.storage.thread_ops import ThreadRow
 from langmem_ext.types import Codec, ItemRow, Snapshot
@@ -28,12 +26,6 @@ SPLIT_BYTES: Final = 24
 MAX_WORDS: Final = 512
 """Words of a thread from which on patterns are no longer interned: some applications have task paths that name data."""
 
-_BODY: Final = itemgetter("message_id", "role", "name", "text", "tool_call_id", "seconds", "rest", "shape", "crc")
-"""The columns of an item beside its key (`statements.ITEM_BODY`)."""
-
-_CHECKED: Final = itemgetter("number", "message_id", "role", "name", "text", "tool_call_id", "seconds", "rest", "shape")
-"""The columns of an item that its check covers."""
-
 
 class Writer:
     """The rows that one operation adds to a thread; written together by `flush`.
@@ -41,9 +33,8 @@ class Writer:
     Attributes:
         thread_id: The thread's id.
         indexes: What this process knows, of this thread and others.
+        warm: Whether all that is known of the thread is remembered, and nothing was read.
         now, updated: When what is new was made, and when the thread is to have been written last, in Unix milliseconds.
-        late: Numbers of the step's messages, by their bytes without an id (`ThreadIndex.late`): the step that the write follows, and for a
-            checkpoint, the one that follows it. An input's messages stand in both: in the checkpoint, and in what its task writes.
         compress: Whether rests and values are compressed where that saves enough; texts as the indexes say.
         tool: The tool that a new message says its turn is for.
         title, titled_by: What the thread is to be called, if it has no title, and the item that says so.
@@ -52,6 +43,7 @@ class Writer:
         by_task: Whether it is what a task has written: the checkpoint that it has read may be stored after it.
         began: The first number of a new item.
         named, completed: Items from earlier operations that have got an id, or have become a message.
+        rows: What is to be written behind the items, values and words, in order.
     """
 
     tool: str | None = None
@@ -72,125 +64,96 @@ class Writer:
         codec: Codec,
         *,
         now: int,
-        late: Sequence[dict[Snapshot, int]],
-        updated: int | None = None,
+        updated: int,
+        warm: bool = False,
     ) -> None:
-        self.thread = thread
-        self.thread_id = thread_id
-        self.index = index
-        self.indexes = indexes
-        self.codec = codec
-        self.now = now
-        self.updated = now if updated is None else updated
-        self.late = late
+        self.thread, self.thread_id, self.index, self.indexes, self.codec = thread, thread_id, index, indexes, codec
+        self.now, self.updated, self.warm = now, updated, warm
         self.compress = indexes.compress
-        self.items: list[dict[str, Any]] = []
-        self.values: list[dict[str, Any]] = []
-        self.words: list[dict[str, Any]] = []
+        self.items: list[Row] = []
+        self.values: list[Row] = []
+        self.words: list[Row] = []
+        self.rows: list[Command] = []
         self.named: list[int] = []
         self.completed: list[int] = []
         self.began = thread.next_item
 
-    def add_item(self, packed: Snapshot) -> int:
-        """Queue a new item; its number."""
-        number = self.thread.next_item
-        self.thread.next_item = self.index.items_end = number + 1
-        columns = self._columns(number, packed)
-        sealed = _sealed(self._stored(columns) | {"seconds": self.now // 1000 - self.thread.epoch})
-        self.items.append(sealed)
-        self._learn(number, packed, columns["tokens"], sealed)
-        return number
+    # -- items ---------------------------------------------------------------------------------------------------------------------------
 
-    def complete_item(self, number: int, packed: Snapshot) -> Op[bool]:
-        """Let a bare text become the message that holds it; False if it has become another's meanwhile."""
-        columns = self._columns(number, packed)
-        del columns["text"]
-        row = yield from self._item(number)
-        if row is None or row[2] is not None or row[7] is not None:
-            return False
-        sealed = _sealed(self._stored(columns) | {"text": row[4], "seconds": row[6]})
-        if not (yield from fetch(sql.COMPLETE_ITEM, STORED, **sealed)):
-            return False
-        self._learn(number, packed, columns["tokens"], sealed)
+    def add_item(self, packed: Snapshot, row: ItemRow) -> Item:
+        """Queue a new item."""
+        thread = self.thread
+        number = thread.next_item
+        thread.next_item = number + 1
+        columns, tokens = self._columns(row)
+        thread_number = thread.number
+        self.items.append((thread_number, number, *columns, tokens, _check(thread_number, number, columns)))
+        return self._learn(number, packed, row, columns)
+
+    def complete_item(self, number: int, packed: Snapshot, row: ItemRow) -> Op[None]:
+        """Let a bare text become the message that holds it."""
+        before = yield from self._item(number)
+        if before[1] is not None or before[6] is not None:
+            raise Stale
+        columns, tokens = self._columns(row)
+        columns = (*columns[:3], before[3], columns[4], before[5], *columns[6:])
+        check = _check(self.thread.number, number, columns)
+        id_to_call = (columns[0], columns[1], columns[2], columns[4])
+        self.rows.append((sql.COMPLETE_ITEM, (self.thread.number, number, *id_to_call, *columns[6:], tokens, check), ONE))
+        self._learn(number, packed, row, columns)
         self.completed.append(number)
-        return True
 
-    def name_item(self, number: int, packed: Snapshot, message_id: str) -> Op[bool]:
-        """Let an item without an id have one, with which it is `packed`; False if it has got one meanwhile."""
+    def name_item(self, number: int, packed: Snapshot, message_id: str) -> Op[None]:
+        """Let an item without an id have one, with which it is `packed`."""
+        before = yield from self._item(number)
+        if before[0] is not None:
+            raise Stale
         encoded = encode_id(message_id)
-        row = yield from self._item(number)
-        if row is None or row[1] is not None:
-            return False
-        check = checks.item_check(self.thread.number, (number, encoded, *row[2:]))
-        if not (yield from fetch(sql.NAME_ITEM, STORED, thread=self.thread.number, number=number, message_id=encoded, crc=check)):
-            return False
+        check = _check(self.thread.number, number, (encoded, *before[1:8]))
+        self.rows.append((sql.NAME_ITEM, (self.thread.number, number, encoded, check), ONE))
         self.index.learn_item(number, packed, named=True)
-        if self.index.expected is not None:
-            self.index.expected.learn_item(number, None)
         self.named.append(number)
-        return True
 
-    def description(self) -> dict[str, Any]:
-        """What the thread's row is to say of what was written, beside its counters."""
-        return {"tool": self.tool, "title": self.title, "titled_by": self.titled_by}
-
-    def _item(self, number: int) -> Op[Row | None]:
-        """An item's row, which is about to be changed: what is damaged must not get a check that says otherwise."""
-        yield from self.flush()
-        thread, expected = self.thread.number, self.index.expected
-        body = yield from fetch_one(sql.SELECT_ITEM_BODY, expected and expected.item(number), thread=thread, number=number)
-        if body is None:
-            return None
-        row = (number, *body)
-        require_item(thread, row)
+    def _item(self, number: int) -> Op[Row]:
+        """The columns of an item that is about to be changed: what is damaged must not get a check that says otherwise."""
+        row = self.index.rows.get(number)
+        if row is None:
+            row = yield from fetch_one(sql.SELECT_ITEM_BODY, thread=self.thread.number, number=number)
+            if row is None:
+                raise Stale
+            require_item(self.thread.number, (number, *row))
         return row
 
-    def _learn(self, number: int, packed: Snapshot, tokens: int, sealed: Mapping[str, Any]) -> None:
+    def _learn(self, number: int, packed: Snapshot, row: ItemRow, columns: Row) -> Item:
         """From here on the index knows an item as its row is, and the thread counts it if it is a message."""
-        if not is_text(packed):
+        index = self.index
+        item = index.learn_item(number, packed, named=columns[0] is not None)
+        if columns[0] is None:
+            index.rows[number] = columns
+        else:
+            index.learn_bare(row.bare, item)
+        if row.role is not None or not is_text(packed):
             self.added_items += 1
-            self.added_tokens += tokens
-        self.index.learn_item(number, packed, named=sealed["message_id"] is not None)
-        if self.index.expected is not None:
-            self.index.expected.learn_item(number, _BODY(sealed) if number in self.index.unnamed else None)
+            self.added_tokens += row.tokens
+        return item
 
-    def _columns(self, number: int, packed: Snapshot) -> dict[str, Any]:
-        row = self.codec.item_row(packed)
-        rest, shape = self._split(row)
+    def _columns(self, row: ItemRow) -> tuple[Row, int | None]:
+        """An item's columns from its id to its shape (`statements.ITEM_BODY`), and its tokens, unless they are implied."""
+        rest, shape = row.rest, None
+        text: str | bytes | None = row.text
+        if rest is not None and row.role is not None and len(rest) >= SPLIT_BYTES:
+            keys, values = split_keys(rest)
+            shape = self.intern_pattern(keys) if is_in_keeping(keys, values) else None
+            rest = rest if shape is None else values
         self.tool = row.tool or self.tool
-        return {
-            "thread": self.thread.number,
-            "number": number,
-            "message_id": None if row.message_id is None else encode_id(row.message_id),
-            "role": row.role,
-            "name": row.name,
-            "text": row.text,
-            "tool_call_id": row.tool_call_id,
-            "tokens": self._tokens_of(row, packed),
-            "rest": rest,
-            "shape": shape,
-        }
-
-    def _tokens_of(self, row: ItemRow, packed: Snapshot) -> int:
-        # Where the row's text is all that there is, nobody need build the message for it.
-        implied = implied_tokens(row.role, row.text) if row.rest is None and row.name is None else None
-        return self.codec.tokens_of(packed) if implied is None else implied
-
-    def _stored(self, columns: dict[str, Any]) -> dict[str, Any]:
-        """Columns of an item as its row holds them."""
         if self.compress:
-            columns |= {"rest": columns["rest"] and shrink(columns["rest"])}
-            if self.indexes.compress_texts and columns.get("text"):
-                columns |= {"text": shrink_text(columns["text"])}
-        return columns
+            rest = rest and shrink(rest)
+            text = shrink_text(row.text) if row.text and self.indexes.compress_texts else text
+        tokens: int | None = None if row.tokens == implied_tokens(row.role, text) else row.tokens
+        raw = None if row.message_id is None else encode_id(row.message_id)
+        return (raw, row.role, row.name, text, row.tool_call_id, self.now // 1000 - self.thread.epoch, rest, shape), tokens
 
-    def _split(self, row: ItemRow) -> tuple[bytes | None, int | None]:
-        """A message's rest as it is stored, and the word that holds its keys, if they have one."""
-        if row.role is None or row.rest is None or len(row.rest) < SPLIT_BYTES:
-            return row.rest, None
-        keys, values = split_keys(row.rest)
-        shape = self.intern_pattern(keys) if is_in_keeping(keys, values) else None
-        return (row.rest, None) if shape is None else (values, shape)
+    # -- values and words ----------------------------------------------------------------------------------------------------------------
 
     def add_value(self, body: bytes) -> int:
         """The number of a value's row, queued unless the same value was stored lately."""
@@ -206,24 +169,17 @@ class Writer:
         number = self.thread.next_value
         self.thread.next_value = number + 1
         stored = shrink(body) if self.compress else body
-        check = checks.check_of(self.thread.number, number, stored)
-        self.values.append({"thread": self.thread.number, "number": number, "body": stored, "crc": check})
+        self.values.append((self.thread.number, number, stored, checks.check_of(self.thread.number, number, stored)))
         self.index.learn_body(number, body)
         return number
-
-    def caught(self, bare: Snapshot, number: int) -> None:
-        """Note the item of a message whose copies without an id may still come."""
-        for step in self.late:
-            self.index.learn_late(step, bare, number)
 
     def intern(self, body: bytes) -> int:
         """The number of a word, queued if it is new."""
         number = self.index.words.get(body)
         if number is None:
             number = self.thread.next_word
-            self.thread.next_word = self.index.words_end = number + 1
-            check = checks.check_of(self.thread.number, number, body)
-            self.words.append({"thread": self.thread.number, "number": number, "body": body, "crc": check})
+            self.thread.next_word = number + 1
+            self.words.append((self.thread.number, number, body, checks.check_of(self.thread.number, number, body)))
             self.index.learn_word(number, body)
         return number
 
@@ -232,21 +188,28 @@ class Writer:
 
         Nor is a large one: a row of a few bytes would stand for all of it (`messages.proportion`).
         """
-        if len(body) > PATTERN_BYTES:
-            return None
-        return self.intern(body) if len(self.index.words) < MAX_WORDS or body in self.index.words else None
+        number = self.index.words.get(body)
+        if number is not None:
+            return number
+        return None if len(body) > PATTERN_BYTES or len(self.index.words) >= MAX_WORDS else self.intern(body)
 
-    def flush(self) -> Op[None]:
-        """Write what is queued."""
+    # -- writing -------------------------------------------------------------------------------------------------------------------------
+
+    def commands(self) -> list[Command]:
+        """What is queued, in the order in which it is written; it is queued no more."""
+        commands: list[Command] = []
         for statement, queue in ((sql.INSERT_ITEM, self.items), (sql.INSERT_VALUE, self.values), (sql.INSERT_WORD, self.words)):
             if queue:
-                yield Batch(statement, tuple(queue))
-                queue.clear()
+                commands.append((statement, queue[0], RUN) if len(queue) == 1 else (statement, queue))
+        commands += self.rows
+        self.items, self.values, self.words, self.rows = [], [], [], []
+        return commands
+
+    def flush(self) -> Op[None]:
+        """Write what is queued, before the guard: for who reads it again."""
+        yield from self.commands()
 
 
-def _sealed(columns: dict[str, Any]) -> dict[str, Any]:
-    """An item's columns with their check, and without what they imply."""
-    if columns["tokens"] == implied_tokens(columns["role"], columns["text"]):
-        columns["tokens"] = None
-    columns["crc"] = checks.item_check(columns["thread"], _CHECKED(columns))
-    return columns
+def _check(thread: int, number: int, columns: Row) -> int:
+    """`checks.item_check`."""
+    return (crc32(pack(columns), number) + thread & checks.ALL) - checks.HALF

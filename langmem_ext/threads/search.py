@@ -135,7 +135,7 @@ class SearchedThreads(LimitedThreads):
         try:
             yield from fill_ops.build_steps(self._codec)
         finally:
-            self.log.indexes.forget_expected()  # threads say now that they are in the index
+            self.log.indexes.forget()  # threads say now that they are in the index
 
     def _require_shown(self) -> None:
         if isinstance(self._codec, ForeignCodec):

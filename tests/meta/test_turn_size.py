@@ -20,7 +20,7 @@ from langmem_ext import DeltaSaver
 PACKAGE = str(Path(langmem_ext.__file__).parent)
 CONFIG: Any = {"configurable": {"thread_id": "t"}}
 
-MOST = {"turn": (266, 37, 1250), "put": (178, 34, 280), "get_tuple": (106, 23, 132)}
+MOST = {"turn": (112, 24, 370), "put": (66, 21, 85), "get_tuple": (38, 12, 48)}
 """Functions, modules and calls, at most: lower them when they become fewer. Comprehensions count before Python 3.12."""
 
 

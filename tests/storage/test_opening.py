@@ -545,7 +545,7 @@ def test_the_words_of_an_applications_trigger_are_not_taken_for_another_programs
     words = "this account is locked"
     with DeltaSaver.from_conn_string(url) as saver:
         say(saver)
-        if saver.log.driver.speculates:
+        if saver.log.driver.remote:
             stop_items(saver, f"RAISE EXCEPTION '{words}'")
         else:
             trigger = f"CREATE TRIGGER stop BEFORE INSERT ON item BEGIN SELECT RAISE(ABORT, '{words}'); END"

@@ -422,7 +422,7 @@ def test_what_could_not_be_read_again_is_refused_before_anything_is_stored(url: 
     with DeltaSaver.open(url) as saver:
         monkeypatch.setattr(header, "MOST_NAMED", 100)
         with pytest.raises(InvalidInput, match="more messages than can be listed"):
-            put(saver, "t", config("t"), 1, {f"c{number}": SAID * 5 for number in range(6)})
+            put(saver, "t", config("t"), 1, {f"c{number}": SAID * 5 for number in range(20)})
         monkeypatch.setattr(proportion, "MEMORY", 100_000)
         deep = functools.reduce(lambda inner, _: Order("n", [inner]), range(60), Order("x" * 10_000))
         for value in (deep, {"held": deep, "said": SAID[0]}):

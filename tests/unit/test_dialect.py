@@ -46,7 +46,10 @@ def test_sqlite_takes_every_statement(connection: sqlite3.Connection) -> None:
         # Not every SQLite has dbstat.
         if SQLITE_ALONE.search(statement) or rendered.startswith("PRAGMA") or "dbstat" in rendered:
             continue
-        parameters = dict.fromkeys(re.findall(r":([a-z_]\w*)", rendered))
+        named = dict.fromkeys(re.findall(r":([a-z_]\w*)", rendered))
+        numbers = [int(number) for number in re.findall(r"\?(\d+)", rendered)]
+        assert not (named and numbers), name
+        parameters = [None] * max(numbers) if numbers else named
         try:
             connection.execute(f"EXPLAIN {rendered}", parameters)
         except sqlite3.Error as error:
@@ -73,6 +76,9 @@ def test_postgres_names_the_schema_and_takes_parameters_by_name() -> None:
     rendered = POSTGRES.render("INSERT INTO setting (value) VALUES (:value::text) ON CONFLICT (name) DO UPDATE SET value = excluded.value")
     assert rendered == (
         'INSERT INTO "langmem_ext".setting (value) VALUES (%(value)s::text) ON CONFLICT (name) DO UPDATE SET value = excluded.value'
+    )
+    assert postgres("mine").render("UPDATE thread SET tool = ?2 WHERE number = ?1") == (
+        'UPDATE "mine".thread SET tool = $2 WHERE number = $1'
     )
 
 

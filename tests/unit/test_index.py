@@ -18,8 +18,8 @@ from langmem_ext.codec import MessageCodec
 from langmem_ext.messages.manifest import Runs, runs_of
 from langmem_ext.messages.packed import pack
 from langmem_ext.serde import RestorePolicy
-from langmem_ext.storage.header import Header, ValueRef
-from langmem_ext.storage.index import BODIES_BYTES, HEADERS, LISTS, STEPS, VALUES, Indexes, ThreadIndex
+from langmem_ext.storage.header import Header
+from langmem_ext.storage.index import BODIES_BYTES, HEADERS, LISTS, VALUES, Indexes, KnownList, ThreadIndex
 
 CODEC = MessageCodec(RestorePolicy())
 NUMBERS = list(range(300, 3000))
@@ -38,6 +38,8 @@ def held(value: Any, seen: set[int]) -> int:
         inside = list(value)
     elif is_dataclass(value):
         inside = [getattr(value, field.name) for field in fields(value)]
+    elif hasattr(value, "__slots__"):
+        inside = [getattr(value, name) for name in value.__slots__ if name != "templates"]
     return sys.getsizeof(value) + sum(held(one, seen) for one in inside)
 
 
@@ -60,21 +62,20 @@ def equal_items(index: ThreadIndex, step: int) -> None:
         index.learn_item(number, message(0), named=False)
 
 
-def late(index: ThreadIndex, step: int) -> None:
-    steps = index.late_of(b"%d" % step), index.late_of(b"%d" % (step + 1))
-    for number in range(50):
-        for entries in steps:
-            index.learn_late(entries, message(number, step), number)
+def bare(index: ThreadIndex, step: int) -> None:
+    for number in range(50 * step, 50 * step + 50):
+        index.learn_bare(message(number, 1), index.learn_item(number, message(number), named=True))
 
 
 def nameless_lists(index: ThreadIndex, step: int) -> None:
     packed = [message(number, step) for number in range(50)]
-    index.learn_list((0, f"channel {step % (LISTS + 9)}"), packed, runs_of(range(50)), runs_of(range(50)))
+    place = (0, f"channel {step % (LISTS + 9)}")
+    index.learn_list(place, KnownList(packed, runs_of(range(50)), runs_of(range(50)), [None, 0, 50, [0, 50]]))
 
 
 def fragmented_lists(index: ThreadIndex, step: int) -> None:
-    packed = [b"shared"] * 500
-    index.learn_list((0, f"channel {step % (LISTS + 9)}"), packed, scattered(500, step), ())
+    runs = scattered(500, step)
+    index.learn_list((0, f"channel {step % (LISTS + 9)}"), KnownList([b"shared"] * 500, runs, (), [None, *runs]))
 
 
 def manifests(index: ThreadIndex, step: int) -> None:
@@ -83,15 +84,15 @@ def manifests(index: ThreadIndex, step: int) -> None:
 
 def headers(index: ThreadIndex, step: int) -> None:
     # Each its runs, of numbers that all of them hold: as a list grows.
-    values = {"messages": ValueRef(runs=tuple(NUMBERS[: 900 + step])), "n": ValueRef(body=b"1")}
-    index.learn_header(0, b"%d" % (step % (HEADERS + 9)), Header(4, "now", {"messages": 1, "n": 2}, {}, None, values))
+    entries = {"messages": [None, *NUMBERS[: 900 + step]], "n": [b"1"]}
+    index.learn_header(0, b"%d" % (step % (HEADERS + 9)), Header(4, "now", {"messages": 1, "n": 2}, {}, None, entries))
 
 
 def digests(index: ThreadIndex, step: int) -> None:
     index.learn_value(b"%16d" % step, step + 1000)
 
 
-SHAPES = [items, equal_items, late, nameless_lists, fragmented_lists, manifests, headers, digests]
+SHAPES = [items, equal_items, bare, nameless_lists, fragmented_lists, manifests, headers, digests]
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.__name__)
@@ -108,46 +109,16 @@ def test_no_shape_goes_beyond_the_bound(shape: Any) -> None:
     indexes = Indexes(BOUND)
     for step in range(60):
         for thread in range(12):
-            index = indexes.of(thread, 0, CODEC)
+            index = indexes.of(f"{thread}", row_of(thread), CODEC)
             shape(index, step)
-            indexes.account(index)
+            indexes.keep(index)
         if step % 10 == 0:
             assert held(list(indexes._indexes.values()), set(map(id, NUMBERS))) <= BOUND * 1.25
         assert 0 <= indexes.size <= BOUND
 
 
-def expectations(index: ThreadIndex, step: int) -> None:
-    expected = index.expected
-    assert expected is not None
-    index.learn_body(step, b"%d" % step * 2000)
-    checkpoint = b"%16d" % step
-    expected.learn_newest(step % 7, (checkpoint, None, step, 1, 2, 3, b"%d" % step * 100, step))
-    expected.begin_writes(step % 7, checkpoint)
-    for task in (b"a", b"b"):
-        expected.learn_written((step % 7, checkpoint, task, 1, b"%d" % step * 30, step))
-    expected.learn_item(step, (None, 0, None, f"{step}" * 50, None, step, None, None, step))
-    expected.learn_item(step - 3, None)
-
-
-def test_what_is_expected_of_threads_is_within_the_bound_too() -> None:
-    indexes = Indexes(BOUND, speculates=True)
-    for step in range(300):
-        for thread in range(12):
-            indexes.keep_row(f"t{thread}", (thread, None, 0, 0, 0, 0, 1, 0, 1, 0, 0, None))
-            index = indexes.of(thread, 0, CODEC)
-            expectations(index, step)
-            indexes.account(index)
-        if step % 30 == 0:
-            assert held(list(indexes._indexes.values()), set(map(id, NUMBERS))) <= BOUND * 1.25
-        assert 0 <= indexes.size <= BOUND
-    indexes.forget()
-    assert indexes.size == 0
-
-
 def test_bodies_of_one_thread_have_a_bound_of_their_own() -> None:
-    indexes = Indexes(100 * BODIES_BYTES, speculates=True)
-    indexes.keep_row("t", (1, None, 0, 0, 0, 0, 1, 0, 1, 0, 0, None))
-    index = indexes.of(1, 0, CODEC)
+    index = Indexes(100 * BODIES_BYTES, remote=True).of("t", row_of(1), CODEC)
     for number in range(30):
         index.learn_body(number, bytes(BODIES_BYTES // 8))
     assert 6 <= len(index.held) <= 8
@@ -159,21 +130,19 @@ def test_bodies_of_one_thread_have_a_bound_of_their_own() -> None:
 def test_many_threads_of_which_little_is_known_are_within_the_bound_too() -> None:
     indexes = Indexes(BOUND)
     for thread in range(1500):
-        index = indexes.of(thread, 0, CODEC)
+        index = indexes.of(f"{thread}", row_of(thread), CODEC)
         items(index, 0) if thread % 10 == 0 else None
-        indexes.account(index)
+        indexes.keep(index)
     assert held(list(indexes._indexes.values()), set(map(id, NUMBERS))) <= BOUND * 1.25
 
 
 def test_what_has_gone_counts_no_more() -> None:
     index = ThreadIndex(1)
     for step in range(HEADERS + VALUES + 20):
-        for shape in (late, nameless_lists, fragmented_lists, manifests, headers, digests):
+        for shape in (nameless_lists, fragmented_lists, manifests, headers, digests):
             shape(index, step)
-    for step in range(STEPS):
-        index.late_of(b"later %d" % step)
     for number in range(LISTS):
-        index.learn_list((1, f"{number}"), [], (), ())
+        index.learn_list((1, f"{number}"), KnownList([], (), (), [None]))
         index.learn_manifest((1, f"{number}"), 0, ())
     for number in range(HEADERS):
         index.learn_header(1, b"%d" % number, Header(4, "now", {}, {}, None))
@@ -185,26 +154,57 @@ def test_what_has_gone_counts_no_more() -> None:
     assert index.size == few.size
 
 
-def test_an_index_that_was_forgotten_while_it_was_in_use_counts_no_more() -> None:
+def test_what_is_taken_is_nobody_elses_and_counts_when_it_is_given_back() -> None:
     indexes = Indexes(BOUND)
-    index = indexes.of(1, 0, CODEC)
+    index = indexes.of("t", row_of(1), CODEC)
     items(index, 0)
-    indexes.account(index)
-    items(index, 1)
-    indexes.forget_thread(1)
-    indexes.account(index)
+    indexes.keep(index)
+    assert indexes.size == index.size
+    assert indexes.take("t", CODEC) is index
+    assert indexes.take("t", CODEC) is None
     assert indexes.size == 0
-    index = indexes.of(1, 0, CODEC)
-    items(index, 0)
-    indexes.forget()
-    indexes.account(index)
+    other = indexes.of("t", row_of(1), CODEC)
+    indexes.keep(other)
+    indexes.keep(index)  # a reader's, which may be older
+    assert indexes.take("t", CODEC) is other
+    indexes.keep(other)
+    indexes.keep(index, written=True)
+    assert indexes.size == index.size
+    assert indexes.take("t", CODEC) is index
+    indexes.keep(index)
+    indexes.forget_thread("t")
     assert indexes.size == 0
+
+
+def test_where_the_version_has_moved_only_what_cannot_change_is_still_known() -> None:
+    indexes = Indexes(BOUND)
+    index = indexes.of("t", row_of(1), CODEC)
+    index.learn_item(0, message(0), named=True)
+    index.newest[0] = b"checkpoint", b"checkpoint"
+    indexes.keep(index)
+    same = indexes.of("t", row_of(1), CODEC)
+    assert same is index
+    assert same.newest
+    indexes.keep(same)
+    moved = indexes.of("t", row_of(1, version=8), CODEC)
+    assert moved is index
+    assert moved.content
+    assert not moved.newest
+    moved.learn_item(1, message(1), named=False)  # another process may name it
+    indexes.keep(moved)
+    assert not indexes.of("t", row_of(1, version=9), CODEC).content
+    indexes.keep(index)
+    assert not indexes.of("t", row_of(1, version=8, generation=1), CODEC).content
+
+
+def row_of(thread: int, *, version: int = 7, generation: int = 0) -> tuple[Any, ...]:
+    return thread, None, None, generation, version, 0, 0, 0, 1, 0, 1, 0, 0, None
 
 
 @pytest.mark.slow
 def test_a_saver_of_long_fragmented_lists_stays_within_its_bound(tmp_path: Path) -> None:
     shuffled = random.Random(5)
-    log = MessageLog.open(str(tmp_path / "t.db"), synchronous="normal", cache_bytes=2 * BOUND)
+    log = MessageLog.open(str(tmp_path / "t.db"), synchronous="normal", cache_bytes=BOUND)
     with DeltaSaver(log) as saver:
         for step in range(24):
             for thread in range(8):

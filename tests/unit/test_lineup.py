@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable
 
-import pytest
 from patience import PATIENCE_S
 
-from langmem_ext.storage.effects import Op, Statement, operation, operation_followed
+from langmem_ext.storage.effects import Op, Statement, operation
 from langmem_ext.storage.group import Job
 from langmem_ext.storage.lineup import TOGETHER, Busy, Lineup
 from langmem_ext.types import ThreadKey
@@ -111,124 +108,3 @@ def test_who_cannot_take_anything_is_called_once_something_is_given_back() -> No
     assert not called
     busy.give_back(taken)
     assert called == [True]
-
-
-# -- what another mostly follows -----------------------------------------------------------------------------------------------------------
-
-
-@operation_followed
-def lead(key: ThreadKey) -> Op[None]:
-    yield Statement("UPDATE thread SET status = 'active' WHERE id = :id", {"id": key.id})
-
-
-def leading(thread: str) -> Job[None]:
-    return Job(lead(ThreadKey(thread, None)))
-
-
-class Caller(threading.Thread):
-    """Somebody who has an operation carried out, alone or with others."""
-
-    def __init__(self, lineup: Lineup, own: Job[None]) -> None:
-        super().__init__()
-        self.lineup, self.own = lineup, own
-        self.found: list[Job[None]] | None = None
-        lineup.add(own)
-        self.start()
-
-    def run(self) -> None:
-        self.found = self.lineup.take_or_wait(self.own, deadline=PATIENCE_S)
-
-
-def give_back(busy: Busy, jobs: list[Job[None]]) -> None:
-    """Have carried out what was taken."""
-    for one in jobs:
-        one.done = True
-    busy.give_back(jobs)
-
-
-@pytest.fixture
-def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What follows has all the time there is."""
-    monkeypatch.setattr("langmem_ext.storage.lineup.FOLLOWED_S", PATIENCE_S)
-
-
-@pytest.mark.usefixtures("patient")
-def test_what_another_follows_goes_together_with_it() -> None:
-    busy = Busy()
-    lineup = Lineup(busy)
-    first = Caller(lineup, leading("a"))
-    first.join(0.05)
-    assert first.found is None
-    second = Caller(lineup, job("a"))
-    second.join(PATIENCE_S)
-    assert second.found == [first.own, second.own]
-
-    give_back(busy, second.found)
-    first.join(PATIENCE_S)
-    assert first.found == []
-
-
-def test_what_nothing_follows_goes_alone_after_a_moment_whatever_happens_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("langmem_ext.storage.lineup.FOLLOWED_S", 0.1)
-    busy = Busy()
-    first = Caller(Lineup(busy), leading("a"))
-    until = time.monotonic() + PATIENCE_S
-    while first.is_alive() and time.monotonic() < until:
-        busy.give_back([])  # which wakes all who wait
-        time.sleep(0.005)
-    assert first.found == [first.own]
-
-
-@pytest.mark.usefixtures("patient")
-def test_what_waits_for_its_thread_waits_for_what_follows_it_then() -> None:
-    busy = Busy()
-    lineup = Lineup(busy)
-    first = Caller(lineup, leading("a"))
-    taken = lineup.take_or_call(nothing)  # by an event loop, say
-    second = Caller(lineup, leading("a"))
-    other = Caller(lineup, job("b"))
-    other.join(PATIENCE_S)
-    assert taken == [first.own]
-    assert other.found == [other.own]
-
-    give_back(busy, taken)
-    second.join(0.05)
-    assert second.found is None, "nothing has followed it yet"
-    third = Caller(lineup, job("a"))
-    third.join(PATIENCE_S)
-    assert third.found == [second.own, third.own]
-    give_back(busy, third.found)
-    second.join(PATIENCE_S)
-
-
-@pytest.mark.usefixtures("patient")
-def test_who_takes_its_own_alone_does_not_wait_for_the_patience_of_what_came_before_it() -> None:
-    busy = Busy()
-    lineup = Lineup(busy)
-    first = Caller(lineup, leading("a"))
-    first.join(0.05)
-    own = job("a")
-    lineup.add(own)
-    carrying_out = threading.Timer(0.05, finish_what(first, busy))
-    carrying_out.start()
-    assert lineup.take_or_wait(own, own, deadline=PATIENCE_S) == []
-    assert own.done
-
-
-def finish_what(caller: Caller, busy: Busy) -> Callable[[], None]:
-    """Carries out what a caller has taken."""
-
-    def carry_out() -> None:
-        caller.join(PATIENCE_S)
-        assert caller.found is not None
-        give_back(busy, caller.found)
-
-    return carry_out
-
-
-def test_an_event_loop_goes_at_once_where_what_follows_has_come_or_others_wait() -> None:
-    assert not Lineup(Busy()).is_complete
-    assert not line(leading("a")).is_complete
-    assert line(leading("a"), job("a")).is_complete
-    assert line(job("a"), leading("a")).is_complete
-    assert not line(job("a"), job("b")).is_complete, "more of them may come"

@@ -14,33 +14,43 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 from mutations import edit, spoil
 from samples import said
 
-from langmem_ext.codec import MessageCodec, codec_of
+from langmem_ext.codec import codec_of
 from langmem_ext.messages.identity import CLASSES
 from langmem_ext.serde import DataSerializer
-from langmem_ext.template_cache import Place, TemplateCache
+from langmem_ext.storage.index import KnownList
+from langmem_ext.templates import AT_ONCE
 from langmem_ext.types import PackedValue
 
-PLACE: Place = ("t", "", "messages")
 EDITS = st.sampled_from(["content", "flag", "deep", "metadata", "call", "name", "attribute"])
 
 
 class Pair:
-    """A codec that remembers and one that does not."""
+    """A codec, with what is remembered of a list, and without."""
 
-    def __init__(self, max_bytes: int = 1 << 20) -> None:
-        self.cache = TemplateCache(max_bytes)
-        self.remembering = codec_of(DataSerializer(), self.cache)
+    def __init__(self) -> None:
         self.plain = codec_of(DataSerializer())
+        self.known: KnownList | None = None
+
+    def pack(self, messages: list[BaseMessage]) -> PackedValue:
+        """Pack a list where the one stood that was packed before."""
+        packed = self.plain.pack_value(messages, known=self.known)
+        self.known = KnownList(packed.messages, (), (), [None], templates=packed.templates)
+        return packed
+
+    def load(self, packed: PackedValue) -> Any:
+        """Load a list by what is remembered of it."""
+        self.known = self.known or KnownList(packed.messages, (), (), [None])
+        return self.plain.load_value(PackedValue(messages=packed.messages, known=self.known))
 
     def check(self, messages: list[BaseMessage]) -> None:
         """Pack and load on both, three times over: what was loaded before is spoiled meanwhile."""
         if not messages:
             return
         exact = self.plain.pack_value(messages)
-        assert self.remembering.pack_value(messages, place=PLACE) == exact
+        assert self.pack(messages) == exact
         expected = Names(keep=True).form(self.plain.load_value(exact))
         for _ in range(3):
-            loaded = self.remembering.load_value(exact, PLACE)
+            loaded = self.load(exact)
             assert Names(keep=True).form(loaded) == expected
             assert [message.model_fields_set for message in loaded] == [
                 message.model_fields_set for message in self.plain.load_value(exact)
@@ -117,7 +127,7 @@ def test_an_attribute_beyond_the_fields_and_one_that_cannot_be_compared_are_seen
 
     message = HumanMessage("x")
     message.content = Incomparable("x")
-    assert pair.remembering.pack_value([message], place=PLACE) == pair.plain.pack_value([message])
+    assert pair.pack([message]) == pair.plain.pack_value([message])
 
 
 def test_a_message_of_each_class_is_copied_whole() -> None:
@@ -127,29 +137,15 @@ def test_a_message_of_each_class_is_copied_whole() -> None:
         pair.check([cls(content="x", id="i", **{name: extra[name] for name in extra if name in cls.model_fields})])
 
 
-def test_what_is_remembered_is_bounded_and_can_be_forgotten() -> None:
-    pair = Pair(max_bytes=20_000)
-    codec: MessageCodec = pair.remembering
-    for number in range(100):
-        codec.pack_value([HumanMessage(f"{number}") for _ in range(5)], place=(f"t{number}", "", "messages"))
-    assert 0 < pair.cache.size <= 20_000
-    pair.cache.forget("t99")
-    pair.cache.forget()
-    assert pair.cache.size == 0
-    assert pair.remembering.load_value(PackedValue(messages=pair.plain.pack_value([HumanMessage("x")]).messages), PLACE) == [
-        HumanMessage("x")
-    ]
-
-
 def test_what_is_remembered_of_a_message_is_one_object_for_the_garbage_collector_and_none_that_a_copy_shares() -> None:
-    codec = codec_of(DataSerializer(), TemplateCache(1 << 24))
+    pair = Pair()
     messages = [AIMessage(f"answer {number}", id=str(number)) for number in range(1000)]
     gc.collect()
     before = len(gc.get_objects())
-    packed = codec.pack_value(messages, place=PLACE)
+    packed = pair.pack(messages[:AT_ONCE])
     gc.collect()
-    assert len(gc.get_objects()) - before < 1.1 * len(messages)
-    loaded = codec.load_value(packed, PLACE) + codec.load_value(packed, PLACE)
+    assert len(gc.get_objects()) - before < 1.1 * AT_ONCE + 50
+    loaded = pair.load(packed) + pair.load(packed)
     for name in ("tool_calls", "invalid_tool_calls", "additional_kwargs", "response_metadata"):
         assert len({id(getattr(message, name)) for message in loaded}) == len(loaded)
 
@@ -157,13 +153,13 @@ def test_what_is_remembered_of_a_message_is_one_object_for_the_garbage_collector
 def test_a_message_that_is_given_a_field_of_its_own_changes_no_other_load() -> None:
     pair = Pair()
     packed = pair.plain.pack_value([HumanMessage("a", id="1"), HumanMessage("b", id="2")])
-    first, second = pair.remembering.load_value(packed, PLACE), pair.remembering.load_value(packed, PLACE)
+    first, second = pair.load(packed), pair.load(packed)
     before = [message.model_dump(exclude_unset=True) for message in first]
     first[0].mark = "seen"
     assert first[0].mark == "seen"
     assert first[0].model_dump(exclude_unset=True) == {**before[0], "mark": "seen"}
     assert first[1].model_dump(exclude_unset=True) == before[1]
-    third = pair.remembering.load_value(packed, PLACE)
+    third = pair.load(packed)
     for other in (second, third):
         assert [message.model_fields_set for message in other] == [set(HumanMessage.model_fields)] * 2
         assert [message.model_dump(exclude_unset=True) for message in other] == before

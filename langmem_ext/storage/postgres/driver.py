@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Any, Final, TypeVar
 from weakref import WeakKeyDictionary
@@ -25,30 +25,31 @@ from langmem_ext.forking import renew_in_child
 from langmem_ext.stepping import aperform, perform
 from langmem_ext.storage.dialect import postgres
 from langmem_ext.storage.driver import Sizing
-from langmem_ext.storage.effects import Operation, Rows, Statement
+from langmem_ext.storage.effects import Operation, Rows, Stale, Statement
 from langmem_ext.storage.group import Job, interrupted, resolve, settle
 from langmem_ext.storage.index import Indexes
 from langmem_ext.storage.lineup import Busy, Lineup
-from langmem_ext.storage.pipeline import ExchangeFailed, ExpectationFailed, ForesightFailed, Read, Transaction, Wire, Write
+from langmem_ext.storage.pipeline import ExchangeFailed, GroupFailed, Read, Transaction, Wire, Write
 from langmem_ext.storage.postgres import space
 from langmem_ext.storage.postgres.inherited import leave
 from langmem_ext.storage.postgres.lane import Lane
 from langmem_ext.storage.postgres.lease import AdvisoryLeases
 from langmem_ext.storage.postgres.migration import migrate
 from langmem_ext.storage.postgres.pool import SyncPool
-from langmem_ext.storage.postgres.questions import Questions
 from langmem_ext.storage.postgres.server import NoAnswer, Server, is_broken, is_closed, storage_error, waited
 from langmem_ext.storage.postgres.sizes import Sizes
 from langmem_ext.storage.postgres.trips import aplay, play
 from langmem_ext.storage.recall import recalled
 
 T = TypeVar("T")
-X = TypeVar("X", bound=Transaction)
 
 ATTEMPTS: Final = 8
 """How often an operation is run that others get in the way of."""
 
-_AGAIN: Final = (errors.DeadlockDetected, errors.SerializationFailure)
+_STALE: Final = (errors.DivisionByZero, errors.UniqueViolation)
+"""How the server says that a thread is not as it is remembered (`commands.exactly_one`)."""
+
+_AGAIN: Final = (errors.DeadlockDetected, errors.SerializationFailure, *_STALE)
 
 _FINAL: Final = (NoAnswer, errors.QueryCanceled)
 """What has taken as long as it may: it is not done again."""
@@ -69,13 +70,13 @@ class PostgresDriver:
         SchemaTooNew: A newer release made the tables.
     """
 
-    speculates = True
+    remote = True
     compresses = True
 
     def __init__(self, url: str) -> None:
         self.server = Server.of(url)
         self._dialect = postgres(self.server.schema)
-        self._indexes = Indexes(0)
+        self._known: list[Indexes] = []
         self._begin_with_nothing()
         self._closed = False
         self._leases = AdvisoryLeases(self.server)
@@ -99,64 +100,49 @@ class PostgresDriver:
             self._pool.close()
 
     def share(self, indexes: Indexes) -> None:
-        """Have operations share what these know of threads."""
-        self._indexes = indexes
+        """Have these forget what an operation has worked with that has failed."""
+        self._known.append(indexes)
 
     # -- plans: what is tried, and what then -----------------------------------------------------------------------------------------------
 
-    def _begin(self, kind: type[X], *, trusting: bool, hasty: bool = True) -> X:
-        return kind(self._indexes, self._dialect, trusting=trusting, hasty=hasty)
+    def _forget(self, threads: Iterable[str | None]) -> None:
+        for thread in threads:
+            for indexes in self._known:
+                indexes.forget_thread(thread)
 
     def _reading(self, op: Operation[T]) -> Plan[T]:
-        """Read, and rest on what is known, if there is anything; else ask."""
-        if not op.repeatable:
-            return (yield from self._asking(op, Read))
-        transaction = self._begin(Read, trusting=True)
-        try:
-            result: T = yield transaction.carry_out(op)
-        except (ExpectationFailed, ExchangeFailed) as failed:
-            transaction.forget()
-            # What others asked together with it may have been what took so long.
-            final = NoAnswer if isinstance(failed, ExchangeFailed) and failed.shared else _FINAL
-            if isinstance(failed.__cause__, final):
-                raise storage_error(failed.__cause__, self.server) from failed.__cause__
-            return (yield from self._asking(op, Read, hasty=not isinstance(failed, ForesightFailed)))
-        except BaseException:
-            transaction.forget()
-            raise
-        transaction.release()
-        return result
+        """Read; again, and in a snapshot from the beginning, where others wrote meanwhile."""
+        make = lambda attempt: Read(self._dialect, hasty=attempt == 0 and op.repeatable)  # noqa: E731
+        return (yield from self._trying(op, make, breaks=2))
 
     def _writing(self, jobs: Sequence[Job[Any]]) -> Plan[None]:
         """Write what waits, together; each by itself where that fails, or could not be done again."""
         if not all(job.op.repeatable for job in jobs):
             return (yield from self._one_by_one(jobs))
-        transaction = self._begin(Write, trusting=True)
+        transaction = Write(self._dialect)
         try:
             yield transaction.carry_out_all(jobs)
-        except (ExpectationFailed, ExchangeFailed) as failed:
-            transaction.forget()
+            return
+        except (ExchangeFailed, GroupFailed, Stale) as failed:
+            self._forget(job.thread for job in jobs)
             cause = failed.__cause__
             if isinstance(cause, NoAnswer) or (isinstance(cause, _FINAL) and len(jobs) == 1):
                 for job in jobs:
                     job.fail(storage_error(cause, self.server))
                 return
         except BaseException as error:
-            transaction.forget()
+            self._forget(job.thread for job in jobs)
             if not isinstance(error, Exception):
                 raise
             for job in jobs:  # one's own error, if it is alone; else there was no connection, and nothing of any is stored
                 job.fail(error)
-            return
-        else:
-            transaction.release()
             return
         yield from self._one_by_one(jobs, transaction.told if is_broken(cause) else ())
 
     def _one_by_one(self, jobs: Sequence[Job[Any]], told: Sequence[Any] = ()) -> Plan[None]:
         for at, job in enumerate(jobs):
             try:
-                job.result = yield from self._asking(job.op, Write, told=told[at : at + 1])
+                job.result = yield from self._trying(job.op, lambda _: Write(self._dialect), told=told[at : at + 1])
             except Exception as error:
                 job.fail(error)
                 if isinstance(error.__cause__, PoolTimeout | NoAnswer):
@@ -164,39 +150,33 @@ class PostgresDriver:
                         other.fail(error)
                     return
 
-    def _asking(self, op: Operation[T], kind: type[Transaction], *, hasty: bool = True, told: Sequence[T] = ()) -> Plan[T]:
-        """Run an operation that asks for all it needs; again, where others got in its way, and once, where its connection broke.
+    def _trying(self, op: Operation[T], make: Callable[[int], Transaction], told: Sequence[T] = (), *, breaks: int = 1) -> Plan[T]:
+        """Run an operation; again, where others got in its way, and so often where its connection breaks.
 
         `told` is what an earlier run was about to tell that may have been stored.
         """
-        broke = False
-        for attempt in range(ATTEMPTS):
-            transaction = self._begin(kind, trusting=False, hasty=hasty)
+        attempt = 0
+        while True:
+            transaction = make(attempt)
+            attempt += 1
             try:
                 result: T = yield transaction.carry_out(recalled(op, told))
-            except ExchangeFailed as failed:
-                transaction.forget()
+            except (ExchangeFailed, Stale) as failed:
+                self._forget((op.thread,))
                 cause = failed.__cause__
-                again = isinstance(cause, _AGAIN) or (is_broken(cause) and not broke)
-                broke = broke or is_broken(cause)
-                if kind is Write and is_broken(cause):
+                again = isinstance(failed, Stale) or isinstance(cause, _AGAIN) or (is_broken(cause) and breaks > 0)
+                if is_broken(cause):
+                    breaks -= 1
                     told = transaction.told or told
-                if not (again and op.repeatable) or attempt == ATTEMPTS - 1:
-                    raise storage_error(cause or failed, self.server) from cause
-            except ExpectationFailed as failed:
-                # What a read began with changed before its snapshot was taken, or it asked for more than was foreseen.
-                transaction.forget()
-                # It begins its snapshot with what it asks first, then: a thread may be written without a pause.
-                hasty = hasty and attempt == 0 and not isinstance(failed, ForesightFailed)
-                if not op.repeatable or attempt == ATTEMPTS - 1:
-                    raise StorageUnavailable("what was to be read changed again and again meanwhile: try again") from None
+                if again and op.repeatable and attempt < ATTEMPTS:
+                    continue
+                if cause is None or isinstance(cause, _STALE):
+                    raise StorageUnavailable("the thread changed again and again meanwhile: try again") from None
+                raise storage_error(cause, self.server) from cause
             except BaseException:
-                transaction.forget()
+                self._forget((op.thread,))
                 raise
-            else:
-                transaction.release()
-                return result
-        raise AssertionError("the last attempt ends it")
+            return result
 
     # -- sync ------------------------------------------------------------------------------------------------------------------------------
 
@@ -253,7 +233,7 @@ class PostgresDriver:
         if lane is None or lane.loop is not asyncio.get_running_loop() or not lane.is_open:
             lane = await self._open_lane()
         if not write:
-            return await self._afollow(lane, self._reading(op), lane.questions if op.brief else None)
+            return await self._afollow(lane, self._reading(op))
         self._require_writable()
         job = Job(op, lane.loop.create_future())
         lane.add(job)
@@ -265,12 +245,9 @@ class PostgresDriver:
         """Run `function` in a thread, where it may call `run`."""
         return await asyncio.to_thread(function)
 
-    async def _afollow(self, lane: Lane, plan: Plan[T], questions: Questions | None = None) -> T:
-        along = iter((questions,))
-
+    async def _afollow(self, lane: Lane, plan: Plan[T]) -> T:
         async def play(wire: Wire[Any]) -> Any:
-            # Who has failed asks alone.
-            return await aplay(lane.pool, wire, deadline=self.server.answer_deadline, questions=next(along, None))
+            return await aplay(lane.pool, wire, deadline=self.server.answer_deadline)
 
         return await aperform(plan, play)
 
@@ -342,9 +319,6 @@ class PostgresDriver:
     def glance(self, statement: Statement) -> Rows | None:
         """None: a server may take as long as it likes."""
         return None
-
-    def on_rollback(self, forget: Callable[[], None]) -> None:
-        """Nothing more: what an operation has learnt is forgotten with it."""
 
     def used_bytes(self, limit: int, now: int, *, wholly: bool) -> Sizing:
         """The steps that tell what the rows take (`postgres.sizes`)."""

@@ -111,7 +111,11 @@ class Session:
         """Commands as libpq takes them."""
         adapter, messages = self._adapter, list[_Message]()
         dump = adapter.dump_sequence
-        for sql, params, _ in commands:
+        for sql, params in commands:
+            if isinstance(params, tuple):
+                values = dump(params, [_AUTO] * len(params))
+                messages.append(((_encoded(sql), tuple(adapter.types or ())), values, adapter.formats or ()))
+                continue
             statement, values_of, formats = _positional(sql)
             if values_of is None:
                 messages.append(((statement, ()), (), ()))
@@ -323,13 +327,16 @@ def is_left_open(connection: psycopg.BaseConnection[Any]) -> bool:
     return pgconn.status == pq.ConnStatus.OK and pgconn.transaction_status != pq.TransactionStatus.IDLE
 
 
-def failure(error: psycopg.Error, *, shared: bool = False) -> ExchangeFailed:
+def failure(error: psycopg.Error) -> ExchangeFailed:
     """What an operation's transaction is told of an error."""
     failed = ExchangeFailed()
-    failed.shared = shared
     failed.__cause__ = error
     return failed
 
+
+_AUTO: Final = PyFormat.AUTO
+
+_encoded: Final = lru_cache(maxsize=2048)(str.encode)
 
 _Values: TypeAlias = Callable[[Mapping[str, Any]], Sequence[Any]]
 

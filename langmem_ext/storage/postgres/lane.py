@@ -5,16 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from functools import partial
 from typing import Any, Final
 
 from langmem_ext.storage.group import Job, resolve
 from langmem_ext.storage.lineup import Busy, Lineup, wake_in
 from langmem_ext.storage.postgres.pool import AsyncPool
-from langmem_ext.storage.postgres.questions import Questions
 from langmem_ext.storage.postgres.server import Server, waited
 from langmem_ext.storage.postgres.tasks import start
-from langmem_ext.storage.postgres.trips import atrip
 
 _JOINING: Final = 3
 """How often a flusher gives way first, at most: what follows at once still joins."""
@@ -33,7 +30,6 @@ class Lane:
         lineup: The jobs that wait.
         writing: The threads that are being written on it.
         pool: Its connections.
-        questions: What its readers ask at the same time.
     """
 
     def __init__(
@@ -50,7 +46,6 @@ class Lane:
         self._at_work: dict[int, Sequence[Job[Any]]] = {}
         self._closing: asyncio.Task[None] | None = None
         self.pool = AsyncPool(server, loop)
-        self.questions = Questions(loop, partial(atrip, self.pool, deadline=server.answer_deadline))
         self._patience: asyncio.TimerHandle | None = None
         self._watchman: asyncio.Task[None] | None = None
 
@@ -113,8 +108,6 @@ class Lane:
         while True:
             self._joining = asyncio.current_task()
             for _ in range(_JOINING):
-                if self.pool.lent == 0 and self.lineup.is_complete:
-                    break
                 await asyncio.sleep(0)
             self._joining = None
             jobs = self.lineup.take_or_call(wake_in(self.loop, self.kick))
@@ -150,8 +143,8 @@ class Lane:
         await asyncio.shield(self._closing)
 
     async def _close(self) -> None:
-        while under_way := self._flushers | self.questions.trips:
-            await asyncio.wait(under_way)
+        while self._flushers:
+            await asyncio.wait(self._flushers)
         if self._patience is not None:
             self._patience.cancel()
         await self.pool.close()

@@ -8,12 +8,12 @@ from typing import Any, Final
 import psycopg
 from psycopg import errors
 
-from langmem_ext.errors import InvalidInput, SchemaTooNew, StorageUnavailable
+from langmem_ext.errors import InvalidInput, StorageUnavailable
 from langmem_ext.storage import postgres_schema
 from langmem_ext.storage.dialect import SCHEMA, Dialect, postgres
 from langmem_ext.storage.postgres.roles import settle
 from langmem_ext.storage.postgres.server import Server, storage_error
-from langmem_ext.storage.schema import MIGRATIONS, Migration
+from langmem_ext.storage.schema import MIGRATIONS, Migration, unknown_migrations
 
 _LOCK: Final = 0x6C6D6578
 """The advisory lock of those who migrate: "lmex"."""
@@ -113,9 +113,8 @@ def _missing(connection: psycopg.Connection[Any], dialect: Dialect) -> list[Migr
             applied = {str(name) for (name,) in connection.execute(dialect.render(_APPLIED), {})}
     except (errors.UndefinedTable, errors.InvalidSchemaName):
         applied = set()
-    unknown = sorted(applied - {migration.name for migration in MIGRATIONS})
-    if unknown:
-        raise SchemaTooNew(f"the database was written by a newer release (it has {', '.join(unknown)}): upgrade langmem-ext to open it")
+    if (error := unknown_migrations(applied)) is not None:
+        raise error
     return [migration for migration in MIGRATIONS if migration.name not in applied]
 
 

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
 
 import psycopg
 
-from langmem_ext.storage.commands import Command, within
-from langmem_ext.storage.effects import Rows
-from langmem_ext.storage.pipeline import ExchangeFailed, Wire
+from langmem_ext.storage.pipeline import Wire
 from langmem_ext.storage.postgres.exchange import Step, aanswers, answers, begin, failure, is_left_open
 from langmem_ext.storage.postgres.pool import AsyncPool, SyncPool
-from langmem_ext.storage.postgres.questions import Questions
 from langmem_ext.storage.postgres.server import is_broken
 
 T = TypeVar("T")
@@ -53,16 +49,10 @@ def play(pool: SyncPool, wire: Wire[T], *, deadline: float) -> T:
                     connection.rollback()
 
 
-async def aplay(pool: AsyncPool, wire: Wire[T], *, deadline: float, questions: Questions | None = None) -> T:
-    """Async twin of `play`; where others are about, what is asked first goes along with their `questions`, if there are any."""
+async def aplay(pool: AsyncPool, wire: Wire[T], *, deadline: float) -> T:
+    """Async twin of `play`."""
     step: Step = partial(next, wire)
     try:
-        if questions is not None and pool.lent:
-            commands = step()
-            if asked := within(commands):
-                step = await _ask_along(questions, wire, asked)
-                commands = step()  # mostly the end
-            step = partial(list, commands)
         connection = await pool.lend()
         try:
             while True:
@@ -81,31 +71,6 @@ async def aplay(pool: AsyncPool, wire: Wire[T], *, deadline: float, questions: Q
         return value
     finally:
         wire.close()
-
-
-async def _ask_along(questions: Questions, wire: Wire[Any], asked: Sequence[Command]) -> Step:
-    try:
-        return partial(wire.send, [(), *await questions.ask(asked), ()])
-    except ExchangeFailed as failed:
-        return partial(wire.throw, failed)
-
-
-async def atrip(pool: AsyncPool, commands: list[Command], *, deadline: float) -> Sequence[Rows]:
-    """Send commands that are complete in themselves; the rows of each.
-
-    Raises:
-        StorageUnavailable: There is no connection.
-        psycopg.Error: The server refuses, or the connection has ended.
-    """
-    connection = await pool.lend()
-    try:
-        return await aanswers(connection, begin(connection, partial(list, commands)), deadline=deadline)
-    except psycopg.Error as error:
-        if is_broken(error):
-            await pool.check()
-        raise
-    finally:
-        await _give_back(pool, connection)
 
 
 async def _give_back(pool: AsyncPool, connection: psycopg.AsyncConnection[Any]) -> None:

@@ -259,7 +259,7 @@ class Continuation(Showing):
 
     @operation
     def _store_said(self, key: ThreadKey, made: Operation[HumanMessage], edit: Edit) -> Op[HumanMessage]:
-        yield from hold_thread(key, self._reader.source.log.indexes)
+        yield from hold_thread(key)
         message = yield from made
         yield from adding(self._reader.source, key, [message], edit=edit)
         return message
@@ -269,7 +269,7 @@ class Continuation(Showing):
 
     @operation
     def _store(self, key: ThreadKey, messages: Sequence[BaseMessage], added: Operation[None]) -> Op[None]:
-        yield from hold_thread(key, self._reader.source.log.indexes)
+        yield from hold_thread(key)
         yield from self._reader.require_room(key.id, messages)
         yield from added
 

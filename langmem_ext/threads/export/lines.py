@@ -263,9 +263,9 @@ class ThreadLines:
         return before[1] if before is not None and before[0] == space else None
 
     def _write_checkpoint(self, thread: int, space: int, raw: bytes, parent: bytes | None, *rest: Any) -> Line:
-        step, label, shape, pattern, body, given, check = rest
+        step, label, shape, body, given, check = rest
         own = raw if given is None else given
-        row = space, own, self._meant(space, own, parent), step, label, shape, pattern, body, None if given is None else raw
+        row = space, own, self._meant(space, own, parent), step, label, shape, body, None if given is None else raw
         if check != checks.checkpoint_check(self.number, row):
             raise ValueError(checks.CHANGED)
         return {
@@ -276,7 +276,6 @@ class ThreadLines:
             "step": step,
             "label": label,
             "shape": shape,
-            "pattern": pattern,
             "body": bytes_field(body),
         }
 
@@ -286,8 +285,7 @@ class ThreadLines:
         rest = (
             may(line, "step", fields.step_of),
             take(line, "label", fields.number_of),
-            take(line, "shape", fields.number_of),
-            may(line, "pattern", fields.number_of),
+            may(line, "shape", fields.number_of),
             take(line, "body", fields.bytes_of),
         )
         key = may(line, "key", fields.key_of)
