@@ -79,6 +79,12 @@ class ChildState(TypedDict, total=False):
 NEUTRAL: dict[str, Any] = {"log": [], "table": {}, "messages": []}
 
 
+def _named(said: Any, task: int) -> Any:
+    """A task's message with an id, if it is one and has none."""
+    nameless = isinstance(said, BaseMessage) and said.id is None
+    return said.model_copy(update={"id": f"{task}: {said.text}"}) if nameless else said
+
+
 @dataclass
 class Session:
     """One program's life on one saver: carries out its steps and says, after each, everything that can be read."""
@@ -142,6 +148,10 @@ class Session:
             update["messages"] = list(state["messages"])
         for action in getattr(self.script, node):
             self._do(action, node, state, update)
+        if node == "worker" and any(isinstance(action, Ask) for action in self.script.child):
+            # While a question waits, LangGraph gives the ids of what the workers said in place, and
+            # stores it beside: whether with ids is a race.
+            update["messages"] = [_named(message, state["n"]) for message in update["messages"]]
         if node == "first" and self.script.by_command:
             return Command(update=update, goto=self._after_first())
         return update
